@@ -1,0 +1,1 @@
+"""Lance datasets, written, committed and kept healthy from Python."""

@@ -1,0 +1,155 @@
+"""Every error this library raises on purpose.
+
+Each one names the thing it is about (a file, a field, a key, a version) and says what to do. Classes that a user of
+Python would expect to catch by a builtin (`ValueError`, `FileNotFoundError`, …) derive from it too, so that code
+written against the reference implementation keeps working.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CommitConflict",
+    "CommitStateUnknown",
+    "ConfigError",
+    "CorruptFile",
+    "DatasetAlreadyExists",
+    "DatasetNotFound",
+    "IncompatibleTransaction",
+    "IndexNotFound",
+    "InvalidFilter",
+    "InvalidInput",
+    "LanceOpsError",
+    "ObjectNotFound",
+    "ReferenceNotFound",
+    "RetryableConflict",
+    "SchemaMismatch",
+    "StoreError",
+    "TooManyConcurrentWriters",
+    "UnsafePath",
+    "UnsafeStore",
+    "UnsupportedFeature",
+    "VersionNotFound",
+]
+
+
+class LanceOpsError(Exception):
+    """Root of all errors raised by this library."""
+
+
+class InvalidInput(LanceOpsError, ValueError):
+    """An argument, option or name that cannot be used as given."""
+
+
+class ConfigError(InvalidInput):
+    """A deployment's configuration names something that does not exist or does not fit."""
+
+
+class SchemaMismatch(InvalidInput):
+    """Data whose Arrow schema does not fit the table's; names the field."""
+
+
+class InvalidFilter(InvalidInput):
+    """A filter that does not parse or does not fit the schema; names the place or the column."""
+
+
+class UnsupportedFeature(LanceOpsError, NotImplementedError):
+    """Something the format knows and this library does not read or write; names it."""
+
+    def __init__(self, feature: str, where: str | None = None) -> None:
+        self.feature = feature
+        self.where = where
+        super().__init__(f"{where}: {feature} is not supported" if where else f"{feature} is not supported")
+
+
+class CorruptFile(LanceOpsError, ValueError):
+    """Bytes that contradict the format; names the file and the place in it."""
+
+    def __init__(self, path: str, place: str, reason: str) -> None:
+        self.path = path
+        self.place = place
+        self.reason = reason
+        super().__init__(f"{path}: {place}: {reason}")
+
+    def __reduce__(self) -> tuple[type[CorruptFile], tuple[str, str, str]]:
+        return type(self), (self.path, self.place, self.reason)
+
+
+class StoreError(LanceOpsError, OSError):
+    """A store failed to do what was asked; the outcome of a write is then not known."""
+
+
+class ObjectNotFound(StoreError, FileNotFoundError):
+    """No object at that path."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"no object at {path}")
+
+    def __reduce__(self) -> tuple[type[ObjectNotFound], tuple[str]]:
+        return type(self), (self.path,)
+
+
+class UnsafeStore(StoreError):
+    """A store that accepts a conditional write and then ignores the condition: no commit is safe on it."""
+
+
+class UnsafePath(LanceOpsError, ValueError):
+    """A path in a table's metadata that would leave the table's root."""
+
+
+class DatasetNotFound(LanceOpsError, FileNotFoundError, ValueError):
+    """No Lance dataset at that URI."""
+
+
+class DatasetAlreadyExists(LanceOpsError, FileExistsError):
+    """A dataset is already there and the mode asked for a new one."""
+
+
+class VersionNotFound(LanceOpsError, ValueError):
+    """The dataset has no such version, or it was cleaned up."""
+
+
+class ReferenceNotFound(LanceOpsError, ValueError):
+    """The dataset has no tag or branch of that name."""
+
+
+class IndexNotFound(LanceOpsError, KeyError):
+    """The dataset has no index of that name."""
+
+    def __str__(self) -> str:  # KeyError quotes its argument; a sentence should read as one
+        return str(self.args[0])
+
+
+class CommitConflict(LanceOpsError):
+    """Another writer's commit stands against ours."""
+
+
+class RetryableConflict(CommitConflict):
+    """Planning the same work again on the newest version can succeed."""
+
+
+class IncompatibleTransaction(CommitConflict):
+    """The work no longer makes sense on the newest version; trying again cannot help."""
+
+
+class TooManyConcurrentWriters(CommitConflict):
+    """Every attempt lost its race; the limit of retries is reached."""
+
+
+class CommitStateUnknown(LanceOpsError):
+    """The store did not say whether a commit landed and could not be asked. Nothing was deleted.
+
+    `resolve` on the dataset with this `uuid` answers later.
+    """
+
+    def __init__(self, uuid: str, version: int, reason: str) -> None:
+        self.uuid = uuid
+        self.version = version
+        self.reason = reason
+        super().__init__(
+            f"commit of transaction {uuid} as version {version}: outcome unknown ({reason}); nothing was deleted, "
+            "ask again with resolve(uuid) when the store answers"
+        )
+
+    def __reduce__(self) -> tuple[type[CommitStateUnknown], tuple[str, int, str]]:
+        return type(self), (self.uuid, self.version, self.reason)
