@@ -1,0 +1,37 @@
+"""Row addresses: a fragment's id in the high 32 bits, the row's physical offset in the low 32."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["TOMBSTONE", "fragment_of", "offset_of", "row_addr", "row_addrs"]
+
+TOMBSTONE = (1 << 64) - 1
+"""The address that means: this row is gone (in remapping)."""
+
+Addresses = npt.NDArray[np.uint64]
+_OFFSET_BITS = np.uint64(32)
+_OFFSET_MASK = np.uint64(0xFFFF_FFFF)
+
+
+def row_addr(fragment_id: int, offset: int) -> int:
+    """Return the address of one row."""
+    return fragment_id << 32 | offset
+
+
+def row_addrs(fragment_id: int, offsets: npt.ArrayLike) -> Addresses:
+    """Return the addresses of rows of one fragment."""
+    return np.asarray(offsets, dtype=np.uint64) | np.uint64(fragment_id << 32)
+
+
+def fragment_of(addresses: npt.ArrayLike) -> Addresses:
+    """Return the fragment id of each address."""
+    shifted: Addresses = np.asarray(addresses, dtype=np.uint64) >> _OFFSET_BITS
+    return shifted
+
+
+def offset_of(addresses: npt.ArrayLike) -> Addresses:
+    """Return the physical offset in its fragment of each address."""
+    masked: Addresses = np.asarray(addresses, dtype=np.uint64) & _OFFSET_MASK
+    return masked

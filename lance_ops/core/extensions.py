@@ -1,0 +1,33 @@
+"""Arrow extension types as the metadata that stands for them on a plain storage field."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+__all__ = ["EXTENSION_METADATA", "EXTENSION_NAME", "serialized_extension"]
+
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
+
+
+def serialized_extension(arrow_type: pa.BaseExtensionType) -> str:
+    """Return an extension type's parameters as Arrow's canonical text.
+
+    Types defined in Python serialize themselves; the built-in ones do not offer theirs to Python, so the two of them
+    that have parameters are spelled out (Arrow's list of canonical extension types); the others' text is empty.
+    """
+    if isinstance(arrow_type, pa.ExtensionType):
+        return arrow_type.__arrow_ext_serialize__().decode("utf-8", "surrogateescape")
+    match arrow_type:
+        case pa.FixedShapeTensorType():
+            parameters = {
+                "shape": arrow_type.shape,
+                "dim_names": arrow_type.dim_names,
+                "permutation": arrow_type.permutation,
+            }
+            return json.dumps({key: value for key, value in parameters.items() if value is not None})
+        case pa.OpaqueType():
+            return json.dumps({"type_name": arrow_type.type_name, "vendor_name": arrow_type.vendor_name})
+    return ""

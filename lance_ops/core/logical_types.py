@@ -1,0 +1,153 @@
+"""Lance's logical type strings and the Arrow types they name.
+
+    null bool int8 … uint64 halffloat float double string binary large_string large_binary
+    fixed_size_binary:N   decimal:128:P:S   decimal:256:P:S   date32:day   date64:ms
+    time32:s|ms   time64:us|ns   timestamp:UNIT:TZ|-   duration:UNIT
+    struct   list   list.struct   large_list   large_list.struct   map
+    fixed_size_list:ELEMENT:N   (ELEMENT may be a fixed_size_list itself, or `struct` with the fields as children)
+    dict:VALUE:KEY:ordered
+
+Parents (struct, list, map, a fixed-size list of structs) describe their values by child fields; everything else is
+in the string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+
+__all__ = ["arrow_type_of", "child_fields_of", "logical_type_of"]
+
+_SIMPLE: dict[str, pa.DataType] = {
+    "null": pa.null(),
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "large_string": pa.large_string(),
+    "large_binary": pa.large_binary(),
+    "json": pa.large_binary(),
+    "date32:day": pa.date32(),
+    "date64:ms": pa.date64(),
+    "time32:s": pa.time32("s"),
+    "time32:ms": pa.time32("ms"),
+    "time64:us": pa.time64("us"),
+    "time64:ns": pa.time64("ns"),
+    "duration:s": pa.duration("s"),
+    "duration:ms": pa.duration("ms"),
+    "duration:us": pa.duration("us"),
+    "duration:ns": pa.duration("ns"),
+}
+_NAMES = {arrow_type: name for name, arrow_type in _SIMPLE.items() if name != "json"} | {
+    pa.string_view(): "string",  # stored alike; the view is a matter of memory
+    pa.binary_view(): "binary",
+}
+
+
+def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
+    """Return the logical type of an Arrow type (extension types: of their storage).
+
+    `name` is the column's, for the `UnsupportedFeature` that a type without a logical name raises.
+    """
+    simple = _NAMES.get(arrow_type)
+    if simple is not None:
+        return simple
+    if pt.is_struct(arrow_type):
+        return "struct"
+    if pt.is_map(arrow_type):
+        return "map"
+    if pt.is_list(arrow_type) or pt.is_large_list(arrow_type):
+        kind = "large_list" if pt.is_large_list(arrow_type) else "list"
+        return f"{kind}.struct" if pt.is_struct(arrow_type.value_type) else kind
+    if pt.is_fixed_size_list(arrow_type):
+        return f"fixed_size_list:{logical_type_of(arrow_type.value_type, name)}:{arrow_type.list_size}"
+    if pt.is_fixed_size_binary(arrow_type):
+        return f"fixed_size_binary:{arrow_type.byte_width}"
+    if pt.is_decimal128(arrow_type) or pt.is_decimal256(arrow_type):
+        return f"decimal:{arrow_type.bit_width}:{arrow_type.precision}:{arrow_type.scale}"
+    if pt.is_timestamp(arrow_type):
+        return f"timestamp:{arrow_type.unit}:{arrow_type.tz or '-'}"
+    if pt.is_dictionary(arrow_type):
+        value = logical_type_of(arrow_type.value_type, name)
+        key = logical_type_of(arrow_type.index_type, name)
+        return f"dict:{value}:{key}:{str(arrow_type.ordered).lower()}"
+    raise UnsupportedFeature(f"Arrow type {arrow_type}", f"column {name!r}")
+
+
+def child_fields_of(arrow_type: pa.DataType) -> list[pa.Field]:
+    """Return the Arrow fields that become child fields of a column of this type."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    if pt.is_struct(arrow_type):
+        return list(arrow_type)
+    if pt.is_map(arrow_type):
+        return [pa.field("entries", pa.struct([arrow_type.key_field, arrow_type.item_field]), nullable=False)]
+    if pt.is_list(arrow_type) or pt.is_large_list(arrow_type):
+        return [arrow_type.value_field]
+    while pt.is_fixed_size_list(arrow_type):
+        arrow_type = arrow_type.value_type
+        if pt.is_struct(arrow_type):
+            return list(arrow_type)
+    return []
+
+
+def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) -> pa.DataType:
+    """Return the Arrow storage type of a field with these children.
+
+    Raises `UnsupportedFeature` for a logical type this library does not know, `InvalidInput` for one that
+    contradicts its children; both name the column.
+    """
+    simple = _SIMPLE.get(logical_type)
+    if simple is not None:
+        return simple
+    kind, _, rest = logical_type.partition(":")
+    try:
+        match kind:
+            case "struct":
+                return pa.struct(list(children))
+            case "list" | "list.struct":
+                return pa.list_(_only(children))
+            case "large_list" | "large_list.struct":
+                return pa.large_list(_only(children))
+            case "map":
+                entries = _only(children).type
+                return pa.map_(entries.field(0), entries.field(1))
+            case "fixed_size_list":
+                element, _, size = rest.rpartition(":")
+                return pa.list_(arrow_type_of(element, children, name), int(size))
+            case "fixed_size_binary":
+                return pa.binary(int(rest))
+            case "decimal":
+                bits, precision, scale = rest.split(":")
+                make = {"128": pa.decimal128, "256": pa.decimal256}[bits]
+                return make(int(precision), int(scale))
+            case "timestamp":
+                unit, _, zone = rest.partition(":")
+                return pa.timestamp(unit, None if zone in ("-", "") else zone)
+            case "dict":
+                value_and_key, _, ordered = rest.rpartition(":")
+                value, _, key = value_and_key.rpartition(":")
+                return pa.dictionary(arrow_type_of(key, (), name), arrow_type_of(value, (), name), ordered == "true")
+    except (ValueError, KeyError, IndexError, TypeError, pa.ArrowException) as error:
+        raise InvalidInput(f"column {name!r}: logical type {logical_type!r} is malformed: {error}") from error
+    raise UnsupportedFeature(f"logical type {logical_type!r}", f"column {name!r}")
+
+
+def _only(children: Sequence[pa.Field]) -> pa.Field:
+    if len(children) != 1:
+        raise ValueError(f"one child field expected, {len(children)} found")
+    return children[0]

@@ -1,0 +1,105 @@
+"""Names of files in a dataset's directory.
+
+data/{24 binary digits}{26 hex digits}.lance        _versions/{2^64-1-version:020}.manifest   (V2)
+_transactions/{read_version}-{uuid}.txn             _versions/{version}.manifest              (V1)
+_deletions/{fragment}-{read_version}-{id}.arrow|bin _indices/{uuid}/…      _refs/tags/{name}.json
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import uuid
+from enum import Enum
+
+from lance_ops.core.errors import InvalidInput
+
+__all__ = [
+    "DATA_DIR",
+    "DELETIONS_DIR",
+    "INDICES_DIR",
+    "REFS_DIR",
+    "TAGS_DIR",
+    "TRANSACTIONS_DIR",
+    "VERSIONS_DIR",
+    "ManifestNaming",
+    "check_reference_name",
+    "data_file_name",
+    "deletion_file_name",
+    "manifest_name",
+    "new_deletion_file_id",
+    "parse_manifest_name",
+    "transaction_name",
+]
+
+DATA_DIR = "data"
+DELETIONS_DIR = "_deletions"
+INDICES_DIR = "_indices"
+REFS_DIR = "_refs"
+TAGS_DIR = "_refs/tags"
+TRANSACTIONS_DIR = "_transactions"
+VERSIONS_DIR = "_versions"
+
+_SUFFIX = ".manifest"
+_U64_MAX = (1 << 64) - 1
+_V2_DIGITS = 20
+_REFERENCE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
+
+
+class ManifestNaming(Enum):
+    """V1 names count up; V2 names count down, so that the first name listed is the newest version."""
+
+    V1 = 1
+    V2 = 2
+
+
+def manifest_name(version: int, naming: ManifestNaming) -> str:
+    """Return the file name of a version's manifest."""
+    if naming is ManifestNaming.V1:
+        return f"{version}{_SUFFIX}"
+    return f"{_U64_MAX - version:0{_V2_DIGITS}d}{_SUFFIX}"
+
+
+def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
+    """Return the version and naming of a manifest's file name; None for any other file (detached, staged, hint)."""
+    stem = name.removesuffix(_SUFFIX)
+    if stem == name or not (stem.isascii() and stem.isdigit()):
+        return None
+    number = int(stem)
+    if len(stem) == _V2_DIGITS:
+        return (_U64_MAX - number, ManifestNaming.V2) if number <= _U64_MAX else None
+    return number, ManifestNaming.V1
+
+
+def transaction_name(read_version: int, transaction_uuid: str) -> str:
+    """Return the file name of a transaction in `_transactions`."""
+    return f"{read_version}-{transaction_uuid}.txn"
+
+
+def data_file_name() -> str:
+    """Return a fresh name for a data file.
+
+    The first three random bytes stand as binary digits, so that object stores see evenly spread key prefixes.
+    """
+    raw = uuid.uuid4().bytes
+    return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
+
+
+def new_deletion_file_id() -> int:
+    """Return a random id that keeps two deletion files of one fragment and version apart."""
+    return secrets.randbits(63)
+
+
+def deletion_file_name(fragment_id: int, read_version: int, deletion_id: int, suffix: str) -> str:
+    """Return the file name of a deletion file in `_deletions`; `suffix` is `arrow` or `bin`."""
+    return f"{fragment_id}-{read_version}-{deletion_id}.{suffix}"
+
+
+def check_reference_name(name: str) -> str:
+    """Return the name of a tag if it is one that every store can hold; raise `InvalidInput` otherwise."""
+    if not _REFERENCE_NAME.fullmatch(name) or ".." in name or name.endswith(".lock"):
+        raise InvalidInput(
+            f"tag name {name!r}: use letters, digits, '.', '_' and '-'; begin with a letter or digit, no '..', "
+            "do not end with '.' or '.lock'"
+        )
+    return name

@@ -1,0 +1,233 @@
+"""Lance fields and schemas, and the Arrow schema they stand for.
+
+A Lance schema is a tree of fields, each with an id that never changes while the field lives: data files name their
+columns by these ids. The logical type is a string (`int32`, `timestamp:us:UTC`, `fixed_size_list:float:8`, …; see
+`logical_types`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
+from lance_ops.core.logical_types import arrow_type_of, child_fields_of, logical_type_of
+
+__all__ = ["NO_PARENT", "Field", "Schema", "split_path"]
+
+NO_PARENT = -1
+
+
+@dataclass(frozen=True)
+class Field:
+    """One node of a schema's tree.
+
+    `metadata` values are bytes on the wire; they are held as text, undecodable bytes as surrogate escapes, so that
+    nothing is lost. `dictionary` is the (offset, length) of a 0.1 file's dictionary values in the manifest that
+    holds this field. `unknown` holds wire fields this library does not know, to be written back as they came.
+    """
+
+    id: int
+    parent_id: int
+    name: str
+    logical_type: str
+    nullable: bool = True
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    children: tuple[Field, ...] = ()
+    unenforced_primary_key: bool = False
+    extension_name: str = ""
+    dictionary: tuple[int, int] | None = None
+    unknown: bytes = b""
+
+    @cached_property
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type of the values, extension types as their storage."""
+        return arrow_type_of(self.logical_type, [child.storage_field for child in self.children], self.name)
+
+    @cached_property
+    def storage_field(self) -> pa.Field:
+        """The Arrow field whose extension type, if any, is left as metadata."""
+        return pa.field(self.name, self.arrow_type, self.nullable, _encode_metadata(self.metadata))
+
+    def to_arrow(self) -> pa.Field:
+        """Return the Arrow field, with extension types known to this process restored."""
+        return _restore_extensions(pa.schema([self.storage_field])).field(0)
+
+    def walk(self) -> Iterator[Field]:
+        """Yield this field and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def leaves(self) -> Iterator[Field]:
+        """Yield the fields below (or this one) that have no children."""
+        return (node for node in self.walk() if not node.children)
+
+    def child(self, name: str) -> Field | None:
+        """Return the child of that name."""
+        return next((child for child in self.children if child.name == name), None)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The fields of a table or file, in order, with the schema's metadata."""
+
+    fields: tuple[Field, ...]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
+        """Give every field of an Arrow schema an id, counted in pre-order from `first_id`.
+
+        Raises `UnsupportedFeature` for Arrow types that Lance has no logical type for.
+        """
+        names = schema.names
+        if len(set(names)) != len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise SchemaMismatch(f"columns named twice: {', '.join(twice)}; give every column its own name")
+        counter = iter(range(first_id, 1 << 31))
+        fields = tuple(_from_arrow(column, NO_PARENT, counter) for column in schema)
+        return cls(fields, _decode_metadata(schema.metadata))
+
+    def to_arrow(self) -> pa.Schema:
+        """Return the Arrow schema, with extension types known to this process restored."""
+        return _restore_extensions(self.to_arrow_storage())
+
+    def to_arrow_storage(self) -> pa.Schema:
+        """Return the Arrow schema with extension types left as metadata on their storage types."""
+        return pa.schema([column.storage_field for column in self.fields], _encode_metadata(self.metadata))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the top-level columns, in order."""
+        return [column.name for column in self.fields]
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest id in use, -1 for a schema without fields."""
+        return max((node.id for node in self.walk()), default=-1)
+
+    def walk(self) -> Iterator[Field]:
+        """Yield every field, parents before their children."""
+        for column in self.fields:
+            yield from column.walk()
+
+    def by_id(self, field_id: int) -> Field | None:
+        """Return the field of that id."""
+        return self._by_id.get(field_id)
+
+    def field(self, path: str) -> Field:
+        """Return the field at a path: a column's exact name, or names joined by dots (back-quoted if they hold one).
+
+        Raises `InvalidInput` naming the columns there are.
+        """
+        return self._lineage(path)[-1]
+
+    def path_of(self, field_id: int) -> str:
+        """Return the dotted path of a field, a name that holds a dot back-quoted."""
+        names: list[str] = []
+        node = self._by_id.get(field_id)
+        while node is not None:
+            names.append(f"`{node.name}`" if "." in node.name else node.name)
+            node = self._by_id.get(node.parent_id)
+        return ".".join(reversed(names))
+
+    def project(self, columns: Iterable[str]) -> Schema:
+        """Keep the named columns or nested fields, in the order asked for, with their ids.
+
+        Two paths into one struct make one column with both children, in the schema's order.
+        """
+        kept: dict[int, set[int]] = {}
+        for path in columns:
+            lineage = self._lineage(path)
+            wanted = kept.setdefault(lineage[0].id, set())
+            wanted.update(node.id for node in lineage)
+            wanted.update(node.id for node in lineage[-1].walk())
+        return Schema(tuple(_prune(self._by_id[root], ids) for root, ids in kept.items()), self.metadata)
+
+    def _lineage(self, path: str) -> list[Field]:
+        exact = next((column for column in self.fields if column.name == path), None)
+        if exact is not None:
+            return [exact]
+        lineage: list[Field] = []
+        siblings = self.fields
+        for name in split_path(path):
+            node = next((column for column in siblings if column.name == name), None)
+            if node is None:
+                known = ", ".join(column.name for column in siblings) or "none"
+                raise InvalidInput(f"no column {path!r}: {name!r} is not among {known}")
+            lineage.append(node)
+            siblings = node.children
+        return lineage
+
+    @cached_property
+    def _by_id(self) -> dict[int, Field]:
+        return {node.id: node for node in self.walk()}
+
+
+def split_path(path: str) -> list[str]:
+    """Split a dotted path into names; a back-quoted name may hold dots.
+
+    Raises `InvalidInput` for an empty name or an unclosed quote.
+    """
+    names: list[str] = []
+    name, quoted = "", False
+    for char in path:
+        if char == "`":
+            quoted = not quoted
+        elif char == "." and not quoted:
+            names.append(name)
+            name = ""
+        else:
+            name += char
+    names.append(name)
+    if quoted or not all(names):
+        raise InvalidInput(f"column path {path!r} has an empty name or an unclosed back quote")
+    return names
+
+
+def _from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -> Field:
+    metadata = dict(_decode_metadata(column.metadata))
+    arrow_type = column.type
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        metadata[EXTENSION_NAME] = arrow_type.extension_name
+        metadata[EXTENSION_METADATA] = serialized_extension(arrow_type)
+        arrow_type = arrow_type.storage_type
+    field_id = next(counter)
+    children = tuple(_from_arrow(child, field_id, counter) for child in child_fields_of(arrow_type))
+    return Field(
+        field_id, parent_id, column.name, logical_type_of(arrow_type, column.name), column.nullable, metadata, children
+    )
+
+
+def _prune(node: Field, keep: set[int]) -> Field:
+    return replace(node, children=tuple(_prune(child, keep) for child in node.children if child.id in keep))
+
+
+def _restore_extensions(schema: pa.Schema) -> pa.Schema:
+    if not any(EXTENSION_NAME.encode() in (node.metadata or {}) for node in _walk_arrow(schema)):
+        return schema
+    return pa.ipc.read_schema(schema.serialize())
+
+
+def _walk_arrow(fields: Iterable[pa.Field]) -> Iterator[pa.Field]:
+    for column in fields:
+        yield column
+        yield from _walk_arrow(child_fields_of(column.type))
+
+
+def _encode_metadata(metadata: Mapping[str, str]) -> dict[bytes, bytes] | None:
+    if not metadata:
+        return None
+    return {key.encode(): value.encode("utf-8", "surrogateescape") for key, value in metadata.items()}
+
+
+def _decode_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    return {
+        key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+        for key, value in (metadata or {}).items()
+    }

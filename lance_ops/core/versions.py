@@ -1,0 +1,72 @@
+"""The file format's versions and the ways they are spelled."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import total_ordering
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+
+__all__ = ["FileVersion"]
+
+
+@total_ordering
+class FileVersion(Enum):
+    """A version of the file format; the value is how a manifest spells it."""
+
+    V0_1 = "0.1"
+    V2_0 = "2.0"
+    V2_1 = "2.1"
+    V2_2 = "2.2"
+
+    @classmethod
+    def parse(cls, text: str) -> FileVersion:
+        """Parse a user's spelling: a number, an alias (`stable`, `legacy`) or an old name (`0.3` is 2.0).
+
+        Raises `UnsupportedFeature` for versions that exist and are not read here (`2.3`, `next`), `InvalidInput` for
+        anything else.
+        """
+        name = text.strip().lower()
+        if name in ("2.3", "next"):
+            raise UnsupportedFeature(f"file version {text!r} (unstable)")
+        known = {"stable": cls.V2_2, "legacy": cls.V0_1, "0.3": cls.V2_0} | {version.value: version for version in cls}
+        if name not in known:
+            raise InvalidInput(f"file version {text!r} is unknown: use one of {', '.join(sorted(known))}")
+        return known[name]
+
+    @classmethod
+    def from_manifest(cls, text: str, where: str) -> FileVersion:
+        """Read a manifest's spelling, which knows no aliases; `where` names the manifest in the error."""
+        try:
+            return cls(text)
+        except ValueError:
+            raise UnsupportedFeature(f"data storage version {text!r}", where) from None
+
+    @classmethod
+    def from_numbers(cls, major: int, minor: int, where: str) -> FileVersion:
+        """Read a footer's or a `DataFile`'s numbers; 2.0 files say (0, 3) in their footer, 0.1 files (0, 0 to 2)."""
+        for version, numbers in _NUMBERS.items():
+            if (major, minor) in numbers:
+                return version
+        raise UnsupportedFeature(f"file version {major}.{minor}", where)
+
+    @property
+    def footer(self) -> tuple[int, int]:
+        """The (major, minor) that a file's footer states."""
+        return _NUMBERS[self][0]
+
+    @property
+    def data_file(self) -> tuple[int, int]:
+        """The (major, minor) that a manifest's `DataFile` states."""
+        return _NUMBERS[self][1]
+
+    def __lt__(self, other: FileVersion) -> bool:
+        return self.value < other.value  # "0.1" < "2.0" < "2.1" < "2.2"
+
+
+_NUMBERS: dict[FileVersion, tuple[tuple[int, int], ...]] = {
+    FileVersion.V0_1: ((0, 2), (0, 2), (0, 1), (0, 0)),
+    FileVersion.V2_0: ((0, 3), (2, 0)),
+    FileVersion.V2_1: ((2, 1), (2, 1)),
+    FileVersion.V2_2: ((2, 2), (2, 2)),
+}

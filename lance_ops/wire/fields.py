@@ -1,0 +1,102 @@
+"""A schema as the flat list of `Field` messages that manifests and file descriptors hold.
+
+Fields stand in pre-order; each names its parent by id, a root's parent is -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import NO_PARENT, Field, Schema
+from lance_ops.pb import file_pb2
+from lance_ops.wire.unknown import restore_unknown, unknown_fields
+
+__all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb"]
+
+_MAX_DEPTH = 200
+_VARIABLE_TYPES = ("string", "binary", "large_string", "large_binary", "json")
+
+
+def schema_to_pb(schema: Schema) -> list[file_pb2.Field]:
+    """Flatten a schema into messages; its metadata goes through `metadata_to_pb`."""
+    return [_to_pb(node) for node in schema.walk()]
+
+
+def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes], path: str) -> Schema:
+    """Build the tree from the flat list; raise `CorruptFile` if a parent is missing or a field nests in itself."""
+    messages = list(fields)
+    children: dict[int, list[file_pb2.Field]] = {}
+    known = {NO_PARENT}
+    for message in messages:
+        if message.parent_id not in known:
+            raise CorruptFile(path, "schema", f"field {message.name!r} comes before its parent {message.parent_id}")
+        known.add(message.id)
+        children.setdefault(message.parent_id, []).append(message)
+
+    built = 0
+
+    def build(message: file_pb2.Field, depth: int) -> Field:
+        nonlocal built
+        built += 1
+        if depth > _MAX_DEPTH or built > len(messages):  # only a repeated id can make a cycle
+            raise CorruptFile(path, "schema", f"field {message.name!r} nests too deeply or below itself")
+        below = () if message.id == NO_PARENT else children.get(message.id, ())
+        return _from_pb(message, tuple(build(child, depth + 1) for child in below))
+
+    roots = tuple(build(message, 0) for message in children.get(NO_PARENT, ()))
+    return Schema(roots, field_metadata_from_pb(metadata))
+
+
+def metadata_to_pb(metadata: Mapping[str, str]) -> dict[str, bytes]:
+    """Return metadata as the wire's bytes."""
+    return {key: value.encode("utf-8", "surrogateescape") for key, value in metadata.items()}
+
+
+def field_metadata_from_pb(metadata: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the wire's metadata as text, undecodable bytes as surrogate escapes."""
+    return {key: value.decode("utf-8", "surrogateescape") for key, value in metadata.items()}
+
+
+def _to_pb(node: Field) -> file_pb2.Field:
+    message = file_pb2.Field(
+        name=node.name,
+        id=node.id,
+        parent_id=node.parent_id,
+        logical_type=node.logical_type,
+        nullable=node.nullable,
+        metadata=metadata_to_pb(node.metadata),
+        unenforced_primary_key=node.unenforced_primary_key,
+        encoding=_encoding(node.logical_type),
+        extension_name=node.extension_name,
+    )
+    if node.dictionary is not None:
+        message.dictionary.offset, message.dictionary.length = node.dictionary
+    restore_unknown(message, node.unknown)
+    return message
+
+
+def _from_pb(message: file_pb2.Field, children: tuple[Field, ...]) -> Field:
+    return Field(
+        id=message.id,
+        parent_id=message.parent_id,
+        name=message.name,
+        logical_type=message.logical_type,
+        nullable=message.nullable,
+        metadata=field_metadata_from_pb(message.metadata),
+        children=children,
+        unenforced_primary_key=message.unenforced_primary_key,
+        extension_name=message.extension_name,
+        dictionary=((message.dictionary.offset, message.dictionary.length) if message.HasField("dictionary") else None),
+        unknown=unknown_fields(message),
+    )
+
+
+def _encoding(logical_type: str) -> file_pb2.Encoding.ValueType:
+    """Return the legacy encoding that 0.1 readers look at; newer files carry it unread."""
+    kind = logical_type.partition(":")[0]
+    if kind in ("struct", "null"):
+        return file_pb2.NONE
+    if kind == "dict":
+        return file_pb2.DICTIONARY
+    return file_pb2.VAR_BINARY if kind in _VARIABLE_TYPES else file_pb2.PLAIN

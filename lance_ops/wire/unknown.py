@@ -1,0 +1,25 @@
+"""Wire fields of a newer writer, carried through a rewrite untouched."""
+
+from __future__ import annotations
+
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+__all__ = ["restore_unknown", "unknown_fields"]
+
+
+def unknown_fields(message: Message) -> bytes:
+    """Return, serialized, the fields of a parsed message that our protos do not name (nested messages' excepted)."""
+    if not len(UnknownFieldSet(message)):
+        return b""
+    rest = type(message)()
+    rest.CopyFrom(message)
+    for field in message.DESCRIPTOR.fields:
+        rest.ClearField(field.name)
+    return rest.SerializeToString()
+
+
+def restore_unknown(message: Message, unknown: bytes) -> None:
+    """Add what `unknown_fields` kept to a message that is about to be written."""
+    if unknown:
+        message.MergeFromString(unknown)

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.core.addresses import TOMBSTONE, row_addr, row_addrs
+from lance_ops.errors import InvalidInput
+
+
+def test_the_nth_surviving_row_becomes_the_nth_new_row() -> None:
+    moves = AddressMap(
+        (RewrittenGroup((OldFragment(0, 4, (1,)), OldFragment(3, 3, (0, 2))), (NewFragment(9, 3), NewFragment(10, 1))),)
+    )
+    old = np.concatenate((row_addrs(0, range(4)), row_addrs(3, range(3)), row_addrs(5, [7])))
+    assert moves.remap(old).tolist() == [
+        row_addr(9, 0),
+        TOMBSTONE,
+        row_addr(9, 1),
+        row_addr(9, 2),
+        TOMBSTONE,
+        row_addr(10, 0),
+        TOMBSTONE,
+        row_addr(5, 7),
+    ]
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=20), min_size=1, max_size=5), st.integers(1, 7))
+def test_survivors_map_onto_all_new_rows_in_order(fragments: list[list[bool]], rows_per_new: int) -> None:
+    old = tuple(
+        OldFragment(i, len(kept), tuple(offset for offset, keep in enumerate(kept) if not keep))
+        for i, kept in enumerate(fragments)
+    )
+    total = sum(fragment.num_rows for fragment in old)
+    new = tuple(
+        NewFragment(100 + i, min(rows_per_new, total - i * rows_per_new)) for i in range(-(-total // rows_per_new))
+    )
+    addresses = np.concatenate([row_addrs(i, range(len(kept))) for i, kept in enumerate(fragments)])
+    moved = AddressMap((RewrittenGroup(old, new),)).remap(addresses)
+    kept_flags = [keep for kept in fragments for keep in kept]
+    assert [int(a) for a in moved[np.array(kept_flags, dtype=bool)]] == [
+        row_addr(fragment.fragment_id, offset) for fragment in new for offset in range(fragment.num_rows)
+    ]
+    assert all(int(a) == TOMBSTONE for a in moved[~np.array(kept_flags, dtype=bool)])
+
+
+def test_a_rewrite_that_lost_rows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="3 rows, 2 written"):
+        RewrittenGroup((OldFragment(0, 3),), (NewFragment(1, 2),))
+
+
+def test_an_offset_beyond_the_fragment_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no offset 3"):
+        AddressMap((RewrittenGroup((OldFragment(0, 3),), (NewFragment(1, 3),)),)).remap(row_addrs(0, [3]))

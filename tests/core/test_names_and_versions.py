@@ -1,0 +1,79 @@
+import re
+
+import numpy as np
+import pytest
+
+from lance_ops.core import addresses, names
+from lance_ops.core.names import ManifestNaming
+from lance_ops.core.versions import FileVersion
+from lance_ops.errors import InvalidInput, UnsupportedFeature
+
+
+def test_version_two_names_count_down_so_the_newest_lists_first() -> None:
+    assert names.manifest_name(13, ManifestNaming.V2) == "18446744073709551602.manifest"
+    assert names.manifest_name(2, ManifestNaming.V2) < names.manifest_name(1, ManifestNaming.V2)
+    assert names.manifest_name(7, ManifestNaming.V1) == "7.manifest"
+
+
+@pytest.mark.parametrize("naming", list(ManifestNaming))
+@pytest.mark.parametrize("version", [1, 9, 10, 1 << 40])
+def test_a_manifest_name_is_parsed_back(version: int, naming: ManifestNaming) -> None:
+    assert names.parse_manifest_name(names.manifest_name(version, naming)) == (version, naming)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "d18446744073709551602.manifest",
+        "1.manifest-abc",
+        "latest_version_hint.json",
+        ".manifest",
+        "99999999999999999999.manifest",
+    ],
+)
+def test_other_files_among_the_manifests_are_not_versions(name: str) -> None:
+    assert names.parse_manifest_name(name) is None
+
+
+def test_data_file_names_spread_their_prefixes_and_never_repeat() -> None:
+    made = {names.data_file_name() for _ in range(100)}
+    assert len(made) == 100
+    assert all(re.fullmatch(r"[01]{24}[0-9a-f]{26}\.lance", name) for name in made)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "a..b", ".hidden", "x.lock", "a b", "a\0b", "end."])
+def test_tag_names_that_a_store_could_misread_are_refused(name: str) -> None:
+    with pytest.raises(InvalidInput):
+        names.check_reference_name(name)
+
+
+def test_row_addresses_split_into_fragment_and_offset() -> None:
+    made = addresses.row_addrs(42, [9, 0, (1 << 32) - 1])
+    assert addresses.fragment_of(made).tolist() == [42, 42, 42]
+    assert addresses.offset_of(made).tolist() == [9, 0, (1 << 32) - 1]
+    assert int(made[0]) == addresses.row_addr(42, 9)
+    assert made.dtype == np.uint64
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("stable", FileVersion.V2_2), ("LEGACY", FileVersion.V0_1), ("0.3", FileVersion.V2_0), ("2.1", FileVersion.V2_1)],
+)
+def test_users_spellings_of_file_versions(text: str, version: FileVersion) -> None:
+    assert FileVersion.parse(text) is version
+
+
+def test_unstable_and_unknown_file_versions_are_refused() -> None:
+    with pytest.raises(UnsupportedFeature, match=r"2\.3"):
+        FileVersion.parse("2.3")
+    with pytest.raises(InvalidInput, match="stable"):
+        FileVersion.parse("9")
+    with pytest.raises(UnsupportedFeature, match="some.manifest"):
+        FileVersion.from_manifest("stable", "some.manifest")
+
+
+@pytest.mark.parametrize("version", list(FileVersion))
+def test_footers_and_data_files_state_numbers_that_are_read_back(version: FileVersion) -> None:
+    assert FileVersion.from_numbers(*version.footer, "f") is version
+    assert FileVersion.from_numbers(*version.data_file, "f") is version
+    assert FileVersion.V2_0 < FileVersion.V2_2 and FileVersion.V2_2 >= FileVersion.V2_1

@@ -1,0 +1,112 @@
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.schema import NO_PARENT, Schema, split_path
+from lance_ops.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+
+ARROW_TYPES = [
+    pa.null(),
+    pa.bool_(),
+    pa.int8(),
+    pa.uint64(),
+    pa.float16(),
+    pa.float64(),
+    pa.string(),
+    pa.large_binary(),
+    pa.binary(16),
+    pa.decimal128(12, 3),
+    pa.decimal256(60, -2),
+    pa.date32(),
+    pa.date64(),
+    pa.time32("ms"),
+    pa.time64("ns"),
+    pa.timestamp("us"),
+    pa.timestamp("ns", "UTC"),
+    pa.timestamp("s", "+05:30"),
+    pa.duration("ms"),
+    pa.dictionary(pa.int16(), pa.string(), ordered=True),
+    pa.dictionary(pa.int8(), pa.timestamp("us", "+01:00")),
+    pa.list_(pa.int32(), 4),
+    pa.list_(pa.list_(pa.float32(), 2), 3),
+    pa.list_(pa.struct([("x", pa.int8()), ("y", pa.list_(pa.string()))])),
+    pa.large_list(pa.field("element", pa.int64(), nullable=False)),
+    pa.list_(pa.struct([("x", pa.int8())]), 5),
+    pa.map_(pa.string(), pa.list_(pa.int32())),
+    pa.struct([("a", pa.int8()), ("b", pa.struct([("c", pa.string())]))]),
+]
+
+
+@pytest.mark.parametrize("arrow_type", ARROW_TYPES, ids=str)
+def test_every_arrow_type_survives_the_round_trip_through_a_lance_schema(arrow_type: pa.DataType) -> None:
+    schema = pa.schema([pa.field("column", arrow_type, nullable=True, metadata={"k": "v"})], {"table": "meta"})
+    back = Schema.from_arrow(schema).to_arrow()
+    assert back.equals(schema, check_metadata=True)
+
+
+def test_ids_are_given_in_pre_order_and_name_their_parents() -> None:
+    schema = Schema.from_arrow(
+        pa.schema(
+            [("a", pa.int8()), ("s", pa.struct([("x", pa.int8()), ("l", pa.list_(pa.int8()))])), ("z", pa.int8())]
+        )
+    )
+    assert [(node.name, node.id, node.parent_id) for node in schema.walk()] == [
+        ("a", 0, NO_PARENT),
+        ("s", 1, NO_PARENT),
+        ("x", 2, 1),
+        ("l", 3, 1),
+        ("item", 4, 3),
+        ("z", 5, NO_PARENT),
+    ]
+
+
+def test_projection_keeps_ids_and_merges_paths_into_one_struct() -> None:
+    schema = Schema.from_arrow(pa.schema([("s", pa.struct([("x", pa.int8()), ("y", pa.int8())])), ("z", pa.int8())]))
+    projected = schema.project(["z", "s.y", "s.x"])
+    assert projected.names == ["z", "s"]
+    assert [node.id for node in projected.walk()] == [3, 0, 1, 2]
+    assert schema.project(["s.y"]).to_arrow() == pa.schema([("s", pa.struct([("y", pa.int8())]))])
+
+
+def test_a_column_whose_name_holds_a_dot_is_found_exactly_or_back_quoted() -> None:
+    schema = Schema.from_arrow(pa.schema([("a.b", pa.int8()), ("s", pa.struct([("x.y", pa.int8())]))]))
+    assert schema.field("a.b").id == 0
+    assert schema.field("s.`x.y`").id == 2
+    assert schema.path_of(2) == "s.`x.y`"
+
+
+def test_an_unknown_column_is_refused_with_the_names_there_are() -> None:
+    schema = Schema.from_arrow(pa.schema([("carrier", pa.string()), ("dest", pa.string())]))
+    with pytest.raises(InvalidInput, match=r"no column 'dset'.*carrier, dest"):
+        schema.field("dset")
+
+
+@pytest.mark.parametrize("path", ["", "a.", ".a", "a..b", "`a"])
+def test_a_malformed_path_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInput):
+        split_path(path)
+
+
+def test_columns_named_twice_are_refused() -> None:
+    with pytest.raises(SchemaMismatch, match="x"):
+        Schema.from_arrow(pa.schema([("x", pa.int8()), ("x", pa.int8())]))
+
+
+def test_an_arrow_type_without_a_logical_type_is_refused_by_column() -> None:
+    with pytest.raises(UnsupportedFeature, match="column 'gap'"):
+        Schema.from_arrow(pa.schema([("gap", pa.month_day_nano_interval())]))
+
+
+@pytest.mark.parametrize(
+    "extension",
+    [
+        pa.uuid(),
+        pa.bool8(),
+        pa.fixed_shape_tensor(pa.float32(), [2, 3], dim_names=["a", "b"], permutation=[1, 0]),
+        pa.opaque(pa.binary(), "kind", "vendor"),
+    ],
+    ids=str,
+)
+def test_extension_types_known_to_the_process_come_back_as_themselves(extension: pa.DataType) -> None:
+    schema = Schema.from_arrow(pa.schema([pa.field("x", extension)]))
+    assert schema.to_arrow().field("x").type == extension
+    assert schema.to_arrow_storage().field("x").type == extension.storage_type
