@@ -1,0 +1,1 @@
+"""What runs on the datasets of this deployment, and when."""
