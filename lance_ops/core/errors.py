@@ -29,6 +29,7 @@ __all__ = [
     "UnsafeStore",
     "UnsupportedFeature",
     "VersionNotFound",
+    "WriteRefused",
 ]
 
 
@@ -87,6 +88,10 @@ class ObjectNotFound(StoreError, FileNotFoundError):
 
     def __reduce__(self) -> tuple[type[ObjectNotFound], tuple[str]]:
         return type(self), (self.path,)
+
+
+class WriteRefused(StoreError):
+    """A store that refused a write: nothing was written, and nothing of it will appear later."""
 
 
 class UnsafeStore(StoreError):

@@ -1,0 +1,173 @@
+"""What a store is: bytes under relative paths, beneath one root.
+
+A store has no directories, only objects whose paths contain `/`. It is picklable (another process opens the same
+root) and fork-safe (a child never touches its parent's connections). Objects are immutable in use: every file of a
+dataset gets a fresh name, and `put` replaces an object whole.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from types import TracebackType
+from typing import Self, TypeAlias
+
+import pyarrow as pa
+
+__all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "PutOutcome", "Store", "StoreWriter"]
+
+BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
+ByteRange = tuple[int, int]
+"""Half-open `(start, end)` in bytes."""
+Buffers = list[pa.Buffer]
+"""Named here, since inside a class with a method `list` the builtin has no name."""
+
+
+class PutOutcome(Enum):
+    """What `put_if_absent` did."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One listed object; `modified` is by the store's clock, in UTC."""
+
+    path: str
+    size_bytes: int
+    modified: datetime
+
+
+class StoreWriter(ABC):
+    """An object being written: invisible until `close`, never visible after `abort`.
+
+    As a context manager it closes at the end and aborts on an exception.
+    """
+
+    @abstractmethod
+    def write(self, data: BytesLike) -> None:
+        """Append bytes."""
+
+    @abstractmethod
+    def tell(self) -> int:
+        """Return the number of bytes written so far."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Make the object visible and durable. A second call does nothing."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Leave nothing behind. Does nothing after `close`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+
+class Store(ABC):
+    """Bytes beneath one root.
+
+    Every method raises `UnsafePath` for a path that leaves the root, `ObjectNotFound` for one that must exist and does
+    not, and `StoreError` when the store fails.
+    """
+
+    lists_in_order: bool = False
+    """Whether listing is lexicographic by path, so that a limit finds the first names."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str:
+        """Where the root is, without a trailing slash and without secrets; `open_store` takes it."""
+
+    @abstractmethod
+    def child(self, prefix: str) -> Store:
+        """Return the store whose root is the directory `prefix` of this one."""
+
+    @abstractmethod
+    def get(self, path: str) -> pa.Buffer:
+        """Return a whole object."""
+
+    @abstractmethod
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
+        """Return the bytes of each half-open range, in the order asked.
+
+        Raises `CorruptFile` when the object ends before a range does: ranges come from the object's own metadata.
+        """
+
+    def get_range(self, path: str, start: int, end: int) -> pa.Buffer:
+        """Return bytes `start` to `end` (exclusive); see `get_ranges`."""
+        return self.get_ranges(path, [(start, end)])[0]
+
+    @abstractmethod
+    def size(self, path: str) -> int:
+        """Return an object's length in bytes."""
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Return whether there is an object at `path`."""
+
+    @abstractmethod
+    def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
+        """Write or replace an object whole; readers see the old bytes or the new, nothing between.
+
+        With `durable=False` a power cut may lose it again, never mix it.
+        """
+
+    @abstractmethod
+    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+        """Create an object durably if none is there; of any number of racing callers exactly one creates it.
+
+        Raises `UnsafeStore` where the store has no such primitive, `WriteRefused` when nothing was written and nothing
+        will appear later, and any other `StoreError` when that is not known.
+        """
+
+    @abstractmethod
+    def make_durable(self, path: str) -> None:
+        """Make sure that an object somebody can see outlives a power cut."""
+
+    @abstractmethod
+    def open_writer(self, path: str) -> StoreWriter:
+        """Start writing or replacing an object too large to hold in memory."""
+
+    @abstractmethod
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Yield every object beneath the directory `prefix` (all of them for `""`), temporary files left out."""
+
+    @abstractmethod
+    def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
+        """Return the names of the objects directly in a directory, cheaper than `list`.
+
+        Where `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
+        """
+
+    @abstractmethod
+    def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Yield what crashed writers left beneath `prefix`; `delete` removes them. Live writers' files show up too."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove an object; a missing one is fine."""
+
+    @abstractmethod
+    def copy(self, source: str, target: str) -> None:
+        """Copy an object within the store, durably, replacing the target."""
+
+    @abstractmethod
+    def now(self) -> datetime:
+        """Return the time by the clock that sets `ObjectInfo.modified`, in UTC."""
+
+    def uri_of(self, path: str) -> str:
+        """Return an object's full name, for people."""
+        return f"{self.uri}/{path}"

@@ -1,0 +1,321 @@
+"""A directory of a local (or network) POSIX file system.
+
+Whatever becomes visible was written to a temporary file in the same directory first, fsynced, then named in one step;
+the directory is fsynced before the call returns, and so is the parent of every directory made on the way.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import FileIO
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, WriteRefused
+from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.exclusive_name import take_name
+from lance_ops.store.maps import MAPS
+from lance_ops.store.paths import check_directory, check_path
+from lance_ops.store.ranges import check_ranges, slice_ranges
+
+__all__ = ["TEMPORARY_PREFIX", "LocalStore"]
+
+TEMPORARY_PREFIX = ".lance_ops_tmp."
+"""What the name of every temporary file begins with. Readers of a dataset ignore such names by their leading dot."""
+
+_WRITE_BUFFER_BYTES = 1 << 20
+_COPY_BYTES = 4 << 20
+_DIRECTORY_ATTEMPTS = 10
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStore(Store):
+    """Files beneath the directory `root`, which need not exist yet. Reads are memory-mapped and copy nothing.
+
+    Symbolic links are followed as long as they stay inside the root; `root` itself may be one.
+    """
+
+    root: str
+
+    def __post_init__(self) -> None:
+        if "\0" in self.root:
+            raise UnsafePath(f"{self.root!r}: no NUL may stand in a path")
+        object.__setattr__(self, "root", os.path.abspath(self.root))
+
+    @property
+    def uri(self) -> str:
+        return self.root
+
+    def child(self, prefix: str) -> LocalStore:
+        return LocalStore(self._file(prefix))
+
+    def get(self, path: str) -> pa.Buffer:
+        file = self._file(path)
+        with self._translating("read", path):
+            return MAPS.get(file)
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
+        check_ranges(path, ranges)
+        return slice_ranges(self.uri_of(path), self.get(path), ranges)
+
+    def size(self, path: str) -> int:
+        file = self._file(path)
+        with self._translating("read", path):
+            status = os.stat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise ObjectNotFound(self.uri_of(path))
+        return status.st_size
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.size(path)
+        except ObjectNotFound:
+            return False
+        return True
+
+    def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
+        target = self._file(path)
+        with self._translating("write", path):
+            staged = _stage(target, lambda file: _write_all(file, data), durable)
+            _publish(staged, target, durable)
+
+    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+        target = self._file(path)
+        try:
+            staged = _stage(target, lambda file: _write_all(file, data), durable=True)
+        except OSError as error:  # before the name is taken, nothing can have appeared
+            raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
+        with self._translating("write", path):
+            try:
+                created = take_name(staged, target)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(staged)
+            if created:
+                _sync_directory(os.path.dirname(target))
+        return PutOutcome.CREATED if created else PutOutcome.EXISTS
+
+    def make_durable(self, path: str) -> None:
+        file = self._file(path)
+        with self._translating("sync", path):
+            _sync(file, os.O_RDONLY)
+            _sync_directory(os.path.dirname(file))
+
+    def open_writer(self, path: str) -> StoreWriter:
+        target = self._file(path)
+        with self._translating("write", path):
+            staged, descriptor = _create_temporary(os.path.dirname(target))
+        return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES))
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        return self._walk(check_directory(prefix), lambda name: not name.startswith(TEMPORARY_PREFIX))
+
+    def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        return self._walk(check_directory(prefix), lambda name: name.startswith(TEMPORARY_PREFIX))
+
+    def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
+        folder = self._locate(check_directory(directory))
+        with suppress(ObjectNotFound), self._translating("list", directory), os.scandir(folder) as found:
+            return [e.name for e in found if e.is_file() and not e.name.startswith(TEMPORARY_PREFIX)]
+        return []
+
+    def delete(self, path: str) -> None:
+        target = self._file(path)
+        MAPS.forget(target)
+        try:
+            os.unlink(target)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            if os.path.isdir(target):  # EISDIR or EPERM, by system; a directory is no object
+                return
+            raise StoreError(f"cannot delete {self.uri_of(path)}: {error.strerror or error}") from error
+        self._prune(os.path.dirname(target))
+
+    def copy(self, source: str, target: str) -> None:
+        origin, destination = self._file(source), self._file(target)
+        with ExitStack() as stack:
+            with self._translating("read", source):
+                file = stack.enter_context(open(origin, "rb", buffering=0))
+            with self._translating("write", target):
+                staged = _stage(destination, lambda copy: shutil.copyfileobj(file, copy, _COPY_BYTES), durable=True)
+                _publish(staged, destination, durable=True)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def _file(self, path: str) -> str:
+        return self._locate(check_path(path))
+
+    def _locate(self, path: str) -> str:
+        """Return the absolute path; refuse a symbolic link on the way that leads out of the root."""
+        full = self.root
+        for part in path.split("/") if path else ():
+            full = f"{full.rstrip('/')}/{part}"
+            try:
+                is_link = stat.S_ISLNK(os.lstat(full).st_mode)
+            except OSError:
+                continue  # absent, or beneath something that is no directory: the operation itself will say so
+            if is_link:
+                root = os.path.realpath(self.root)
+                if os.path.commonpath([root, os.path.realpath(full)]) != root:
+                    raise UnsafePath(f"{self.uri_of(path)}: a symbolic link leads out of the root")
+        return full
+
+    @contextmanager
+    def _translating(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except StoreError:
+            raise
+        except OSError as error:
+            if verb != "write" and isinstance(error, _ABSENT):
+                raise ObjectNotFound(self.uri_of(path)) from error
+            raise StoreError(f"cannot {verb} {self.uri_of(path)}: {error.strerror or error}") from error
+
+    def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
+        folders = [prefix]
+        while folders:
+            folder = folders.pop()
+            entries: Sequence[os.DirEntry[str]] = ()
+            directory = self._locate(folder)
+            with suppress(ObjectNotFound), self._translating("list", folder), os.scandir(directory) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+            for entry in entries:
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif wanted(entry.name):
+                    with suppress(FileNotFoundError):  # deleted meanwhile
+                        status = os.stat(self._locate(path)) if entry.is_symlink() else entry.stat()
+                        if stat.S_ISREG(status.st_mode):
+                            yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+
+    def _prune(self, directory: str) -> None:
+        """Remove directories left empty, but keep those directly in the root: every writer counts on them."""
+        while directory != self.root and os.path.dirname(directory) != self.root:
+            try:
+                os.rmdir(directory)
+            except OSError:
+                return
+            directory = os.path.dirname(directory)
+
+
+class _LocalWriter(StoreWriter):
+    def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO) -> None:
+        self._store = store
+        self._path = path
+        self._target = target
+        self._staged = staged
+        self._file = file
+        self._num_bytes = 0
+
+    def write(self, data: BytesLike) -> None:
+        with self._store._translating("write", self._path):
+            self._file.write(data)
+        self._num_bytes += memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._num_bytes
+
+    def close(self) -> None:
+        if self._file.closed:
+            return
+        with self._store._translating("write", self._path):
+            try:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except BaseException:
+                self.abort()
+                raise
+            self._file.close()
+            _publish(self._staged, self._target, durable=True)
+
+    def abort(self) -> None:
+        if self._file.closed:
+            return
+        with suppress(OSError):  # the buffered rest may fail to reach the disk; it is not wanted there
+            self._file.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self._staged)
+
+
+def _create_temporary(directory: str) -> tuple[str, int]:
+    """Create an empty temporary file, making directories on demand; return its path and descriptor."""
+    staged = f"{directory}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    attempts = 0
+    while True:
+        attempts += 1
+        _make_directory(directory)
+        try:
+            return staged, os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileNotFoundError:  # a concurrent delete pruned the directory between the two calls
+            if attempts == _DIRECTORY_ATTEMPTS:
+                raise
+
+
+def _stage(target: str, fill: Callable[[FileIO], object], durable: bool) -> str:
+    """Write a temporary file beside `target` and return its path; leave nothing on failure."""
+    staged, descriptor = _create_temporary(os.path.dirname(target))
+    try:
+        with FileIO(descriptor, "wb") as file:
+            fill(file)
+            if durable:
+                os.fsync(descriptor)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(staged)
+        raise
+    return staged
+
+
+def _publish(staged: str, target: str, durable: bool) -> None:
+    try:
+        os.replace(staged, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(staged)
+        raise
+    if durable:
+        _sync_directory(os.path.dirname(target))
+
+
+def _write_all(file: FileIO, data: BytesLike) -> None:
+    rest = memoryview(data).cast("B")
+    while rest:  # an unbuffered file may take less than it is given
+        rest = rest[file.write(rest) :]
+
+
+def _make_directory(directory: str) -> None:
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    _make_directory(parent)
+    with suppress(FileExistsError):
+        os.mkdir(directory)
+    _sync_directory(parent)
+
+
+def _sync_directory(directory: str) -> None:
+    _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: str, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that has nothing to sync here
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,66 @@
+"""Memory maps of local files, shared by all local stores of a process.
+
+A map outlives the file's name: a reader that holds a buffer keeps its bytes when clean-up deletes the file or `put`
+replaces it. Files are never cut short in place, which is the one thing a map does not survive.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections import OrderedDict
+
+import pyarrow as pa
+
+__all__ = ["MAPS", "MapCache"]
+
+_Identity = tuple[int, int, int, int]
+
+
+class MapCache:
+    """The most recently read files, mapped.
+
+    An entry serves only while the path still names the same file, by device, inode, size and modification time. The
+    map itself pins the inode, so that the file system cannot give its number to another file meanwhile.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._maps: OrderedDict[str, tuple[_Identity, pa.Buffer]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> pa.Buffer:
+        """Return the whole file without reading it. Raises `OSError`, also for what is not a regular file."""
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
+        identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        with self._lock:
+            entry = self._maps.get(path)
+            if entry is not None and entry[0] == identity:
+                self._maps.move_to_end(path)
+                return entry[1]
+        with pa.memory_map(path) as file:
+            buffer = file.read_buffer()
+        with self._lock:
+            self._maps[path] = (identity, buffer)
+            self._maps.move_to_end(path)
+            while len(self._maps) > self._capacity:
+                self._maps.popitem(last=False)
+        return buffer
+
+    def forget(self, path: str) -> None:
+        """Let go of a file, so that deleting it frees its disk space."""
+        with self._lock:
+            self._maps.pop(path, None)
+
+    def reset(self) -> None:
+        """Start empty and unlocked: in a forked child the lock may be held by a thread that does not exist there."""
+        self._maps = OrderedDict()
+        self._lock = threading.Lock()
+
+
+MAPS = MapCache(capacity=256)
+os.register_at_fork(after_in_child=MAPS.reset)

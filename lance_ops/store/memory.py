@@ -1,0 +1,183 @@
+"""Objects in a dict: for tests, and for datasets that need not outlive the process.
+
+Every step is one call of a dict method, which CPython runs whole, so threads need no lock; `setdefault` is the atomic
+create. A forked child goes on with a copy of its own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from lance_ops.core.errors import ObjectNotFound, StoreError
+from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.paths import check_directory, check_path
+from lance_ops.store.ranges import check_ranges, slice_ranges
+
+__all__ = ["MemoryStore"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Object:
+    data: pa.Buffer
+    modified: datetime
+
+
+class _Tree(dict[str, _Object]):
+    """All objects under one name. A class of its own, since a plain dict cannot be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
+_PROCESS = uuid.uuid4().hex
+_NAMED: dict[str, _Tree] = {}
+_TREES: WeakValueDictionary[str, _Tree] = WeakValueDictionary()
+
+
+class MemoryStore(Store):
+    """Objects of this process beneath `memory://name`; without a name, a tree of its own that goes with its stores.
+
+    A pickle finds the same objects again in the same process; in another one it raises `StoreError`, where an empty
+    dataset would be the worse surprise.
+    """
+
+    lists_in_order = True
+
+    def __init__(self, root: str | None = None) -> None:
+        name, _, self._prefix = check_path(uuid.uuid4().hex if root is None else root).partition("/")
+        tree = _TREES.get(name)
+        if tree is None:
+            tree = _TREES.setdefault(name, _Tree())
+        if root is not None:
+            _NAMED.setdefault(name, tree)
+        self._name = name
+        self._tree = tree
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({self.uri!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MemoryStore) and self.uri == other.uri
+
+    def __hash__(self) -> int:
+        return hash(self.uri)
+
+    def __reduce__(self) -> tuple[Callable[[str, str], MemoryStore], tuple[str, str]]:
+        return _attach, (_PROCESS, self.uri.removeprefix("memory://"))
+
+    @property
+    def uri(self) -> str:
+        return f"memory://{self._name}/{self._prefix}".removesuffix("/")
+
+    def child(self, prefix: str) -> MemoryStore:
+        return _open(self._name, self._key(prefix), self._tree)
+
+    def get(self, path: str) -> pa.Buffer:
+        return self._object(path).data
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
+        check_ranges(path, ranges)
+        return slice_ranges(self.uri_of(path), self.get(path), ranges)
+
+    def size(self, path: str) -> int:
+        return int(self._object(path).data.size)
+
+    def exists(self, path: str) -> bool:
+        return self._key(path) in self._tree
+
+    def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
+        self._tree[self._key(path)] = self._copied(data)
+
+    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+        ours = self._copied(data)
+        return PutOutcome.CREATED if self._tree.setdefault(self._key(path), ours) is ours else PutOutcome.EXISTS
+
+    def make_durable(self, path: str) -> None:
+        self._object(path)
+
+    def open_writer(self, path: str) -> StoreWriter:
+        check_path(path)
+        return _MemoryWriter(self, path)
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        directory = check_directory(prefix)
+        start = f"{directory}/" if directory else ""
+        root = f"{self._prefix}/" if self._prefix else ""
+        for key, found in sorted(self._tree.items()):
+            path = key.removeprefix(root)
+            if key.startswith(root) and path.startswith(start):
+                yield ObjectInfo(path, found.data.size, found.modified)
+
+    def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
+        start = f"{check_directory(directory)}/".lstrip("/")
+        names = (found.path.removeprefix(start) for found in self.list(directory))
+        return [name for name in names if "/" not in name][:limit]
+
+    def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        check_directory(prefix)
+        return iter(())
+
+    def delete(self, path: str) -> None:
+        self._tree.pop(self._key(path), None)
+
+    def copy(self, source: str, target: str) -> None:
+        self._tree[self._key(target)] = _Object(self._object(source).data, self.now())
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def _key(self, path: str) -> str:
+        return f"{self._prefix}/{check_path(path)}" if self._prefix else check_path(path)
+
+    def _object(self, path: str) -> _Object:
+        found = self._tree.get(self._key(path))
+        if found is None:
+            raise ObjectNotFound(self.uri_of(path))
+        return found
+
+    def _copied(self, data: BytesLike) -> _Object:
+        return _Object(pa.py_buffer(bytes(data)), self.now())
+
+
+class _MemoryWriter(StoreWriter):
+    def __init__(self, store: MemoryStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._data: bytearray | None = bytearray()
+        self._num_bytes = 0
+
+    def write(self, data: BytesLike) -> None:
+        if self._data is None:
+            raise ValueError("write to a closed writer")
+        self._data += memoryview(data)
+        self._num_bytes = len(self._data)
+
+    def tell(self) -> int:
+        return self._num_bytes
+
+    def close(self) -> None:
+        if self._data is not None:
+            self._store.put(self._path, self._data)
+            self._data = None
+
+    def abort(self) -> None:
+        self._data = None
+
+
+def _open(name: str, prefix: str, tree: _Tree) -> MemoryStore:
+    store = MemoryStore.__new__(MemoryStore)
+    store._name, store._prefix, store._tree = name, prefix, tree
+    return store
+
+
+def _attach(process: str, root: str) -> MemoryStore:
+    name, _, prefix = root.partition("/")
+    tree = _TREES.get(name)
+    if process != _PROCESS or tree is None:
+        raise StoreError(f"memory://{root} lives in the process that made it; use a location every process can reach")
+    return _open(name, prefix, tree)

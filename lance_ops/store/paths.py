@@ -1,0 +1,32 @@
+"""What may name an object: a relative path with `/` that cannot leave the store's root.
+
+Paths reach a store out of manifests that somebody else wrote, so every store checks every path it is given.
+"""
+
+from __future__ import annotations
+
+from lance_ops.core.errors import UnsafePath
+
+__all__ = ["check_directory", "check_path"]
+
+
+def check_path(path: str) -> str:
+    """Return `path` if it names an object beneath the root; raise `UnsafePath` otherwise.
+
+    An empty component covers absolute paths, URLs (`scheme://`) and a trailing slash. A backslash is refused because
+    tools elsewhere read it as a separator, and a NUL because the operating system would cut the name there.
+    """
+    if not path:
+        raise UnsafePath("an object's path is empty")
+    if "\0" in path or "\\" in path:
+        raise UnsafePath(f"{path!r}: no NUL and no backslash may stand in a path")
+    for part in path.split("/"):
+        if part in ("", ".", ".."):
+            raise UnsafePath(f"{path!r}: a path must be relative to the root, without '.', '..' or empty components")
+    return path
+
+
+def check_directory(prefix: str) -> str:
+    """Return a directory without its trailing slash, `""` for the root; raise `UnsafePath` as `check_path` does."""
+    trimmed = prefix.removesuffix("/")
+    return check_path(trimmed) if trimmed or prefix else ""

@@ -1,0 +1,71 @@
+"""Byte ranges: check them, merge neighbours into fewer and larger reads, cut the results back out.
+
+A request to an object store costs about as much as a few hundred kilobytes of transfer, so a small gap between two
+ranges is cheaper to read than to skip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.store.contract import ByteRange
+
+__all__ = ["MergedRange", "check_ranges", "merge_ranges", "slice_ranges"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRange:
+    """One read, and the positions in the caller's list of the ranges it serves."""
+
+    start: int
+    end: int
+    members: tuple[int, ...]
+
+
+def check_ranges(path: str, ranges: Sequence[ByteRange]) -> None:
+    """Raise `InvalidInput` for a range that runs backwards or starts before the object."""
+    for start, end in ranges:
+        if not 0 <= start <= end:
+            raise InvalidInput(f"{path}: bytes {start} to {end} are not a range")
+
+
+def merge_ranges(ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes: int) -> list[MergedRange]:
+    """Merge ranges that overlap or lie at most `max_gap_bytes` apart, into reads of at most `max_read_bytes`.
+
+    Every range is a member of exactly one read that holds it whole; one longer than the limit is a read of its own.
+    Empty ranges need no read and are members of none.
+    """
+    merged: list[MergedRange] = []
+    read_start, read_end, members = 0, 0, list[int]()
+    for index in sorted((i for i, (start, end) in enumerate(ranges) if start < end), key=lambda i: ranges[i]):
+        start, end = ranges[index]
+        fits = end <= read_end or (start <= read_end + max_gap_bytes and end - read_start <= max_read_bytes)
+        if members and fits:
+            read_end = max(read_end, end)
+            members.append(index)
+            continue
+        if members:
+            merged.append(MergedRange(read_start, read_end, tuple(members)))
+        read_start, read_end, members = start, end, [index]
+    if members:
+        merged.append(MergedRange(read_start, read_end, tuple(members)))
+    return merged
+
+
+def slice_ranges(path: str, data: pa.Buffer, ranges: Sequence[ByteRange], offset: int = 0) -> list[pa.Buffer]:
+    """Cut ranges out of `data`, which starts at byte `offset` of the object, without copying.
+
+    Raises `CorruptFile` for a range that runs past the end of `data`.
+    """
+    end_of_data = offset + data.size
+    for start, end in ranges:
+        if start < end and end > end_of_data:
+            raise CorruptFile(path, f"bytes {start} to {end}", f"the file ends at byte {end_of_data}")
+    return [data.slice(start - offset, end - start) if start < end else _EMPTY for start, end in ranges]
+
+
+_EMPTY = pa.py_buffer(b"")
