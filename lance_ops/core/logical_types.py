@@ -4,7 +4,7 @@
     fixed_size_binary:N   decimal:128:P:S   decimal:256:P:S   date32:day   date64:ms
     time32:s|ms   time64:us|ns   timestamp:UNIT:TZ|-   duration:UNIT
     struct   list   list.struct   large_list   large_list.struct   map
-    fixed_size_list:ELEMENT:N   (ELEMENT may be a fixed_size_list itself, or `struct` with the fields as children)
+    fixed_size_list:ELEMENT:N   (ELEMENT may be a fixed_size_list itself; with `struct` the one child is the item)
     dict:VALUE:KEY:ordered
 
 Parents (struct, list, map, a fixed-size list of structs) describe their values by child fields; everything else is
@@ -74,6 +74,8 @@ def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
         kind = "large_list" if pt.is_large_list(arrow_type) else "list"
         return f"{kind}.struct" if pt.is_struct(arrow_type.value_type) else kind
     if pt.is_fixed_size_list(arrow_type):
+        if not _may_have_fixed_lists(arrow_type.value_type) or arrow_type.list_size < 1:
+            raise UnsupportedFeature(f"Arrow type {arrow_type}", f"column {name!r}")
         return f"fixed_size_list:{logical_type_of(arrow_type.value_type, name)}:{arrow_type.list_size}"
     if pt.is_fixed_size_binary(arrow_type):
         return f"fixed_size_binary:{arrow_type.byte_width}"
@@ -98,10 +100,8 @@ def child_fields_of(arrow_type: pa.DataType) -> list[pa.Field]:
         return [pa.field("entries", pa.struct([arrow_type.key_field, arrow_type.item_field]), nullable=False)]
     if pt.is_list(arrow_type) or pt.is_large_list(arrow_type):
         return [arrow_type.value_field]
-    while pt.is_fixed_size_list(arrow_type):
-        arrow_type = arrow_type.value_type
-        if pt.is_struct(arrow_type):
-            return list(arrow_type)
+    if pt.is_fixed_size_list(arrow_type) and pt.is_struct(arrow_type.value_type):
+        return [arrow_type.value_field]
     return []
 
 
@@ -128,7 +128,8 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
                 return pa.map_(entries.field(0), entries.field(1))
             case "fixed_size_list":
                 element, _, size = rest.rpartition(":")
-                return pa.list_(arrow_type_of(element, children, name), int(size))
+                item = _only(children) if element == "struct" else arrow_type_of(element, (), name)
+                return pa.list_(item, int(size))
             case "fixed_size_binary":
                 return pa.binary(int(rest))
             case "decimal":
@@ -145,6 +146,15 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
     except (ValueError, KeyError, IndexError, TypeError, pa.ArrowException) as error:
         raise InvalidInput(f"column {name!r}: logical type {logical_type!r} is malformed: {error}") from error
     raise UnsupportedFeature(f"logical type {logical_type!r}", f"column {name!r}")
+
+
+def _may_have_fixed_lists(value_type: pa.DataType) -> bool:
+    """Return whether values can be grouped by a fixed size: leaves, such groups of leaves again, or structs."""
+    while pt.is_fixed_size_list(value_type):
+        value_type = value_type.value_type
+        if pt.is_struct(value_type):
+            return False
+    return pt.is_struct(value_type) or not (pt.is_nested(value_type) or pt.is_dictionary(value_type))
 
 
 def _only(children: Sequence[pa.Field]) -> pa.Field:
