@@ -86,6 +86,9 @@ class Store(ABC):
     lists_in_order: bool = False
     """Whether listing is lexicographic by path, so that a limit finds the first names."""
 
+    needs_proof: bool = False
+    """Whether `put_if_absent` rests on a promise of a server; see `lance_ops.store.probe`."""
+
     @property
     @abstractmethod
     def uri(self) -> str:

@@ -24,13 +24,10 @@ from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, WriteR
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.exclusive_name import take_name
 from lance_ops.store.maps import MAPS
-from lance_ops.store.paths import check_directory, check_path
+from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
-__all__ = ["TEMPORARY_PREFIX", "LocalStore"]
-
-TEMPORARY_PREFIX = ".lance_ops_tmp."
-"""What the name of every temporary file begins with. Readers of a dataset ignore such names by their leading dot."""
+__all__ = ["LocalStore"]
 
 _WRITE_BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 4 << 20
@@ -118,15 +115,15 @@ class LocalStore(Store):
         return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self._walk(check_directory(prefix), lambda name: not name.startswith(TEMPORARY_PREFIX))
+        return self._walk(check_directory(prefix), lambda name: not is_temporary(name))
 
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        return self._walk(check_directory(prefix), lambda name: name.startswith(TEMPORARY_PREFIX))
+        return self._walk(check_directory(prefix), is_temporary)
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         folder = self._locate(check_directory(directory))
         with suppress(ObjectNotFound), self._translating("list", directory), os.scandir(folder) as found:
-            return [e.name for e in found if e.is_file() and not e.name.startswith(TEMPORARY_PREFIX)]
+            return [e.name for e in found if e.is_file() and not is_temporary(e.name)]
         return []
 
     def delete(self, path: str) -> None:

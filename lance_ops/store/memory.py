@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import ObjectNotFound, StoreError
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
-from lance_ops.store.paths import check_directory, check_path
+from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
 __all__ = ["MemoryStore"]
@@ -105,22 +105,15 @@ class MemoryStore(Store):
         return _MemoryWriter(self, path)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        directory = check_directory(prefix)
-        start = f"{directory}/" if directory else ""
-        root = f"{self._prefix}/" if self._prefix else ""
-        for key, found in sorted(self._tree.items()):
-            path = key.removeprefix(root)
-            if key.startswith(root) and path.startswith(start):
-                yield ObjectInfo(path, found.data.size, found.modified)
+        return (found for found in self._walk(prefix) if not is_temporary(found.path))
+
+    def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        return (found for found in self._walk(prefix) if is_temporary(found.path))
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         start = f"{check_directory(directory)}/".lstrip("/")
         names = (found.path.removeprefix(start) for found in self.list(directory))
         return [name for name in names if "/" not in name][:limit]
-
-    def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        check_directory(prefix)
-        return iter(())
 
     def delete(self, path: str) -> None:
         self._tree.pop(self._key(path), None)
@@ -130,6 +123,14 @@ class MemoryStore(Store):
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def _walk(self, prefix: str) -> Iterator[ObjectInfo]:
+        directory = check_directory(prefix)
+        root = f"{self._prefix}/" if self._prefix else ""
+        start = f"{root}{directory}/" if directory else root
+        for key, found in sorted(self._tree.items()):
+            if key.startswith(start):
+                yield ObjectInfo(key.removeprefix(root), found.data.size, found.modified)
 
     def _key(self, path: str) -> str:
         return f"{self._prefix}/{check_path(path)}" if self._prefix else check_path(path)

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from lance_ops.core.errors import UnsafePath
 
-__all__ = ["check_directory", "check_path"]
+__all__ = ["TEMPORARY_PREFIX", "check_directory", "check_path", "is_temporary"]
+
+TEMPORARY_PREFIX = ".lance_ops_tmp."
+"""What the name of every temporary object begins with. Readers of a dataset ignore such names."""
+
+
+def is_temporary(path: str) -> bool:
+    """Return whether a path names a temporary object."""
+    return path.rpartition("/")[2].startswith(TEMPORARY_PREFIX)
 
 
 def check_path(path: str) -> str:

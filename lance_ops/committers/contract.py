@@ -1,0 +1,83 @@
+"""What a committer is: it makes version N of a dataset exist exactly once.
+
+A committer knows versions and opaque manifest bytes, nothing of what they mean. The bytes are the identity of a
+commit: they hold its transaction's fresh UUID, so bytes equal to ours at version N *are* our commit, whatever the store
+answered when we wrote them. Losing a race is a value, and so is not knowing; what raises wrote nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+__all__ = ["CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Our bytes are that version, durably. `recognised` says that this was found out by reading them back."""
+
+    version: int
+    location: str
+    recognised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Somebody else's bytes are that version; ours are not and will never be."""
+
+    version: int
+    theirs: pa.Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Our bytes may be that version, now or later, and the store could not be asked. Delete nothing."""
+
+    version: int
+    reason: str
+
+
+CommitOutcome: TypeAlias = Committed | Conflict | Unknown
+
+
+class Committer(ABC):
+    """The versions of one dataset. Picklable and fork-safe, as its store is.
+
+    All of it may be stale by the time it returns, except that a version once seen keeps its bytes until it is removed.
+    """
+
+    @abstractmethod
+    def latest(self) -> int | None:
+        """Return the newest version, None if there is no dataset."""
+
+    @abstractmethod
+    def versions(self) -> list[int]:
+        """Return every version there is, ascending."""
+
+    @abstractmethod
+    def exists(self, version: int) -> bool:
+        """Return whether that version is there."""
+
+    @abstractmethod
+    def location(self, version: int) -> str:
+        """Return the path, in the dataset's store, of that version's manifest (where it would be, if absent)."""
+
+    @abstractmethod
+    def read(self, version: int) -> pa.Buffer:
+        """Return the manifest's bytes. Raises `VersionNotFound`."""
+
+    @abstractmethod
+    def commit(self, version: int, data: bytes) -> CommitOutcome:
+        """Make `data` that version unless it exists.
+
+        Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later; every doubt is an
+        `Unknown`.
+        """
+
+    @abstractmethod
+    def remove(self, version: int) -> None:
+        """Forget a version, as clean-up does last. Never the newest: a stale writer could then commit it again."""

@@ -1,0 +1,138 @@
+"""Commit by one conditional create of the manifest, on any store that has a real one.
+
+A create that landed can look like a failure: the answer is lost, or the client retried by itself and was told that its
+own object exists. So on anything but a clean success the version is read back. Our bytes: it is our commit. Other
+bytes: a conflict. Nothing there: the same bytes are sent to the same version again, never to the next one, so that a
+delayed first request can only collide with itself.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+
+import pyarrow as pa
+
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.versions_directory import (
+    VERSION_HINT_PATH,
+    list_newest,
+    list_versions,
+    manifest_path,
+    version_hint,
+)
+from lance_ops.core.errors import (
+    InvalidInput,
+    LanceOpsError,
+    ObjectNotFound,
+    StoreError,
+    UnsafeStore,
+    VersionNotFound,
+    WriteRefused,
+)
+from lance_ops.core.names import ManifestNaming
+from lance_ops.store.contract import PutOutcome, Store
+from lance_ops.store.probe import prove_conditional_create
+
+__all__ = ["PutIfAbsentCommitter"]
+
+_FIRST_DETACHED_VERSION = 1 << 63
+
+
+class PutIfAbsentCommitter(Committer):
+    """Versions as files in `_versions`, created by `Store.put_if_absent`.
+
+    A new dataset is named by `new_naming`; an existing one keeps the scheme it has. A commit of doubtful outcome is
+    tried `attempts` times, `pause_seconds` apart at first and twice as long each time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        new_naming: ManifestNaming = ManifestNaming.V2,
+        attempts: int = 5,
+        pause_seconds: float = 0.1,
+    ) -> None:
+        self._store = store
+        self._new_naming = new_naming
+        self._attempts = attempts
+        self._pause_seconds = pause_seconds
+        self._seen_naming: ManifestNaming | None = None
+
+    def __repr__(self) -> str:
+        return f"PutIfAbsentCommitter({self._store!r})"
+
+    def latest(self) -> int | None:
+        seen = list_newest(self._store)
+        self._seen_naming = seen.naming
+        return seen.versions[-1] if seen.versions else None
+
+    def versions(self) -> list[int]:
+        seen = list_versions(self._store)
+        self._seen_naming = seen.naming
+        return list(seen.versions)
+
+    def exists(self, version: int) -> bool:
+        return self._store.exists(self.location(version))
+
+    def location(self, version: int) -> str:
+        return manifest_path(_checked(version), self._naming())
+
+    def read(self, version: int) -> pa.Buffer:
+        try:
+            return self._store.get(self.location(version))
+        except ObjectNotFound as error:
+            raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
+
+    def commit(self, version: int, data: bytes) -> CommitOutcome:
+        prove_conditional_create(self._store)
+        path = self.location(version)
+        outcome = self._create(path, version, data)
+        if isinstance(outcome, Committed) and not self._store.lists_in_order:
+            with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
+                self._store.put(VERSION_HINT_PATH, version_hint(version), durable=False)
+        return outcome
+
+    def remove(self, version: int) -> None:
+        self._store.delete(self.location(version))
+
+    def _create(self, path: str, version: int, data: bytes) -> CommitOutcome:
+        doubt: str | None = None
+        for attempt in range(self._attempts):
+            if attempt:
+                time.sleep(self._pause_seconds * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
+            try:
+                if self._store.put_if_absent(path, data) is PutOutcome.CREATED:
+                    return Committed(version, path)
+            except UnsafeStore:
+                raise
+            except WriteRefused as error:
+                if doubt is None:
+                    raise
+                doubt = str(error)
+            except StoreError as error:
+                doubt = str(error)
+            try:
+                found = self._store.get(path)
+                if found != pa.py_buffer(data):
+                    return Conflict(version, found)
+                self._store.make_durable(path)
+                return Committed(version, path, recognised=True)
+            except ObjectNotFound:
+                doubt = doubt or "the store said that the version exists, and then that it does not"
+            except StoreError as error:
+                doubt = str(error)
+        return Unknown(version, doubt or "no attempt was made")
+
+    def _naming(self) -> ManifestNaming:
+        if self._seen_naming is None:
+            self._seen_naming = list_newest(self._store).naming
+        return self._seen_naming or self._new_naming
+
+
+def _checked(version: int) -> int:
+    if not 0 < version < _FIRST_DETACHED_VERSION:
+        raise InvalidInput(f"{version} is not a version: versions start at 1, and detached ones are not supported")
+    return version

@@ -1,0 +1,72 @@
+"""The directory `_versions`: which versions are there, under which names.
+
+A dataset names its manifests by one scheme throughout. Two schemes side by side could hold two different files for
+one version, so a mixture is refused. Detached manifests (`d…`), staged ones, the hint and temporary files are no
+versions.
+
+The listing is the only truth. `latest_version_hint.json` is written for readers elsewhere, and so that a hint another
+writer left does not go stale, but never read: all a hint allows is to probe upwards from it, and that stops short
+where clean-up has removed a version between the hint and the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
+from lance_ops.store.contract import Store
+
+__all__ = ["VERSION_HINT_PATH", "VersionNames", "list_newest", "list_versions", "manifest_path", "version_hint"]
+
+VERSION_HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
+_FIRST_NAMES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNames:
+    """The versions seen, ascending, and how they are named; `naming` is None when there are none."""
+
+    versions: tuple[int, ...]
+    naming: ManifestNaming | None
+
+
+def list_versions(store: Store) -> VersionNames:
+    """Return every version. Raises `CorruptFile` on a mixture of naming schemes."""
+    return _parse(store, store.list_names(VERSIONS_DIR))
+
+
+def list_newest(store: Store) -> VersionNames:
+    """Return some versions, the newest for certain among them.
+
+    V2 names descend, so where listing is lexicographic the first V2 name is the newest version.
+    """
+    if store.lists_in_order:
+        first = store.list_names(VERSIONS_DIR, limit=_FIRST_NAMES)
+        seen = _parse(store, first)
+        if seen.naming is ManifestNaming.V2 or len(first) < _FIRST_NAMES:
+            return seen
+    return list_versions(store)
+
+
+def manifest_path(version: int, naming: ManifestNaming) -> str:
+    """Return the path of a version's manifest."""
+    return f"{VERSIONS_DIR}/{manifest_name(version, naming)}"
+
+
+def version_hint(version: int) -> bytes:
+    """Return the content of the hint file."""
+    return b'{"version":%d}' % version
+
+
+def _parse(store: Store, names: Iterable[str]) -> VersionNames:
+    parsed = [found for found in map(parse_manifest_name, names) if found is not None]
+    schemes = {naming for _, naming in parsed}
+    if len(schemes) > 1:
+        raise CorruptFile(
+            store.uri_of(VERSIONS_DIR),
+            "manifest names",
+            "both naming schemes are in use; `migrate_manifest_paths_v2` was interrupted or ran beside a writer",
+        )
+    return VersionNames(tuple(sorted(version for version, _ in parsed)), next(iter(schemes), None))

@@ -1,0 +1,48 @@
+"""Prove that a store honours its conditional create, before anything depends on it.
+
+A server that lacks the precondition ignores it and answers success, so that every one of many racing writers believes
+it has won. The proof is to create one key twice: the second create must be told that the key exists, and the first
+one's bytes must still be there. (That no *race* has two winners cannot be shown from one client.)
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+
+from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
+from lance_ops.store.contract import PutOutcome, Store
+from lance_ops.store.paths import TEMPORARY_PREFIX
+
+__all__ = ["prove_conditional_create"]
+
+_PROVEN: set[Store] = set()
+
+
+def prove_conditional_create(store: Store) -> None:
+    """Do the proof, once per process and store. Raises `UnsafeStore` if it fails, `WriteRefused` if it cannot be done.
+
+    The key lies in the root, where no reader lists, under a fresh temporary name that clean-up removes if we cannot.
+    """
+    if not store.needs_proof or store in _PROVEN:
+        return
+    key = f"{TEMPORARY_PREFIX}probe.{uuid.uuid4().hex}"
+    first, second = b"first", b"second"
+    try:
+        try:
+            store.put_if_absent(key, first)  # EXISTS is the client's own retry after a lost answer: the key is fresh
+            outcome = store.put_if_absent(key, second)
+            kept = store.get(key)
+        finally:
+            with suppress(StoreError):
+                store.delete(key)
+    except UnsafeStore:
+        raise
+    except StoreError as error:
+        raise WriteRefused(f"{store.uri}: cannot show that a conditional create is safe here: {error}") from error
+    if outcome is not PutOutcome.EXISTS or kept != first:
+        raise UnsafeStore(
+            f"{store.uri}: the store created the same key twice, so it ignores the condition on a write and two "
+            "writers could both commit the same version; commit through an external manifest store instead"
+        )
+    _PROVEN.add(store)
