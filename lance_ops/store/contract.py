@@ -85,6 +85,8 @@ class Store(ABC):
 
     lists_in_order: bool = False
     """Whether listing is lexicographic by path, so that a limit finds the first names."""
+    reads_in_place: bool = False
+    """Whether `get` copies nothing, so that there is no sense in asking for ranges of an object."""
 
     needs_proof: bool = False
     """Whether `put_if_absent` rests on a promise of a server; see `lance_ops.store.probe`."""

@@ -42,6 +42,8 @@ class LocalStore(Store):
     Symbolic links are followed as long as they stay inside the root; `root` itself may be one.
     """
 
+    reads_in_place = True
+
     root: str
 
     def __post_init__(self) -> None:

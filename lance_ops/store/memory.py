@@ -47,6 +47,7 @@ class MemoryStore(Store):
     """
 
     lists_in_order = True
+    reads_in_place = True
 
     def __init__(self, root: str | None = None) -> None:
         name, _, self._prefix = check_path(uuid.uuid4().hex if root is None else root).partition("/")
