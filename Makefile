@@ -1,0 +1,51 @@
+# `make run` and `make test` need Python 3.11+, git and make; everything else they bring along.
+
+BIN := .venv/bin
+STAMP := .venv/.locked
+HOME_OF_DAGSTER := $(CURDIR)/.demo/dagster
+
+.PHONY: run test ui bench soak lock environment java clean
+.DEFAULT_GOAL := test
+
+run: environment java $(HOME_OF_DAGSTER)/dagster.yaml  ## the main job, on real data
+	DAGSTER_HOME=$(HOME_OF_DAGSTER) $(BIN)/python -m jobs.demo
+
+test: environment java  ## every check
+	$(BIN)/python protos/generate.py --check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+ui: environment java $(HOME_OF_DAGSTER)/dagster.yaml  ## Dagster on 127.0.0.1:3000 with the demo's code location
+	DAGSTER_HOME=$(HOME_OF_DAGSTER) env --default-signal=INT,TERM $(BIN)/dagster dev --host 127.0.0.1 --port 3000
+
+bench: environment java
+	$(BIN)/python -m pytest tests/bench -o python_files='bench_*.py' -p no:xdist -p no:cacheprovider --timeout 0 -s
+
+soak: environment java
+	$(BIN)/python -m pytest -m soak --timeout 0
+
+lock: environment  ## the newest versions that fit pyproject.toml
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
+
+environment: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml .ci/environment
+	.ci/environment
+	touch $@
+
+java: environment
+	@$(BIN)/python -c 'from lance_ops.spark.java import find_java; print("Java:", find_java())'
+
+# Two processes that create an instance at once corrupt it: one command does it, before anything else runs.
+$(HOME_OF_DAGSTER)/dagster.yaml: jobs/dagster.yaml | environment
+	mkdir -p $(@D)
+	cp $< $@
+	DAGSTER_HOME=$(@D) $(BIN)/dagster instance info >/dev/null
+
+clean:
+	rm -rf .demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -type d -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Spark runs the tasks; the driver commits. Everything that imports pyspark lives here."""

@@ -1,0 +1,81 @@
+"""What tests of every room share: hypothesis profiles, places for datasets, one Spark session a worker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPOSITORY = Path(__file__).parent.parent
+
+# `ci` says the same thing on every machine; `explore` looks for what nobody thought of yet.
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep what shares a costly process on one xdist worker."""
+    for item in items:
+        for room in ("spark", "dagster"):
+            if item.get_closest_marker(room):
+                item.add_marker(pytest.mark.xdist_group(room))
+                break
+
+
+@pytest.fixture
+def dataset_uri(tmp_path: Path) -> str:
+    """Where a test may make a dataset; nothing is there yet."""
+    return str(tmp_path / "data.lance")
+
+
+@pytest.fixture(scope="session")
+def historical() -> Path:
+    """The folder of datasets written by real Lance releases, one folder a release."""
+    folder = Path(os.environ.get("LANCE_OPS_HISTORICAL") or REPOSITORY.parent / "shared" / "data" / "historical")
+    if not folder.is_dir():
+        pytest.skip("no historical data: LANCE_OPS_HISTORICAL names no folder and ../shared/data/historical is absent")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local session for all tests of a worker: starting one costs more than most tests."""
+    from pyspark.sql import SparkSession
+
+    from lance_ops.spark.java import use_java
+
+    use_java()
+    # Spark's Python workers start from the JVM: they find this checkout by PYTHONPATH only.
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["TZ"] = "UTC"
+    scratch = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("lance-ops tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.local.dir", str(scratch / "local"))
+        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
+        .config("spark.sql.python.filterPushdown.enabled", "true")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

