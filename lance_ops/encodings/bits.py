@@ -1,0 +1,32 @@
+"""Runs of bits inside byte arrays, the lowest bit of a byte first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bits_of", "concat_bits", "num_bytes_of_bits"]
+
+
+def num_bytes_of_bits(num_bits: int) -> int:
+    """Return how many bytes hold that many bits."""
+    return -(-num_bits // 8)
+
+
+def bits_of(data: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.uint8]:
+    """Return the bits in `[start, stop)`, moved to a byte's first bit; without a copy where they are there already."""
+    if start % 8 == 0:
+        return data[start // 8 : num_bytes_of_bits(stop)]
+    window = data[start // 8 : num_bytes_of_bits(stop)]
+    skipped = start % 8
+    return np.packbits(np.unpackbits(window, bitorder="little")[skipped : skipped + stop - start], bitorder="little")
+
+
+def concat_bits(parts: Sequence[tuple[NDArray[np.uint8], int]]) -> NDArray[np.uint8]:
+    """Join the first `n` bits of each `(data, n)`."""
+    if all(num_bits % 8 == 0 for _, num_bits in parts[:-1]):
+        return np.concatenate([data[: num_bytes_of_bits(num_bits)] for data, num_bits in parts])
+    bits = [np.unpackbits(data, bitorder="little", count=num_bits) for data, num_bits in parts]
+    return np.packbits(np.concatenate(bits), bitorder="little")

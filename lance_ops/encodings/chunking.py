@@ -1,0 +1,49 @@
+"""How values are cut into the chunks of a mini-block page.
+
+Every chunk but the last holds a power of two values, because the page stores only its logarithm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_ops.encodings.contract import ChunkLimits
+from lance_ops.encodings.values import Integers, Offsets
+
+__all__ = ["chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
+
+
+def even_chunks(num_values: int, values_per_chunk: int) -> Integers:
+    """Return the values of each chunk when all chunks but the last are full."""
+    full, rest = divmod(num_values, values_per_chunk)
+    counts = np.full(full + (rest > 0), values_per_chunk, np.int64)
+    if rest:
+        counts[-1] = rest
+    return counts
+
+
+def chunk_counts_of_width(num_values: int, bits_per_value: int, limits: ChunkLimits) -> Integers:
+    """Return the values of each chunk for values of one width: at least two, and whole bytes but for the last."""
+    fitting = min(limits.max_values, limits.max_bytes * 8 // max(bits_per_value, 1))
+    least = 8 if bits_per_value % 8 else 2
+    return even_chunks(num_values, max(least, 1 << max(fitting.bit_length() - 1, 0)))
+
+
+def chunk_counts_of_lengths(offsets: Offsets, overhead_per_value: int, limits: ChunkLimits) -> Integers:
+    """Return the values of each chunk for values of the lengths between `offsets`.
+
+    A value costs its length and `overhead_per_value`. A chunk takes the largest power of two that fits, one value at
+    least; the rest of the values in one go where they fit.
+    """
+    num_values = len(offsets) - 1
+    counts: list[int] = []
+    start = 0
+    costs = offsets.astype(np.int64) + np.arange(num_values + 1, dtype=np.int64) * overhead_per_value
+    while start < num_values:
+        end = int(np.searchsorted(costs, costs[start] + limits.max_bytes - overhead_per_value, side="right")) - 1
+        fitting = max(1, min(end - start, limits.max_values))
+        if start + fitting < num_values:
+            fitting = 1 << (fitting.bit_length() - 1)
+        counts.append(fitting)
+        start += fitting
+    return np.array(counts, np.int64)

@@ -1,0 +1,194 @@
+"""What every compressive encoding of 2.1 and 2.2 pages offers, in the three places a page uses one.
+
+* A *mini-block chunk* holds a few values in `num_buffers` separate buffers; all wanted chunks of a page are decoded at
+  once, so that the cost of Python is paid per page.
+* A *block* is one opaque buffer: the levels of one chunk, or a dictionary.
+* A *zipped* value stands alone in a full-zip page: a byte range holds exactly one.
+
+Descriptions and buffers come from files and may lie. `CorruptValues` says so; whoever knows the file turns it into
+`CorruptFile`. `UnsupportedFeature` is raised for what the format allows and nobody reads or writes here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth, concat_values
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "MAX_CHUNK_VALUES",
+    "ChunkBuffers",
+    "ChunkLimits",
+    "CorruptValues",
+    "EncodedChunks",
+    "Encoding",
+    "ReadNested",
+    "check",
+]
+
+MAX_CHUNK_VALUES = 4096
+
+
+class CorruptValues(ValueError):
+    """Bytes that contradict their description; the message says how, the caller knows where."""
+
+
+def check(condition: bool | np.bool_, reason: str) -> None:
+    """Raise `CorruptValues` unless the condition holds."""
+    if not condition:
+        raise CorruptValues(reason)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkBuffers:
+    """Some chunks of one page buffer: `starts[b][c]` and `sizes[b][c]` locate buffer `b` of chunk `c` in `data`.
+
+    Making one checks that every range lies in `data`; decoders rely on it.
+    """
+
+    data: Bytes
+    starts: tuple[Integers, ...]
+    sizes: tuple[Integers, ...]
+    num_values: Integers
+
+    def __post_init__(self) -> None:
+        check(len(self.starts) == len(self.sizes), "a chunk has as many buffer starts as sizes")
+        for starts, sizes in zip(self.starts, self.sizes, strict=True):
+            check(len(starts) == len(sizes) == len(self.num_values), "every chunk has the same number of buffers")
+            if len(starts):
+                inside = starts.min() >= 0 and sizes.min() >= 0 and (starts <= len(self.data) - sizes).all()
+                check(inside, "a chunk's buffer ends beyond its page buffer")
+        if len(self.num_values):
+            check(self.num_values.min() >= 0, "a chunk has a negative number of values")
+
+    @property
+    def num_chunks(self) -> int:
+        """The number of chunks."""
+        return len(self.num_values)
+
+    @property
+    def total_values(self) -> int:
+        """The number of values in all chunks."""
+        return int(self.num_values.sum())
+
+    def expect_buffers(self, num_buffers: int) -> None:
+        """Raise `CorruptValues` unless a chunk has that many buffers."""
+        check(len(self.starts) == num_buffers, f"{len(self.starts)} value buffers where the encoding has {num_buffers}")
+
+    def buffer(self, index: int, chunk: int) -> Bytes:
+        """Return one buffer of one chunk, without a copy."""
+        start = int(self.starts[index][chunk])
+        return self.data[start : start + int(self.sizes[index][chunk])]
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedChunks:
+    """Encoded values: `data[b]` holds buffer `b` of all chunks end to end, `sizes[b][c]` bytes of it chunk `c`'s.
+
+    Buffers are not padded; the layout pads them. All chunks but the last hold a power of two values.
+    """
+
+    num_values: Integers
+    data: tuple[Bytes, ...]
+    sizes: tuple[Integers, ...]
+
+    @property
+    def num_chunks(self) -> int:
+        """The number of chunks."""
+        return len(self.num_values)
+
+    def starts(self, index: int) -> Integers:
+        """Return where each chunk's buffer begins in `data[index]`."""
+        return np.cumsum(self.sizes[index]) - self.sizes[index]
+
+
+@dataclass(frozen=True)
+class ChunkLimits:
+    """How large the value buffers of one chunk may get, padding, header and levels not counted.
+
+    `max_values` is a power of two.
+    """
+
+    max_values: int = MAX_CHUNK_VALUES
+    max_bytes: int = 8 * 1024
+
+
+DEFAULT_LIMITS = ChunkLimits()
+
+ReadNested: TypeAlias = Callable[[pb.CompressiveEncoding], "Encoding"]
+
+
+class Encoding(ABC):
+    """One compressive encoding; instances are frozen dataclasses of what the page description says about it."""
+
+    MESSAGE: ClassVar[str]
+    """The field of `CompressiveEncoding` that describes it."""
+
+    @classmethod
+    @abstractmethod
+    def from_pb(cls, message: Any, nested: ReadNested) -> Self:
+        """Read the description; `nested` reads the encodings inside it."""
+
+    @abstractmethod
+    def to_pb(self) -> pb.CompressiveEncoding:
+        """Return the description, wrapped as a page wants it."""
+
+    @property
+    def num_buffers(self) -> int:
+        """Value buffers of each mini-block chunk."""
+        return 1
+
+    def decode_chunks(self, chunks: ChunkBuffers) -> Values:
+        """Return the values of all given chunks, in order."""
+        raise self._unsupported("in mini-block pages")
+
+    def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
+        """Cut values into chunks within the limits. No values make no chunks."""
+        raise self._unsupported("in mini-block pages")
+
+    def decode_blocks(self, blocks: ChunkBuffers) -> Values:
+        """Return the values of all given blocks, in order; a block has one buffer."""
+        blocks.expect_buffers(1)
+        parts = [self.decode_block(blocks.buffer(0, i), int(n)) for i, n in enumerate(blocks.num_values)]
+        return concat_values(parts) if parts else self.decode_block(np.empty(0, np.uint8), 0)
+
+    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+        """Encode consecutive runs of values, one block each; `num_values` are their lengths."""
+        ends = np.cumsum(num_values)
+        parts = [
+            self.encode_block(values.slice(int(end - n), int(end))) for n, end in zip(num_values, ends, strict=True)
+        ]
+        return EncodedChunks(
+            num_values, (_join(parts),), (np.fromiter((len(part) for part in parts), np.int64, len(parts)),)
+        )
+
+    def decode_block(self, data: Bytes, num_values: int) -> Values:
+        """Return the values of one block."""
+        raise self._unsupported("as a block")
+
+    def encode_block(self, values: Values) -> Bytes:
+        """Return all values as one block."""
+        raise self._unsupported("as a block")
+
+    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> Values:
+        """Return the values of a full-zip page, one a byte range; ranges without a value are not given."""
+        raise self._unsupported("in full-zip pages")
+
+    def encode_zipped(self, values: Values) -> FixedWidth | VariableWidth:
+        """Encode every value on its own."""
+        raise self._unsupported("in full-zip pages")
+
+    def _unsupported(self, where: str) -> UnsupportedFeature:
+        return UnsupportedFeature(f"the {self.MESSAGE} encoding {where}")
+
+
+def _join(parts: Sequence[Bytes]) -> Bytes:
+    return np.concatenate(parts) if parts else np.empty(0, np.uint8)

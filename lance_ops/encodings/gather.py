@@ -1,0 +1,61 @@
+"""Byte ranges out of a buffer, brought together."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from lance_ops.encodings.values import Bytes, Integers
+
+__all__ = ["gather_ranges", "uniform_stride"]
+
+
+def uniform_stride(starts: Integers, sizes: Integers) -> int | None:
+    """Return the distance between ranges when all are equally long and equally far apart, else None.
+
+    None too for fewer than two ranges.
+    """
+    if len(starts) < 2:
+        return None
+    stride = int(starts[1] - starts[0])
+    if stride < 0 or sizes[0] != sizes[-1] or starts[-1] - starts[0] != stride * (len(starts) - 1):
+        return None
+    if (np.diff(starts) != stride).any() or (sizes != sizes[0]).any():
+        return None
+    return stride
+
+
+def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
+    """Return the bytes of all ranges end to end; without a copy when they already are.
+
+    The ranges lie in `data` (`ChunkBuffers` has checked that).
+    """
+    if len(starts) == 0:
+        return np.empty(0, np.uint8)
+    total = int(sizes.sum())
+    first = int(starts[0])
+    if len(starts) == 1:
+        return data[first : first + total]
+    if len(starts) > 2 and uniform_stride(starts[:-1], sizes[:-1]) is not None:
+        return _gather_uniform(data, starts, sizes, total)
+    if (starts[1:] == starts[:-1] + sizes[:-1]).all():
+        return data[first : first + total]
+    out = np.empty(total, np.uint8)
+    position = 0
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        out[position : position + size] = data[start : start + size]
+        position += size
+    return out
+
+
+def _gather_uniform(data: Bytes, starts: Integers, sizes: Integers, total: int) -> Bytes:
+    """All ranges but the last, which may be shorter or longer, are rows of one strided view."""
+    first, size, rows = int(starts[0]), int(sizes[0]), len(starts) - 1
+    stride = int(starts[1]) - first
+    last_start, last_size = int(starts[-1]), int(sizes[-1])
+    if stride == size and last_start == first + rows * stride:
+        return data[first : first + total]
+    out = np.empty(total, np.uint8)
+    out[: rows * size].reshape(rows, size)[:] = as_strided(data[first:], (rows, size), (stride, 1), writeable=False)
+    out[rows * size :] = data[last_start : last_start + last_size]
+    return out

@@ -1,0 +1,71 @@
+"""What a field's metadata asks of its encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["NO_OPTIONS", "EncodingOptions"]
+
+_PREFIX = "lance-encoding:"
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """The `lance-encoding:*` metadata of one field; None where it leaves the choice to the values."""
+
+    compression: str | None = None
+    """`none`, `lz4`, `zstd` or `fsst`."""
+    compression_level: int | None = None
+    rle_threshold: float | None = None
+    """Runs are encoded as such when they are fewer than this share of the values."""
+    dict_divisor: int | None = None
+    """A dictionary has at most one entry for so many values."""
+    dict_size_ratio: float | None = None
+    """A dictionary and its indices take at most this share of the values' bytes."""
+    dict_values_compression: str | None = None
+    """`none`, `lz4` or `zstd`: for the entries of a dictionary."""
+    byte_stream_split: str | None = None
+    """`off`, `on` or `auto`."""
+    structural_encoding: str | None = None
+    """`miniblock` or `fullzip`."""
+    packed: bool = False
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, str]) -> EncodingOptions:
+        """Read the options among a field's metadata; raises `InvalidInput` for a value that means nothing."""
+        level, threshold = metadata.get(_PREFIX + "compression-level"), metadata.get(_PREFIX + "rle-threshold")
+        divisor, ratio = metadata.get(_PREFIX + "dict-divisor"), metadata.get(_PREFIX + "dict-size-ratio")
+        return cls(
+            compression=_word(metadata, "compression", "none", "lz4", "zstd", "fsst"),
+            compression_level=None if level is None else int(_number("compression-level", level, -(1 << 17), 22)),
+            rle_threshold=None if threshold is None else _number("rle-threshold", threshold, 0, 1),
+            dict_divisor=None if divisor is None else int(_number("dict-divisor", divisor, 1, 1 << 31)),
+            dict_size_ratio=None if ratio is None else _number("dict-size-ratio", ratio, 0, 1),
+            dict_values_compression=_word(metadata, "dict-values-compression", "none", "lz4", "zstd"),
+            byte_stream_split=_word(metadata, "bss", "off", "on", "auto"),
+            structural_encoding=_word(metadata, "structural-encoding", "miniblock", "fullzip"),
+            packed=metadata.get(_PREFIX + "packed", metadata.get("packed", "")).lower() == "true",
+        )
+
+
+NO_OPTIONS = EncodingOptions()
+
+
+def _word(metadata: Mapping[str, str], key: str, *allowed: str) -> str | None:
+    text = metadata.get(_PREFIX + key)
+    if text is None or text.lower() in allowed:
+        return text if text is None else text.lower()
+    raise InvalidInput(f"field metadata {_PREFIX}{key} is {text!r}; it may be {', '.join(allowed)}")
+
+
+def _number(key: str, text: str, least: float, most: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not least <= number <= most:
+        raise InvalidInput(f"field metadata {_PREFIX}{key} is {text!r}; it is a number from {least} to {most}")
+    return number

@@ -1,0 +1,36 @@
+"""All encodings, and how a description finds its own."""
+
+from __future__ import annotations
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.constant import ConstantEncoding
+from lance_ops.encodings.contract import CorruptValues, Encoding
+from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
+from lance_ops.encodings.flat import FlatEncoding
+from lance_ops.encodings.variable import VariableEncoding
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["ALL_ENCODINGS", "encoding_from_pb"]
+
+ALL_ENCODINGS: tuple[type[Encoding], ...] = (
+    FlatEncoding,
+    VariableEncoding,
+    ConstantEncoding,
+    FixedSizeListEncoding,
+)
+
+_BY_MESSAGE = {encoding.MESSAGE: encoding for encoding in ALL_ENCODINGS}
+
+
+def encoding_from_pb(described: pb.CompressiveEncoding) -> Encoding:
+    """Read a description, whatever it nests.
+
+    Raises `UnsupportedFeature` for an encoding nobody decodes here and `CorruptValues` for a contradictory one.
+    """
+    message = described.WhichOneof("compression")
+    if message is None:
+        raise CorruptValues("a page names no encoding, or one of a later format version")
+    encoding = _BY_MESSAGE.get(message)
+    if encoding is None:
+        raise UnsupportedFeature(f"the {message} encoding")
+    return encoding.from_pb(getattr(described, message), encoding_from_pb)

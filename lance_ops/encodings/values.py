@@ -1,0 +1,184 @@
+"""The one in-memory form of values between the buffers of a page and Arrow.
+
+Nothing here is nullable: validity of items lives in definition levels, except inside fixed-size lists, whose item
+validity is part of the value. Arrays are `uint8` and may be read-only views of a mapped file; nobody writes into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.encodings.bits import bits_of, concat_bits, num_bytes_of_bits
+
+__all__ = [
+    "Bytes",
+    "FixedSizeListValues",
+    "FixedWidth",
+    "Integers",
+    "Offsets",
+    "PackedValues",
+    "Values",
+    "VariableWidth",
+    "concat_values",
+]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Integers: TypeAlias = NDArray[np.int64]
+Offsets: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FixedWidth:
+    """Values of one width, little-endian and side by side; at one bit a value, the lowest bit first."""
+
+    data: Bytes
+    bits_per_value: int
+    num_values: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes the values take, whatever `data` has beyond them."""
+        return num_bytes_of_bits(self.num_values * self.bits_per_value)
+
+    def as_integers(self) -> NDArray[np.unsignedinteger]:
+        """View values of 8, 16, 32 or 64 bits as unsigned integers, without a copy."""
+        dtype = np.dtype(f"<u{self.bits_per_value // 8}")
+        return self.data[: self.num_values * dtype.itemsize].view(dtype)
+
+    def slice(self, start: int, stop: int) -> FixedWidth:
+        """Return the values in `[start, stop)`; without a copy where they begin at a byte."""
+        first_bit, last_bit = start * self.bits_per_value, stop * self.bits_per_value
+        return FixedWidth(bits_of(self.data, first_bit, last_bit), self.bits_per_value, stop - start)
+
+
+@dataclass(frozen=True, eq=False)
+class VariableWidth:
+    """Byte strings: value `i` is `data[offsets[i]:offsets[i + 1]]`; `offsets[0]` is 0.
+
+    Offsets are 32 bits wide where the page says so and the bytes allow it, else 64.
+    """
+
+    offsets: Offsets
+    data: Bytes
+
+    @property
+    def num_values(self) -> int:
+        """The number of byte strings."""
+        return len(self.offsets) - 1
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all values, without their offsets."""
+        return int(self.offsets[-1])
+
+    @property
+    def bits_per_offset(self) -> int:
+        """32 or 64."""
+        return self.offsets.dtype.itemsize * 8
+
+    def lengths(self) -> Offsets:
+        """Return the length of each value in bytes."""
+        return cast(Offsets, np.diff(self.offsets))
+
+    def slice(self, start: int, stop: int) -> VariableWidth:
+        """Return the values in `[start, stop)`; the bytes are not copied."""
+        offsets = self.offsets[start : stop + 1]
+        return VariableWidth(cast(Offsets, offsets - offsets[0]), self.data[int(offsets[0]) : int(offsets[-1])])
+
+
+@dataclass(frozen=True, eq=False)
+class FixedSizeListValues:
+    """Lists of `dimension` items each, flattened; `validity` has one bit an item, 1 = valid, or is absent."""
+
+    items: FixedWidth | FixedSizeListValues
+    dimension: int
+    validity: Bytes | None = None
+
+    @property
+    def num_values(self) -> int:
+        """The number of lists."""
+        return self.items.num_values // self.dimension
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all items and of their validity."""
+        bitmap = num_bytes_of_bits(self.items.num_values) if self.validity is not None else 0
+        return self.items.size_bytes + bitmap
+
+    def slice(self, start: int, stop: int) -> FixedSizeListValues:
+        """Return the lists in `[start, stop)`."""
+        first, last = start * self.dimension, stop * self.dimension
+        validity = None if self.validity is None else bits_of(self.validity, first, last)
+        return replace(self, items=self.items.slice(first, last), validity=validity)
+
+
+@dataclass(frozen=True, eq=False)
+class PackedValues:
+    """Structs whose children are stored row by row; every child has as many values as the struct."""
+
+    children: tuple[Values, ...]
+
+    @property
+    def num_values(self) -> int:
+        """The number of structs."""
+        return self.children[0].num_values
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all children."""
+        return sum(child.size_bytes for child in self.children)
+
+    def slice(self, start: int, stop: int) -> PackedValues:
+        """Return the structs in `[start, stop)`."""
+        return PackedValues(tuple(child.slice(start, stop) for child in self.children))
+
+
+Values: TypeAlias = FixedWidth | VariableWidth | FixedSizeListValues | PackedValues
+
+
+def concat_values(parts: Sequence[Values]) -> Values:
+    """Return the values of `parts`, in order; all parts have the same shape. At least one part is given."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, FixedWidth):
+        return _concat_fixed(cast(Sequence[FixedWidth], parts))
+    if isinstance(first, VariableWidth):
+        return _concat_variable(cast(Sequence[VariableWidth], parts))
+    if isinstance(first, FixedSizeListValues):
+        return _concat_lists(cast(Sequence[FixedSizeListValues], parts))
+    structs = cast(Sequence[PackedValues], parts)
+    return PackedValues(tuple(concat_values(children) for children in zip(*(s.children for s in structs), strict=True)))
+
+
+def _concat_fixed(parts: Sequence[FixedWidth]) -> FixedWidth:
+    bits = parts[0].bits_per_value
+    data = concat_bits([(part.data, part.num_values * bits) for part in parts])
+    return FixedWidth(data, bits, sum(part.num_values for part in parts))
+
+
+def _concat_variable(parts: Sequence[VariableWidth]) -> VariableWidth:
+    lengths = np.concatenate([part.lengths() for part in parts])
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    narrow = all(part.bits_per_offset == 32 for part in parts) and offsets[-1] <= np.iinfo(np.int32).max
+    data = np.concatenate([part.data[: part.size_bytes] for part in parts])
+    return VariableWidth(offsets.astype(np.int32) if narrow else offsets, data)
+
+
+def _concat_lists(parts: Sequence[FixedSizeListValues]) -> FixedSizeListValues:
+    items = concat_values([part.items for part in parts])
+    assert isinstance(items, FixedWidth | FixedSizeListValues)
+    if all(part.validity is None for part in parts):
+        return replace(parts[0], items=items)
+    bitmaps = [
+        (np.full(num_bytes_of_bits(part.items.num_values), 0xFF, np.uint8) if part.validity is None else part.validity)
+        for part in parts
+    ]
+    counts = [part.items.num_values for part in parts]
+    return replace(parts[0], items=items, validity=concat_bits(list(zip(bitmaps, counts, strict=True))))

@@ -1,0 +1,149 @@
+"""Variable: byte strings behind their offsets, not compressed.
+
+chunk    offsets[n + 1] | bytes      offsets count from the start of the chunk's buffer, so the first is where the
+                                     bytes begin; the buffer is a multiple of the offset width
+block    bits per offset | start of bytes | offsets[n + 1] | bytes
+                                     the two words are as wide as an offset; offsets count from the bytes, from 0
+zipped   the bytes of the value
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.chunking import chunk_counts_of_lengths
+from lance_ops.encodings.contract import (
+    DEFAULT_LIMITS,
+    ChunkBuffers,
+    ChunkLimits,
+    EncodedChunks,
+    Encoding,
+    ReadNested,
+    check,
+)
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["VariableEncoding", "offsets_of_lengths"]
+
+_MAX_I32 = np.iinfo(np.int32).max
+
+
+def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
+    """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets.astype(np.int32) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
+
+
+@dataclass(frozen=True)
+class VariableEncoding(Encoding):
+    """Byte strings with offsets of 32 or 64 bits."""
+
+    MESSAGE: ClassVar[str] = "variable"
+
+    bits_per_offset: int
+
+    @classmethod
+    def from_pb(cls, message: pb.Variable, nested: ReadNested) -> Self:
+        if message.HasField("values") or message.offsets.WhichOneof("compression") != "flat":
+            raise UnsupportedFeature("the variable encoding with compressed offsets or bytes")
+        bits = message.offsets.flat.bits_per_value
+        check(bits in (32, 64), f"offsets of {bits} bits")
+        return cls(bits)
+
+    def to_pb(self) -> pb.CompressiveEncoding:
+        offsets = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits_per_offset))
+        return pb.CompressiveEncoding(variable=pb.Variable(offsets=offsets))
+
+    @property
+    def _word(self) -> np.dtype[np.uint32] | np.dtype[np.uint64]:
+        return np.dtype("<u4") if self.bits_per_offset == 32 else np.dtype("<u8")
+
+    def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
+        chunks.expect_buffers(1)
+        starts, counts, width = chunks.starts[0], chunks.num_values, self._word.itemsize
+        if chunks.num_chunks == 0:
+            return VariableWidth(np.zeros(1, np.int32), np.empty(0, np.uint8))
+        headers = (counts + 1) * width
+        check((chunks.sizes[0] >= headers).all(), "a chunk is shorter than its offsets")
+        words = self._signed(gather_ranges(chunks.data, starts, headers))
+        first_words = np.cumsum(counts + 1) - (counts + 1)
+        first, last = words[first_words].astype(np.int64), words[first_words + counts].astype(np.int64)
+        between_chunks = first_words[1:] - 1
+        lengths = np.diff(words)
+        if len(between_chunks):
+            lengths[between_chunks] = 0
+        in_order = (
+            (first >= headers).all() and (last <= chunks.sizes[0]).all() and (len(lengths) == 0 or lengths.min() >= 0)
+        )
+        check(in_order, "a chunk's offsets are not in order or point beyond it")
+        if len(between_chunks):
+            lengths = np.delete(lengths, between_chunks)
+        data = gather_ranges(chunks.data, starts + first, last - first)
+        return VariableWidth(offsets_of_lengths(lengths, self.bits_per_offset), data)
+
+    def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
+        strings = self._expect(values)
+        width = self._word.itemsize
+        counts = chunk_counts_of_lengths(strings.offsets, width, limits)
+        ends = np.cumsum(counts)
+        first, last = strings.offsets[ends - counts].astype(np.int64), strings.offsets[ends].astype(np.int64)
+        headers = (counts + 1) * width
+        sizes = -(-(headers + last - first) // width) * width
+        out = np.zeros(int(sizes.sum()), np.uint8)
+        position = 0
+        for start, end, base, top, size in zip(ends - counts, ends, first, last, sizes, strict=True):
+            header = (int(end - start) + 1) * width
+            offsets = strings.offsets[start : end + 1].astype(np.int64) - base + header
+            out[position : position + header] = offsets.astype(self._word).view(np.uint8)
+            out[position + header : position + header + int(top - base)] = strings.data[base:top]
+            position += int(size)
+        return EncodedChunks(counts, (out,), (sizes,))
+
+    def decode_block(self, data: Bytes, num_values: int) -> VariableWidth:
+        width = self._word.itemsize
+        if num_values == 0 and len(data) == 0:
+            return VariableWidth(np.zeros(1, np.int32), np.empty(0, np.uint8))
+        begin = 2 * width
+        check(len(data) >= begin + (num_values + 1) * width, "a block is shorter than its offsets")
+        # the stated width is a word of the described width in every release of 2.1 and later
+        stated, start = (int(word) for word in data[:begin].view(self._word))
+        check(stated == self.bits_per_offset, f"a block of {stated}-bit offsets described as {self.bits_per_offset}")
+        check(begin + (num_values + 1) * width <= start <= len(data), "a block's bytes begin inside its offsets")
+        words = self._signed(data[begin : begin + (num_values + 1) * width])
+        lengths = np.diff(words)
+        in_order = words[0] == 0 and (num_values == 0 or lengths.min() >= 0) and words[-1] <= len(data) - start
+        check(in_order, "a block's offsets are not in order or point beyond it")
+        offsets = words.astype(np.int32 if self.bits_per_offset == 32 and words[-1] <= _MAX_I32 else np.int64)
+        return VariableWidth(cast(Offsets, offsets), data[start : start + int(words[-1])])
+
+    def encode_block(self, values: Values) -> Bytes:
+        strings = self._expect(values)
+        width = self._word.itemsize
+        head = np.array([self.bits_per_offset, 2 * width + len(strings.offsets) * width], self._word)
+        offsets = strings.offsets.astype(self._word)
+        return np.concatenate([head.view(np.uint8), offsets.view(np.uint8), strings.data[: strings.size_bytes]])
+
+    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
+        return VariableWidth(offsets_of_lengths(sizes, self.bits_per_offset), gather_ranges(data, starts, sizes))
+
+    def encode_zipped(self, values: Values) -> VariableWidth:
+        return self._expect(values)
+
+    def _signed(self, data: Bytes) -> NDArray[np.int64]:
+        """Read offsets; one of 2^63 or more becomes negative and fails the checks for order."""
+        return cast(NDArray[np.int64], np.ascontiguousarray(data).view(self._word).astype(np.int64))
+
+    def _expect(self, values: Values) -> VariableWidth:
+        if not isinstance(values, VariableWidth):
+            raise TypeError(f"variable encoding of {type(values).__name__}")
+        if self.bits_per_offset == 32 and values.size_bytes > _MAX_I32:
+            raise ValueError("more than 2 GiB of strings with 32-bit offsets")
+        return values
