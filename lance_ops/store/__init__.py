@@ -5,15 +5,21 @@ from __future__ import annotations
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
+from lance_ops.store.opening import open_store
+from lance_ops.store.probe import prove_conditional_create
+from lance_ops.store.remote import FsspecStore
 
 __all__ = [
     "Buffers",
     "ByteRange",
     "BytesLike",
+    "FsspecStore",
     "LocalStore",
     "MemoryStore",
     "ObjectInfo",
     "PutOutcome",
     "Store",
     "StoreWriter",
+    "open_store",
+    "prove_conditional_create",
 ]

@@ -83,13 +83,18 @@ class Store(ABC):
     not, and `StoreError` when the store fails.
     """
 
-    lists_in_order: bool = False
-    """Whether listing is lexicographic by path, so that a limit finds the first names."""
     reads_in_place: bool = False
     """Whether `get` copies nothing, so that there is no sense in asking for ranges of an object."""
 
-    needs_proof: bool = False
-    """Whether `put_if_absent` rests on a promise of a server; see `lance_ops.store.probe`."""
+    @property
+    def lists_in_order(self) -> bool:
+        """Whether listing is lexicographic by path, so that a limit finds the first names."""
+        return False
+
+    @property
+    def needs_proof(self) -> bool:
+        """Whether `put_if_absent` rests on a promise of a server; see `lance_ops.store.probe`."""
+        return False
 
     @property
     @abstractmethod

@@ -46,7 +46,6 @@ class MemoryStore(Store):
     dataset would be the worse surprise.
     """
 
-    lists_in_order = True
     reads_in_place = True
 
     def __init__(self, root: str | None = None) -> None:
@@ -70,6 +69,10 @@ class MemoryStore(Store):
 
     def __reduce__(self) -> tuple[Callable[[str, str], MemoryStore], tuple[str, str]]:
         return _attach, (_PROCESS, self.uri.removeprefix("memory://"))
+
+    @property
+    def lists_in_order(self) -> bool:
+        return True
 
     @property
     def uri(self) -> str:

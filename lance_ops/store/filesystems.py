@@ -1,0 +1,48 @@
+"""fsspec file systems and the thread pool that reads through them, made once per process.
+
+A file system holds connections and an event loop's thread, neither of which survives a fork: a child makes its own.
+fsspec's cache of instances is not used, since it keeps one per thread and lists directories from memory.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+__all__ = ["PER_PROCESS", "PerProcess"]
+
+_READ_THREADS = 16
+
+
+class PerProcess:
+    """What is shared by all stores of a process and by nothing else."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything, as a forked child must. Nothing is closed: it belongs to the parent."""
+        self._lock = threading.Lock()
+        self._filesystems: dict[object, Any] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def filesystem(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return the file system kept under `key`, made at first use."""
+        with self._lock:
+            if key not in self._filesystems:
+                self._filesystems[key] = make()
+            return self._filesystems[key]
+
+    def pool(self) -> ThreadPoolExecutor:
+        """Return the threads for concurrent reads. Work done there must not wait for the pool itself."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="lance-ops-read")
+            return self._pool
+
+
+PER_PROCESS = PerProcess()
+os.register_at_fork(after_in_child=PER_PROCESS.reset)

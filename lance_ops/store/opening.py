@@ -1,0 +1,49 @@
+"""From a URI to a store."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.store.contract import Store
+from lance_ops.store.local import LocalStore
+from lance_ops.store.memory import MemoryStore
+from lance_ops.store.remote import FsspecStore
+
+__all__ = ["open_store"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: `C:` is no scheme
+
+
+def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None) -> Store:
+    """Return the store at a path or URI, which need not exist yet.
+
+    Plain paths (`~` is expanded, relative ones are made absolute here and now), `file://`, `memory://name`, `s3://`,
+    `gs://`, `az://`, `abfss://` and every other scheme of fsspec. `storage_options` are the reference
+    implementation's; local and memory stores take none and ignore them, as it does.
+    """
+    text = os.fspath(uri)
+    if not text:
+        raise InvalidInput("the URI of a dataset is empty")
+    match = _SCHEME.match(text)
+    if match is None:
+        return LocalStore(os.path.expanduser(text))
+    scheme = match[1].lower()
+    rest = text[match.end() :]
+    if scheme in ("file", "local"):
+        return LocalStore(_file_path(text))
+    if scheme == "memory":
+        return MemoryStore(rest.strip("/") or "default")
+    if "+" in scheme:
+        raise UnsupportedFeature(f"the external manifest store of {scheme}://", "URI")
+    return FsspecStore(text, storage_options)
+
+
+def _file_path(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise InvalidInput(f"{uri}: a file URI names this machine, as in file:///path; {parts.netloc!r} is a host")
+    return unquote(uri.partition("://")[2].removeprefix(parts.netloc))

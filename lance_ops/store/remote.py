@@ -1,0 +1,304 @@
+"""Objects behind fsspec: S3, Google Cloud Storage, Azure, and read-only use of whatever else it knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+
+from lance_ops.core.errors import (
+    CorruptFile,
+    InvalidInput,
+    LanceOpsError,
+    ObjectNotFound,
+    StoreError,
+    UnsupportedFeature,
+    WriteRefused,
+)
+from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.filesystems import PER_PROCESS
+from lance_ops.store.paths import check_directory, check_path, is_temporary
+from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
+from lance_ops.store.services import Service, service_of
+from lance_ops.store.storage_options import redact, secret_values
+
+__all__ = ["FsspecStore"]
+
+# One request costs about as much time as these bytes; see bench of `get_ranges` against an S3 server.
+_MAX_GAP_BYTES = 256 << 10
+_MAX_READ_BYTES = 8 << 20
+_URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FsspecStore(Store):
+    """Objects beneath a URI that fsspec understands.
+
+    `storage_options` may hold secrets: they are part of a pickle, since a worker needs them, and of nothing else. No
+    connection is made before the first use.
+    """
+
+    root: str
+    storage_options: tuple[tuple[str, object], ...] = field(default=(), repr=False)
+
+    def __init__(self, root: str, storage_options: Mapping[str, object] | None = None) -> None:
+        scheme, authority, path = _parse(root)
+        trimmed = check_directory(path) if path else ""
+        object.__setattr__(self, "root", f"{scheme}://{authority}/{trimmed}".removesuffix("/"))
+        options = dict(storage_options or {})
+        for name, value in options.items():
+            if not isinstance(value, str | int | float):
+                raise InvalidInput(
+                    f"storage_options: {name} is text, a number or a switch, not a {type(value).__name__}"
+                )
+        object.__setattr__(self, "storage_options", tuple(sorted(options.items())))
+        self._service.arguments(authority, self._options)  # wrong options are told at once
+
+    @property
+    def uri(self) -> str:
+        return self.root
+
+    @property
+    def lists_in_order(self) -> bool:
+        return self._service.lists_in_order(_parse(self.root)[1], self._options)
+
+    @property
+    def needs_proof(self) -> bool:
+        return self._service.needs_proof
+
+    def child(self, prefix: str) -> FsspecStore:
+        return FsspecStore(f"{self.root}/{check_path(prefix)}", self._options)
+
+    def get(self, path: str) -> pa.Buffer:
+        key = self._key(path)
+        with self._translating("read", path):
+            return pa.py_buffer(self._service.get(self._fs(), key))
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
+        check_ranges(path, ranges)
+        key = self._key(path)
+        reads = merge_ranges(ranges, _MAX_GAP_BYTES, _MAX_READ_BYTES)
+
+        def read(merged: MergedRange) -> pa.Buffer:
+            return self._read_range(path, key, merged.start, merged.end)
+
+        parts = map(read, reads) if len(reads) == 1 else PER_PROCESS.pool().map(read, reads)
+        found = [_EMPTY] * len(ranges)
+        for merged, data in zip(reads, parts, strict=True):
+            members = [ranges[index] for index in merged.members]
+            for index, piece in zip(
+                merged.members, slice_ranges(self.uri_of(path), data, members, merged.start), strict=True
+            ):
+                found[index] = piece
+        return found
+
+    def size(self, path: str) -> int:
+        key = self._key(path)
+        with self._translating("read", path):
+            info = self._fs().info(key)
+        if info["type"] != "file":
+            raise ObjectNotFound(self.uri_of(path))
+        return int(info["size"])
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.size(path)
+        except ObjectNotFound:
+            return False
+        return True
+
+    def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
+        key = self._key(path)
+        with self._translating("write", path):
+            self._fs().pipe_file(key, _bytes(data))
+
+    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+        key = self._key(path)
+        with self._translating("write", path):
+            try:
+                self._service.create(self._fs(), key, _bytes(data))
+            except FileExistsError:
+                return PutOutcome.EXISTS
+        return PutOutcome.CREATED
+
+    def make_durable(self, path: str) -> None:
+        """Do nothing: an object store shows no object before it is durable."""
+        self._key(path)
+
+    def open_writer(self, path: str) -> StoreWriter:
+        key = self._key(path)
+        with self._translating("write", path):
+            return _RemoteWriter(self, path, self._fs().open(key, "wb"))
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        return self._walk(prefix, lambda path: not is_temporary(path))
+
+    def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        return self._walk(prefix, is_temporary)
+
+    def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
+        key = self._directory_key(directory)
+        with self._translating("list", directory):
+            names = self._service.names(self._fs(), key, limit if self.lists_in_order else None)
+        return [name for name in names if not is_temporary(name)]
+
+    def delete(self, path: str) -> None:
+        key = self._key(path)
+        with self._translating("delete", path), suppress(FileNotFoundError):
+            self._fs().rm_file(key)
+
+    def copy(self, source: str, target: str) -> None:
+        source_key, target_key = self._key(source), self._key(target)
+        with self._translating("read", source):
+            self._fs().cp_file(source_key, target_key)
+
+    def now(self) -> datetime:
+        with self._translating("ask the time of", ""):
+            return self._service.now(self._fs(), self._directory_key(""))
+
+    @property
+    def _options(self) -> dict[str, object]:
+        return dict(self.storage_options)
+
+    @property
+    def _service(self) -> Service:
+        return service_of(_parse(self.root)[0])
+
+    def _key(self, path: str) -> str:
+        return f"{self._directory_key('')}/{check_path(path)}"
+
+    def _directory_key(self, directory: str) -> str:
+        scheme, authority, root = _parse(self.root)
+        parts = (service_of(scheme).bucket(authority), root, check_directory(directory))
+        return "/".join(part for part in parts if part)
+
+    def _fs(self) -> Any:
+        scheme, authority, _ = _parse(self.root)
+        return PER_PROCESS.filesystem(
+            (scheme, authority, self.storage_options), lambda: self._connect(scheme, authority)
+        )
+
+    def _connect(self, scheme: str, authority: str) -> Any:
+        protocol = self._service.protocol(scheme)
+        try:
+            kind = fsspec.get_filesystem_class(protocol)
+        except ImportError as error:
+            raise StoreError(f"{scheme}:// needs {self._service.package}, which is not installed: {error}") from error
+        except ValueError as error:
+            raise UnsupportedFeature(f"the scheme {scheme}://", self.root) from error
+        arguments = self._service.arguments(authority, self._options)
+        return kind(**arguments, use_listings_cache=False, skip_instance_cache=True)
+
+    def _read_range(self, path: str, key: str, start: int, end: int) -> pa.Buffer:
+        try:
+            with self._translating("read", path):
+                data = self._fs().cat_file(key, start=start, end=end)
+        except ObjectNotFound:
+            raise
+        except StoreError:
+            if end > self.size(path):  # servers answer 416 to a range that starts past the end
+                data = b""
+            else:
+                raise
+        if len(data) != end - start:
+            raise CorruptFile(self.uri_of(path), f"bytes {start} to {end}", "the file ends before")
+        return pa.py_buffer(data)
+
+    def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
+        start = f"{self._directory_key('')}/"
+        directory = self._directory_key(prefix)
+        with self._translating("list", prefix), suppress(FileNotFoundError):
+            for found in self._service.walk(self._fs(), directory):
+                path = found.key.removeprefix(start)
+                if wanted(path):
+                    yield ObjectInfo(path, found.size_bytes, found.modified)
+
+    @contextmanager
+    def _translating(self, verb: str, path: str) -> Iterator[None]:
+        """Turn any package's errors into ours, and keep secrets out of them."""
+        try:
+            yield
+        except LanceOpsError:
+            raise
+        except Exception as error:  # noqa: BLE001 - every package, and every HTTP client beneath, has errors of its own
+            raise self._translated(verb, path, error) from self._shown(error)
+
+    def _translated(self, verb: str, path: str, error: Exception) -> StoreError:
+        name = self.uri_of(path) if path else self.root
+        if verb == "read" and isinstance(error, FileNotFoundError):
+            return ObjectNotFound(name)
+        secrets = secret_values(self._options)
+        text = redact(f"cannot {verb} {name}: {type(error).__name__}: {error}", secrets)
+        return WriteRefused(text) if verb == "write" and self._service.is_refusal(error) else StoreError(text)
+
+    def _shown(self, error: Exception) -> Exception | None:
+        """Return the error as a cause, None if it or one of its causes would show a secret."""
+        secrets = secret_values(self._options)
+        link: BaseException | None = error
+        while link is not None:
+            if redact(str(link), secrets) != str(link):
+                return None
+            link = link.__cause__ or link.__context__
+        return error
+
+
+class _RemoteWriter(StoreWriter):
+    def __init__(self, store: FsspecStore, path: str, file: Any) -> None:
+        self._store = store
+        self._path = path
+        self._file = file
+        self._num_bytes = 0
+        self._is_open = True
+
+    def write(self, data: BytesLike) -> None:
+        if not self._is_open:
+            raise ValueError("write to a closed writer")
+        with self._store._translating("write", self._path):
+            self._file.write(data)
+        self._num_bytes += memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._num_bytes
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            try:
+                with self._store._translating("write", self._path):
+                    self._file.close()
+            except BaseException:
+                self._discard()
+                raise
+
+    def abort(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._discard()
+
+    def _discard(self) -> None:
+        with suppress(Exception), self._store._translating("discard", self._path):
+            self._file.discard()
+        self._file.closed = True  # else the garbage collector closes it, which uploads what there is
+
+
+def _parse(uri: str) -> tuple[str, str, str]:
+    match = _URI.fullmatch(uri)
+    if match is None:
+        raise InvalidInput(f"{uri!r} is not a URI such as s3://bucket/path")
+    scheme, authority, path = match.groups()
+    if ":" in authority.partition("@")[0] and "@" in authority:
+        raise InvalidInput(f"{scheme}:// URI with a password in it: pass secrets as storage_options")
+    return scheme.lower(), authority, path
+
+
+def _bytes(data: BytesLike) -> bytes:
+    return data if isinstance(data, bytes) else bytes(data)
+
+
+_EMPTY = pa.py_buffer(b"")

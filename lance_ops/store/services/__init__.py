@@ -1,0 +1,19 @@
+"""The services behind fsspec that this library knows by name."""
+
+from __future__ import annotations
+
+from lance_ops.store.services.azure import Azure
+from lance_ops.store.services.contract import ListedObject, Service
+from lance_ops.store.services.gcs import Gcs
+from lance_ops.store.services.other import Other
+from lance_ops.store.services.s3 import S3
+
+__all__ = ["ALL_SERVICES", "ListedObject", "Service", "service_of"]
+
+ALL_SERVICES: tuple[Service, ...] = (S3(), Gcs(), Azure())
+_OTHER = Other()
+
+
+def service_of(scheme: str) -> Service:
+    """Return the service a URI's scheme names; one without a conditional create for every other scheme."""
+    return next((service for service in ALL_SERVICES if scheme in service.schemes), _OTHER)

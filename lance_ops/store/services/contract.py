@@ -1,0 +1,114 @@
+"""What differs between the services behind fsspec: options, the exclusive create, listing, the clock.
+
+A service is stateless; `fs` is an fsspec file system and `key` a path in its terms (`bucket/name`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lance_ops.core.errors import StoreError
+from lance_ops.store.paths import TEMPORARY_PREFIX
+
+__all__ = ["GENERAL_ALIASES", "ListedObject", "Service"]
+
+GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "allow_http": ("allow_http", "aws_allow_http"),
+    "allow_invalid_certificates": ("allow_invalid_certificates",),
+    "connect_timeout": ("connect_timeout",),
+    "request_timeout": ("request_timeout", "timeout"),
+    "max_retries": ("client_max_retries",),
+    # Taken, so that options written for the reference pass, and without effect here.
+    "ignored": ("client_retry_timeout", "download_retry_count", "user_agent"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """One object of a listing, by its full key."""
+
+    key: str
+    size_bytes: int
+    modified: datetime
+
+
+class Service(ABC):
+    """One kind of remote store."""
+
+    schemes: tuple[str, ...]
+    package: str
+    """What to install for it."""
+    needs_proof = True
+
+    @abstractmethod
+    def protocol(self, scheme: str) -> str:
+        """Return fsspec's name of the file system."""
+
+    @abstractmethod
+    def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
+        """Return the file system's keyword arguments. Raises `InvalidInput` for options it does not know."""
+
+    @abstractmethod
+    def create(self, fs: Any, key: str, data: bytes) -> None:
+        """Create an object in one conditional request. Raises `FileExistsError` if there is one.
+
+        Raises `UnsafeStore` if the service, or its package, has no such request.
+        """
+
+    def bucket(self, authority: str) -> str:
+        """Return the first component of every key."""
+        return authority
+
+    def lists_in_order(self, authority: str, options: Mapping[str, object]) -> bool:
+        """Return whether listings ascend, so that the first names cost one request."""
+        return False
+
+    def is_refusal(self, error: Exception) -> bool:
+        """Return whether the service answered a write, and the answer was that it will not do it."""
+        return isinstance(error, PermissionError)
+
+    def get(self, fs: Any, key: str) -> bytes:
+        """Read a whole object."""
+        return bytes(fs.cat_file(key))
+
+    def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
+        """Yield every object beneath a directory, ascending by key."""
+        for key, info in sorted(fs.find(directory, detail=True).items()):
+            if info["type"] == "file":
+                yield ListedObject(key.lstrip("/"), int(info["size"]), modified_of(info))
+
+    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+        """Return the names of the objects directly in a directory, ascending, at most `limit` if listings ascend."""
+        with suppress(FileNotFoundError):
+            found = fs.ls(directory, detail=True)
+            return sorted(info["name"].rpartition("/")[2] for info in found if info["type"] == "file")[:limit]
+        return []
+
+    def now(self, fs: Any, directory: str) -> datetime:
+        """Return the time by the service's clock: that of an object written for the purpose, unless it tells."""
+        key = f"{directory}/{TEMPORARY_PREFIX}clock.{uuid.uuid4().hex}"
+        try:
+            fs.pipe_file(key, b"now")
+            return modified_of(fs.info(key))
+        finally:
+            with suppress(FileNotFoundError):
+                fs.rm_file(key)
+
+
+def modified_of(info: Mapping[str, Any]) -> datetime:
+    """Return the time of last change from an fsspec info; each package has its own key for it."""
+    for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
+        value = info.get(name)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        elif isinstance(value, (int, float)):
+            value = datetime.fromtimestamp(value, UTC)
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+    raise StoreError(f"{info.get('name')}: the file system does not say when an object was written")

@@ -1,0 +1,152 @@
+"""Amazon S3 and what speaks its protocol, through s3fs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service
+from lance_ops.store.storage_options import Aliases, read_bool, read_options, read_seconds
+
+__all__ = ["S3"]
+
+_ALIASES: Aliases = {
+    **GENERAL_ALIASES,
+    "access_key_id": ("aws_access_key_id", "access_key_id"),
+    "secret_access_key": ("aws_secret_access_key", "secret_access_key"),
+    "session_token": ("aws_session_token", "aws_token", "session_token", "token"),
+    "region": ("aws_region", "region", "aws_default_region", "default_region"),
+    "endpoint": ("aws_endpoint", "aws_endpoint_url", "endpoint", "endpoint_url"),
+    "virtual_hosted": ("aws_virtual_hosted_style_request", "virtual_hosted_style_request"),
+    "skip_signature": ("aws_skip_signature", "skip_signature"),
+    "s3_express": ("aws_s3_express", "s3_express"),
+    "encryption": ("aws_server_side_encryption",),
+    "encryption_key": ("aws_sse_kms_key_id",),
+    "encryption_bucket_key": ("aws_sse_bucket_key_enabled",),
+}
+_EXPRESS_SUFFIX = "--x-s3"
+_PAGE_NAMES = 1000  # S3 lists no more at once
+_CONNECTIONS = 64
+_CONDITION_FAILED = 412
+# Neither a timeout (408), a concurrent request to the same key (409) nor throttling (429) says that nothing happened.
+_REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
+
+
+class S3(Service):
+    """Conditional creates are `PUT` with `If-None-Match: *`, which S3 has had since 2024 and many servers ignore."""
+
+    schemes = ("s3", "s3a")
+    package = "s3fs"
+
+    def protocol(self, scheme: str) -> str:
+        return "s3"
+
+    def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
+        found = _read(options)
+        endpoint = found.get("endpoint")
+        if endpoint and endpoint.startswith("http://") and not read_bool(found, "allow_http"):
+            raise InvalidInput("storage_options: the endpoint is plain http; say allow_http=true if that is meant")
+        config: dict[str, Any] = {"max_pool_connections": _CONNECTIONS}
+        if endpoint:
+            virtual = read_bool(found, "virtual_hosted")
+            config["s3"] = {"addressing_style": "virtual" if virtual else "path"}
+            # Servers other than Amazon's stumble over the checksums newer clients add unasked.
+            config["request_checksum_calculation"] = config["response_checksum_validation"] = "when_required"
+        for ours, theirs in (("connect_timeout", "connect_timeout"), ("request_timeout", "read_timeout")):
+            seconds = read_seconds(found, ours)
+            if seconds is not None:
+                config[theirs] = seconds
+        if "max_retries" in found:
+            config["retries"] = {"total_max_attempts": int(found["max_retries"]) + 1, "mode": "standard"}
+        client: dict[str, Any] = {}
+        if "region" in found:
+            client["region_name"] = found["region"]
+        if read_bool(found, "allow_invalid_certificates"):
+            client["verify"] = False
+        extra: dict[str, Any] = {}
+        if "encryption" in found:
+            extra["ServerSideEncryption"] = found["encryption"]
+        if "encryption_key" in found:
+            extra["SSEKMSKeyId"] = found["encryption_key"]
+        if read_bool(found, "encryption_bucket_key"):
+            extra["BucketKeyEnabled"] = True
+        return {
+            "anon": read_bool(found, "skip_signature"),
+            "key": found.get("access_key_id"),
+            "secret": found.get("secret_access_key"),
+            "token": found.get("session_token"),
+            "endpoint_url": endpoint,
+            "client_kwargs": client,
+            "config_kwargs": config,
+            "s3_additional_kwargs": extra,
+        }
+
+    def create(self, fs: Any, key: str, data: bytes) -> None:
+        try:
+            # Never in parts: some servers check the condition only on a single PUT. s3fs splits from twice the size
+            # of a chunk on.
+            fs.pipe_file(key, data, mode="create", chunksize=len(data) + 1)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if _status(error) == _CONDITION_FAILED:  # s3fs recognises it only by an element that not every server sends
+                raise FileExistsError(key) from error
+            raise
+
+    def lists_in_order(self, authority: str, options: Mapping[str, object]) -> bool:
+        return not (authority.endswith(_EXPRESS_SUFFIX) or read_bool(_read(options), "s3_express"))
+
+    def is_refusal(self, error: Exception) -> bool:
+        return _status(error) in _REFUSALS
+
+    def get(self, fs: Any, key: str) -> bytes:
+        return bytes(fs.cat_file(key, max_concurrency=1))  # more would ask for the size first
+
+    def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
+        bucket, _, prefix = directory.partition("/")
+        for found in _pages(fs, Bucket=bucket, Prefix=f"{prefix}/" if prefix else ""):
+            yield ListedObject(f"{bucket}/{found['Key']}", int(found["Size"]), found["LastModified"])
+
+    def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
+        bucket, _, prefix = directory.partition("/")
+        start = f"{prefix}/" if prefix else ""
+        names: list[str] = []
+        page = min(limit or _PAGE_NAMES, _PAGE_NAMES)
+        for found in _pages(fs, Bucket=bucket, Prefix=start, Delimiter="/", MaxKeys=page):
+            names.append(found["Key"][len(start) :])
+            if len(names) == limit:
+                break
+        return names
+
+    def now(self, fs: Any, directory: str) -> datetime:
+        answer = fs.call_s3("head_bucket", Bucket=directory.partition("/")[0])
+        return parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+
+
+def _read(options: Mapping[str, object]) -> dict[str, str]:
+    return read_options(options, _ALIASES, environment_prefixes=("aws_",))
+
+
+def _pages(fs: Any, **request: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a listing page by page, those that stand for a directory left out."""
+    more: dict[str, Any] = {}
+    while True:
+        answer = fs.call_s3("list_objects_v2", **request, **more)
+        yield from (found for found in answer.get("Contents", ()) if not found["Key"].endswith("/"))
+        if not answer.get("IsTruncated"):
+            return
+        more = {"ContinuationToken": answer["NextContinuationToken"]}
+
+
+def _status(error: BaseException | None) -> int | None:
+    """Return the HTTP status behind an s3fs error, which has its cause from botocore."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, Mapping):
+            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            return int(status) if status is not None else None
+        error = error.__cause__
+    return None
