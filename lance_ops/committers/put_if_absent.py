@@ -103,27 +103,28 @@ class PutIfAbsentCommitter(Committer):
         for attempt in range(self._attempts):
             if attempt:
                 time.sleep(self._pause_seconds * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
+            refusal: WriteRefused | None = None
             try:
                 if self._store.put_if_absent(path, data) is PutOutcome.CREATED:
                     return Committed(version, path)
+                answer = "the store said that the version exists, and then that it does not"
+            except WriteRefused as error:
+                refusal = error if doubt is None else None
+                answer = str(error)
             except UnsafeStore:
                 raise
-            except WriteRefused as error:
-                if doubt is None:
-                    raise
-                doubt = str(error)
             except StoreError as error:
-                doubt = str(error)
+                answer = str(error)
             try:
                 found = self._store.get(path)
                 if found != pa.py_buffer(data):
                     return Conflict(version, found)
                 self._store.make_durable(path)
                 return Committed(version, path, recognised=True)
-            except ObjectNotFound:
-                doubt = doubt or "the store said that the version exists, and then that it does not"
             except StoreError as error:
-                doubt = str(error)
+                if refusal is not None:  # not even an earlier attempt of the client's own has landed
+                    raise refusal from error
+                doubt = answer if isinstance(error, ObjectNotFound) else str(error)
         return Unknown(version, doubt or "no attempt was made")
 
     def _naming(self) -> ManifestNaming:
