@@ -1,0 +1,115 @@
+"""Cast rows between a table's types and Spark's shapes of them, either way, without losing a row or inventing one.
+
+Arrow's own cast is right for flat columns. It is not for three things that nested columns bring: a struct's child may
+hold rubbish where the struct is null (a list of the wrong length there stops a cast to a fixed-size list), nulls pass
+silently into a child that allows none, and instants finer than a microsecond must be cut, not refused. So parents are
+taken apart here and put together again around their cast children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lance_ops.core.errors import SchemaMismatch
+
+__all__ = ["fit"]
+
+
+def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of `schema`, found in `batch` by name, with exactly its types.
+
+    Raises `SchemaMismatch` naming a column that is missing, or whose values have no place in the type wanted.
+    """
+    columns = []
+    for field in schema:
+        position = batch.schema.get_field_index(field.name)
+        if position < 0:
+            raise SchemaMismatch(f"no column {field.name!r}: there are {', '.join(batch.schema.names)}")
+        columns.append(_field(batch.column(position), field, field.name, num_parent_nulls=0))
+    if not columns:
+        return batch.select([])
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int) -> pa.Array:
+    """Cast a child; it may be null where its parent is (`num_parent_nulls` times), more only if it is nullable."""
+    if not field.nullable and array.null_count > num_parent_nulls:
+        raise SchemaMismatch(f"column {path!r} holds nulls and may not")
+    return _cast(array, field.type, path)
+
+
+def _cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pt.is_dictionary(array.type) and not pt.is_dictionary(wanted):
+        array = array.dictionary_decode()
+    given = array.type
+    if given == wanted and not pt.is_nested(wanted):
+        return array
+    if pt.is_struct(given) and pt.is_struct(wanted):
+        return _struct(array, wanted, path)
+    if pt.is_map(given) and pt.is_map(wanted):
+        return _map(array, wanted, path)
+    if pt.is_nested(given) and pt.is_nested(wanted) and not (pt.is_struct(given) or pt.is_struct(wanted)):
+        return _list(array, wanted, path)
+    return _leaf(array, wanted, path)
+
+
+def _struct(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    children = dict(zip((child.name for child in array.type), array.flatten(), strict=True))
+    fields = list(wanted)
+    missing = [field.name for field in fields if field.name not in children]
+    extra = sorted(children.keys() - {field.name for field in fields})
+    if missing or extra:
+        raise SchemaMismatch(
+            f"column {path!r} has fields {', '.join(children)}, not {', '.join(f.name for f in fields)}"
+        )
+    cast = [_field(children[field.name], field, f"{path}.{field.name}", array.null_count) for field in fields]
+    return pa.StructArray.from_arrays(cast, fields=fields, mask=array.is_null())
+
+
+def _list(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    values = _field(array.flatten(), wanted.value_field, f"{path}.{wanted.value_field.name}", num_parent_nulls=0)
+    plain = pa.list_(wanted.value_field)
+    rebuilt = pa.ListArray.from_arrays(_offsets(array), values, type=plain, mask=array.is_null())
+    return rebuilt if plain == wanted else _attempt(lambda: rebuilt.cast(wanted), array.type, wanted, path)
+
+
+def _map(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    given = array.type
+    entry = pa.struct([given.key_field, given.item_field])
+    lists = array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
+    keys, items = lists.flatten().flatten()
+    return pa.MapArray.from_arrays(
+        _offsets(lists),
+        _field(keys, wanted.key_field, f"{path}.key", num_parent_nulls=0),
+        _field(items, wanted.item_field, f"{path}.value", num_parent_nulls=0),
+        type=wanted,
+        mask=array.is_null(),
+    )
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Return offsets into `array.flatten()`, which keeps nothing of the slots that are null or sliced away."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+
+
+def _leaf(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    given = array.type
+    if pt.is_timestamp(given) and pt.is_timestamp(wanted) and given.unit == "ns" != wanted.unit:
+        array = pc.floor_temporal(array, unit="microsecond")
+    elif pt.is_duration(given) and given.unit == "ns" and pt.is_duration(wanted) and wanted.unit != "ns":
+        array = array.cast(pa.duration("us"), safe=False)
+    return _attempt(lambda: array.cast(wanted), given, wanted, path)
+
+
+def _attempt(cast: Callable[[], pa.Array], given: pa.DataType, wanted: pa.DataType, path: str) -> pa.Array:
+    try:
+        return cast()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"column {path!r} is {given} and does not fit {wanted}: {error}") from error

@@ -1,0 +1,218 @@
+"""What a table's Arrow types look like in Spark, and the table that a Spark schema makes.
+
+The table's Arrow schema is the authority. Spark sees each column in the one shape its Arrow transport takes:
+
+    in the table                                   in Spark                       on the way
+    bool, int8-64, float32/64, decimal128,         the same                       -
+    string, binary, date32, null, struct, map
+    uint8, uint16, uint32, uint64                  int16, int32, int64,           widened
+                                                   decimal(20, 0)
+    float16                                        float32                        widened
+    large_string, string_view                      string                         -
+    large_binary, binary_view, fixed_size_binary   binary                         the width is not kept
+    timestamp of any unit, with or without zone    us, UTC or without zone        ns cut to us
+    time32, time64                                 time64[ns]                     ns cut to us
+    duration of any unit                           duration[us]                   ns cut to us
+    date64                                         date32                         refused unless whole days
+    decimal256(p, s)                               decimal128(min(p, 38), s)      refused where a value is too long
+    dictionary                                     its values                     -
+    list, large_list, fixed-size list              list of `element`              the size is not kept
+
+What the shape does not keep, two hints in a field's metadata do (`arrow.fixed-size-list.size`, `arrow.float16`): they
+are shown to Spark on read, and a new table made from such a DataFrame has the types again. They may also come as
+`<column>.<hint>` properties. Appending to a table that exists needs no hint: rows are cast to its types.
+
+Nothing here imports pyspark: Spark's own Arrow schema (`pyspark.sql.pandas.types`) follows from the shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME
+
+__all__ = ["FIXED_SIZE_HINT", "FLOAT16_HINT", "is_hint", "schema_for_spark", "schema_from_spark"]
+
+FIXED_SIZE_HINT = "arrow.fixed-size-list.size"
+FLOAT16_HINT = "arrow.float16"
+
+_SPARK_METADATA = b"SPARK::metadata::json"
+_MAX_PRECISION = 38
+
+_SHAPES: dict[pa.DataType, pa.DataType] = {
+    **{
+        kept: kept
+        for kept in (
+            pa.null(),
+            pa.bool_(),
+            pa.int8(),
+            pa.int16(),
+            pa.int32(),
+            pa.int64(),
+            pa.float32(),
+            pa.float64(),
+            pa.string(),
+            pa.binary(),
+            pa.date32(),
+        )
+    },
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
+def schema_for_spark(schema: pa.Schema) -> pa.Schema:
+    """Return a table's schema in Spark's shape, with hints for what the shape does not keep.
+
+    Raises `UnsupportedFeature` naming the column whose type has no shape in Spark.
+    """
+    return pa.schema([_field_for_spark(field, field.name) for field in schema])
+
+
+def schema_from_spark(schema: pa.Schema, properties: Mapping[str, str] | None = None) -> pa.Schema:
+    """Return the schema of a new table for rows of this Spark schema.
+
+    Hints come from the fields' metadata or, before it, from `properties` whose keys are `<column>.<hint>`, matched
+    without regard to case. All columns are nullable: Spark derives nullability from plans, and the next DataFrame's
+    plan may differ. Raises `InvalidInput` for a hint that fits no column or not its type.
+    """
+    hints = {key.lower(): value for key, value in (properties or {}).items() if is_hint(key)}
+    fields = [_field_from_spark(field, field.name, hints) for field in schema]
+    if hints:
+        raise InvalidInput(f"no column for {', '.join(sorted(hints))}: the columns are {', '.join(schema.names)}")
+    return pa.schema(fields)
+
+
+def is_hint(property_name: str) -> bool:
+    """Whether a table property is a hint about a column's type."""
+    return property_name.lower().endswith((f".{FIXED_SIZE_HINT}", f".{FLOAT16_HINT}"))
+
+
+def _field_for_spark(field: pa.Field, path: str) -> pa.Field:
+    metadata = {**_plain_metadata(field), **_hints(field.type)}
+    arrow_metadata = dict(field.metadata or {})
+    arrow_metadata.pop(_SPARK_METADATA, None)
+    if metadata:
+        arrow_metadata[_SPARK_METADATA] = json.dumps(metadata).encode()
+    return pa.field(field.name, _shape(field.type, path), field.nullable, arrow_metadata or None)
+
+
+def _shape(arrow_type: pa.DataType, path: str) -> pa.DataType:
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    simple = _SHAPES.get(arrow_type)
+    if simple is not None:
+        return simple
+    if pt.is_fixed_size_binary(arrow_type):
+        return pa.binary()
+    if pt.is_timestamp(arrow_type):
+        return pa.timestamp("us", "UTC" if arrow_type.tz else None)
+    if pt.is_time(arrow_type):
+        return pa.time64("ns")
+    if pt.is_duration(arrow_type):
+        return pa.duration("us")
+    if pt.is_decimal(arrow_type) and 0 <= arrow_type.scale <= min(arrow_type.precision, _MAX_PRECISION):
+        return pa.decimal128(min(arrow_type.precision, _MAX_PRECISION), arrow_type.scale)
+    if pt.is_dictionary(arrow_type):
+        return _shape(arrow_type.value_type, path)
+    if pt.is_struct(arrow_type):
+        return pa.struct([_field_for_spark(child, f"{path}.{child.name}") for child in arrow_type])
+    if pt.is_map(arrow_type):
+        key, item = arrow_type.key_field, arrow_type.item_field
+        return pa.map_(
+            pa.field("key", _shape(key.type, f"{path}.{key.name}"), nullable=False),
+            pa.field("value", _shape(item.type, f"{path}.{item.name}"), item.nullable),
+        )
+    if _is_any_list(arrow_type):
+        value = arrow_type.value_field
+        return pa.list_(pa.field("element", _shape(value.type, f"{path}.{value.name}"), value.nullable))
+    raise UnsupportedFeature(f"Arrow type {arrow_type} in Spark", f"column {path!r}")
+
+
+def _is_any_list(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pt.is_list(arrow_type)
+        or pt.is_large_list(arrow_type)
+        or pt.is_fixed_size_list(arrow_type)
+        or pt.is_list_view(arrow_type)
+        or pt.is_large_list_view(arrow_type)
+    )
+
+
+def _hints(arrow_type: pa.DataType) -> dict[str, Any]:
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    hints: dict[str, Any] = {}
+    if pt.is_fixed_size_list(arrow_type):
+        hints[FIXED_SIZE_HINT] = arrow_type.list_size
+    if pt.is_float16(arrow_type.value_type if _is_any_list(arrow_type) else arrow_type):
+        hints[FLOAT16_HINT] = "true"
+    return hints
+
+
+def _plain_metadata(field: pa.Field) -> dict[str, Any]:
+    """Return the field's own metadata as Spark's; an extension's name is left out, Spark gets its storage only."""
+    return {
+        key.decode(): value.decode("utf-8", "replace")
+        for key, value in (field.metadata or {}).items()
+        if key not in (_SPARK_METADATA, EXTENSION_NAME.encode(), EXTENSION_METADATA.encode())
+    }
+
+
+def _field_from_spark(field: pa.Field, path: str, hints: dict[str, str]) -> pa.Field:
+    arrow_metadata = dict(field.metadata or {})
+    spark_metadata: dict[str, Any] = json.loads(arrow_metadata.pop(_SPARK_METADATA, b"{}"))
+    size = hints.pop(f"{path}.{FIXED_SIZE_HINT}".lower(), spark_metadata.pop(FIXED_SIZE_HINT, None))
+    half = hints.pop(f"{path}.{FLOAT16_HINT}".lower(), spark_metadata.pop(FLOAT16_HINT, None))
+    arrow_type = _table_type(field.type, path, hints)
+    if half is not None and str(half).lower() == "true":
+        arrow_type = _with_float16(arrow_type, path)
+    if size is not None:
+        arrow_type = _with_size(arrow_type, str(size), path)
+    # Names with two underscores are Spark's own notes about a plan (aliases, CHAR lengths), not the user's.
+    for key, value in spark_metadata.items():
+        if not key.startswith("__"):
+            arrow_metadata[key.encode()] = (value if isinstance(value, str) else json.dumps(value)).encode()
+    return pa.field(field.name, arrow_type, nullable=True, metadata=arrow_metadata or None)
+
+
+def _table_type(arrow_type: pa.DataType, path: str, hints: dict[str, str]) -> pa.DataType:
+    """Return the type with the names of child fields that other writers of Lance use."""
+    if pt.is_struct(arrow_type):
+        return pa.struct([_field_from_spark(child, f"{path}.{child.name}", hints) for child in arrow_type])
+    if pt.is_map(arrow_type):
+        key = _table_type(arrow_type.key_type, f"{path}.key", hints)
+        return pa.map_(key, _table_type(arrow_type.item_type, f"{path}.value", hints))
+    if pt.is_list(arrow_type):
+        return pa.list_(_table_type(arrow_type.value_type, f"{path}.item", hints))
+    return arrow_type
+
+
+def _with_float16(arrow_type: pa.DataType, path: str) -> pa.DataType:
+    if pt.is_list(arrow_type):
+        return pa.list_(_with_float16(arrow_type.value_type, path))
+    if pt.is_floating(arrow_type):
+        return pa.float16()
+    raise InvalidInput(f"column {path!r}: {FLOAT16_HINT} is for floats and arrays of floats, not {arrow_type}")
+
+
+def _with_size(arrow_type: pa.DataType, size: str, path: str) -> pa.DataType:
+    if not pt.is_list(arrow_type):
+        raise InvalidInput(f"column {path!r}: {FIXED_SIZE_HINT} is for arrays, not {arrow_type}")
+    if not size.isdecimal() or not int(size):
+        raise InvalidInput(f"column {path!r}: {FIXED_SIZE_HINT} must be a positive number, not {size!r}")
+    return pa.list_(arrow_type.value_field, int(size))

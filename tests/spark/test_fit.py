@@ -1,0 +1,130 @@
+"""Rows cast between the table's types and Spark's shapes: pure Arrow, no session."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_ops.core.errors import SchemaMismatch
+from lance_ops.spark.fit import fit
+from lance_ops.spark.types import schema_for_spark
+
+
+def there_and_back(array: pa.Array) -> pa.Array:
+    """Cast to Spark's shape and back to the table's type."""
+    schema = pa.schema([("x", array.type)])
+    shaped = fit(pa.record_batch([array], schema=schema), schema_for_spark(schema))
+    assert shaped.schema.equals(schema_for_spark(schema))
+    back = fit(shaped, schema)
+    back.validate(full=True)
+    return back.column(0)
+
+
+ARRAYS = {
+    "uint8": pa.array([0, 255, None], pa.uint8()),
+    "uint64": pa.array([0, 2**64 - 1, None], pa.uint64()),
+    "float16": pa.array(np.array([1.5, -2.0], np.float16)),
+    "large string": pa.array(["a", None, ""], pa.large_string()),
+    "fixed-size binary": pa.array([b"ab", None], pa.binary(2)),
+    "date64": pa.array([dt.date(1969, 12, 31), None], pa.date64()),
+    "time32": pa.array([dt.time(1, 2, 3), None], pa.time32("s")),
+    "duration": pa.array([dt.timedelta(seconds=3), None], pa.duration("ms")),
+    "timestamp": pa.array([dt.datetime(1960, 1, 1, tzinfo=dt.UTC), None], pa.timestamp("ms", "Asia/Tokyo")),
+    "decimal256": pa.array([Decimal("1.25"), None], pa.decimal256(40, 2)),
+    "fixed-size list": pa.array([[1.0, 2.0], None, [None, 3.0]], pa.list_(pa.float32(), 2)),
+    "fixed-size list of halves": pa.array([[1.0, 2.0], None], pa.list_(pa.float16(), 2)),
+    "nested fixed-size list": pa.array([[[1, 2], None], None], pa.list_(pa.list_(pa.int64(), 2), 2)),
+    "list of fixed-size lists": pa.array([[[1, 2], None], None, []], pa.list_(pa.list_(pa.int64(), 2))),
+    "struct": pa.array([{"v": [1.0, 2.0]}, None, {"v": None}], pa.struct([("v", pa.list_(pa.float32(), 2))])),
+    "map": pa.array([[("a", [1, 2])], None, []], pa.map_(pa.large_string(), pa.list_(pa.uint8(), 2))),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_values_come_back_as_they_were(name: str) -> None:
+    assert there_and_back(ARRAYS[name]).equals(ARRAYS[name])
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_values_of_a_slice_come_back_as_they_were(name: str) -> None:
+    part = ARRAYS[name].slice(1)
+    assert there_and_back(part).to_pylist() == part.to_pylist()
+
+
+@given(
+    rows=st.lists(st.none() | st.lists(st.none() | st.floats(width=32, allow_nan=False), min_size=3, max_size=3)),
+    start=st.integers(0, 5),
+)
+def test_a_list_with_nulls_becomes_a_fixed_size_list_of_as_many_rows(
+    rows: list[list[float | None] | None], start: int
+) -> None:
+    lists = pa.array(rows, pa.list_(pa.float32())).slice(start)
+    wanted = pa.schema([("x", pa.list_(pa.float32(), 3))])
+    fitted = fit(pa.record_batch([lists], names=["x"]), wanted)
+    assert fitted.column(0).to_pylist() == rows[start:]
+
+
+def test_a_list_under_a_null_struct_may_have_any_length() -> None:
+    lists = pa.array([[1.0, 2.0], [9.0]], pa.list_(pa.float32()))
+    struct = pa.StructArray.from_arrays([lists], names=["v"], mask=pa.array([False, True]))
+    wanted = pa.schema([("x", pa.struct([("v", pa.list_(pa.float32(), 2))]))])
+    fitted = fit(pa.record_batch([struct], names=["x"]), wanted)
+    assert fitted.column(0).to_pylist() == [{"v": [1.0, 2.0]}, None]
+
+
+def test_instants_finer_than_a_microsecond_are_cut_downwards() -> None:
+    array = pa.array([1_001, -1, None], pa.int64()).cast(pa.timestamp("ns", "UTC"))
+    shaped = fit(pa.record_batch([array], names=["x"]), pa.schema([("x", pa.timestamp("us", "UTC"))]))
+    assert shaped.column(0).cast(pa.int64()).to_pylist() == [1, -1, None]
+
+
+def test_columns_are_found_by_name_in_any_order() -> None:
+    batch = pa.record_batch({"b": [1], "a": ["x"], "c": [None]})
+    fitted = fit(batch, pa.schema([("a", pa.string()), ("b", pa.int64())]))
+    assert fitted.to_pylist() == [{"a": "x", "b": 1}]
+
+
+def test_struct_fields_are_found_by_name_in_any_order() -> None:
+    batch = pa.record_batch({"s": [{"b": 1, "a": "x"}]})
+    fitted = fit(batch, pa.schema([("s", pa.struct([("a", pa.string()), ("b", pa.int64())]))]))
+    assert fitted.to_pylist() == [{"s": {"a": "x", "b": 1}}]
+
+
+def test_rows_without_columns_stay_rows() -> None:
+    assert fit(pa.record_batch({"a": [1, 2, 3]}), pa.schema([])).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted", "message"),
+    [
+        (pa.array([-1]), pa.uint8(), "column 'x' is int64 and does not fit uint8"),
+        (pa.array([[1.0]]), pa.list_(pa.float64(), 2), "column 'x'"),
+        (pa.array(["a"]), pa.int32(), "column 'x' is string and does not fit int32"),
+        (pa.array([1]), pa.list_(pa.int64()), "column 'x' is int64 and does not fit list"),
+        (pa.array([{"a": 1}]), pa.struct([("b", pa.int64())]), "column 'x' has fields a, not b"),
+        (pa.array([[1, None]]), pa.list_(pa.field("item", pa.int64(), nullable=False)), "column 'x.item' holds nulls"),
+        (pa.array([{"a": None}], pa.struct([("a", pa.int64())])), pa.struct([pa.field("a", pa.int64(), False)]), "x.a"),
+    ],
+)
+def test_values_that_have_no_place_are_refused_by_the_name_of_their_column(
+    array: pa.Array, wanted: pa.DataType, message: str
+) -> None:
+    with pytest.raises(SchemaMismatch, match=message):
+        fit(pa.record_batch([array], names=["x"]), pa.schema([("x", wanted)]))
+
+
+def test_a_missing_column_is_refused_by_its_name() -> None:
+    with pytest.raises(SchemaMismatch, match="no column 'b': there are a"):
+        fit(pa.record_batch({"a": [1]}), pa.schema([("b", pa.int64())]))
+
+
+def test_a_child_that_allows_no_nulls_may_be_null_where_its_parent_is() -> None:
+    struct = pa.array([None, {"a": 1}], pa.struct([("a", pa.int64())]))
+    wanted = pa.schema([("x", pa.struct([pa.field("a", pa.int32(), nullable=False)]))])
+    assert fit(pa.record_batch([struct], names=["x"]), wanted).to_pylist() == [{"x": None}, {"x": {"a": 1}}]
