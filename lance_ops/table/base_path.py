@@ -1,0 +1,41 @@
+"""A place outside of the table's root that files may be in, as clones have one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lance_ops.core.errors import UnsafePath
+from lance_ops.pb import table_pb2
+from lance_ops.wire.unknown import restore_unknown, unknown_fields
+
+__all__ = ["BasePath"]
+
+
+@dataclass(frozen=True, slots=True)
+class BasePath:
+    """`path` is absolute: a dataset's root, or (`is_dataset_root` false) the very directory of the files."""
+
+    id: int
+    path: str
+    name: str | None = None
+    is_dataset_root: bool = False
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.BasePath) -> BasePath:
+        """Read the message; raise `UnsafePath` for a path that climbs (`..`) or holds a NUL."""
+        if "\0" in message.path or ".." in message.path.replace("\\", "/").split("/"):
+            raise UnsafePath(f"base path {message.id}: {message.path!r} must not climb with '..' nor hold a NUL")
+        return cls(
+            id=message.id,
+            path=message.path,
+            name=message.name if message.HasField("name") else None,
+            is_dataset_root=message.is_dataset_root,
+            unknown=unknown_fields(message),
+        )
+
+    def to_pb(self) -> table_pb2.BasePath:
+        """Return the message."""
+        message = table_pb2.BasePath(id=self.id, path=self.path, name=self.name, is_dataset_root=self.is_dataset_root)
+        restore_unknown(message, self.unknown)
+        return message

@@ -1,0 +1,130 @@
+"""Deletion files: which rows of a fragment are gone.
+
+    .arrow   an Arrow IPC file, one batch, one column `row_id: uint32 not null`, buffers compressed with zstd
+    .bin     a portable 32-bit Roaring bitmap, nothing around it
+
+Either holds physical offsets in the fragment, always the whole set: a later deletion writes a new file with all of it.
+Few rows go into the first, many into the second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.names import deletion_file_name
+from lance_ops.pb import table_pb2
+from lance_ops.table.roaring import decode_bitmap, encode_bitmap
+from lance_ops.wire.unknown import restore_unknown, unknown_fields
+
+__all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletion_vector", "encode_deletion_vector"]
+
+MAX_ARROW_ROWS = 5000
+"""Deleted rows up to which a file is written as Arrow, as the reference does."""
+
+_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+
+
+class DeletionFileType(Enum):
+    """The two kinds of file; the value is the wire's number."""
+
+    ARROW_ARRAY = 0
+    BITMAP = 1
+
+    @property
+    def suffix(self) -> str:
+        """What the file's name ends with."""
+        return "arrow" if self is DeletionFileType.ARROW_ARRAY else "bin"
+
+
+_WIRE_TYPES = {
+    DeletionFileType.ARROW_ARRAY: table_pb2.DeletionFile.ARROW_ARRAY,
+    DeletionFileType.BITMAP: table_pb2.DeletionFile.BITMAP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionFile:
+    """What a manifest says of a deletion file. `num_deleted_rows` is 0 where an old writer did not say."""
+
+    file_type: DeletionFileType
+    read_version: int
+    id: int
+    num_deleted_rows: int = 0
+    base_id: int | None = None
+    unknown: bytes = b""
+
+    def name(self, fragment_id: int) -> str:
+        """Return the file's name in `_deletions`."""
+        return deletion_file_name(fragment_id, self.read_version, self.id, self.file_type.suffix)
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.DeletionFile, path: str) -> DeletionFile:
+        """Read the message; raise `UnsupportedFeature` for a type that is not known."""
+        try:
+            file_type = DeletionFileType(message.file_type)
+        except ValueError:
+            raise UnsupportedFeature(f"deletion file type {message.file_type}", path) from None
+        return cls(
+            file_type=file_type,
+            read_version=message.read_version,
+            id=message.id,
+            num_deleted_rows=message.num_deleted_rows,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            unknown=unknown_fields(message),
+        )
+
+    def to_pb(self) -> table_pb2.DeletionFile:
+        """Return the message."""
+        message = table_pb2.DeletionFile(
+            file_type=_WIRE_TYPES[self.file_type],
+            read_version=self.read_version,
+            id=self.id,
+            num_deleted_rows=self.num_deleted_rows,
+            base_id=self.base_id,
+        )
+        restore_unknown(message, self.unknown)
+        return message
+
+
+def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) -> tuple[DeletionFile, bytes]:
+    """Return the metadata and the bytes of a fragment's whole deletion vector, as of `read_version`."""
+    count = len(vector)
+    if count > MAX_ARROW_ROWS:
+        return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), encode_bitmap(vector)
+    offsets = pa.array(np.fromiter(vector, np.uint32, count))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(pa.record_batch([offsets], schema=_SCHEMA))
+    return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), sink.getvalue().to_pybytes()
+
+
+def decode_deletion_vector(deletion_file: DeletionFile, data: pa.Buffer | bytes, path: str) -> BitMap:
+    """Return the deleted offsets; raise `CorruptFile` when the bytes or their number contradict the metadata."""
+    if deletion_file.file_type is DeletionFileType.BITMAP:
+        vector = decode_bitmap(memoryview(data), path, "deletion vector")
+    else:
+        vector = BitMap(_decode_arrow(data, path))
+    expected = deletion_file.num_deleted_rows
+    if expected and expected != len(vector):
+        raise CorruptFile(path, "deletion vector", f"{len(vector)} rows where the manifest says {expected}")
+    return vector
+
+
+def _decode_arrow(data: pa.Buffer | bytes, path: str) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    try:
+        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+        column = table.column(0).cast(pa.uint32()) if table.num_columns == 1 else None
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(path, "deletion vector", f"not an Arrow file of row offsets: {error}") from error
+    if column is None or column.null_count:
+        raise CorruptFile(path, "deletion vector", "not one column of row offsets without nulls")
+    offsets: np.ndarray[tuple[int], np.dtype[np.uint32]] = column.to_numpy()
+    return offsets

@@ -1,0 +1,93 @@
+"""Feature flags: what a reader, or a writer, must know to handle a version.
+
+Two words of bits, one for readers and one for writers. A set bit that is not known here means hands off. Most bits say
+no more than what the manifest's content already shows, and are computed anew at every commit.
+"""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.versions import FileVersion
+from lance_ops.table.manifest import Manifest
+
+__all__ = ["FeatureFlag", "check_readable", "check_writable", "flags_for"]
+
+
+class FeatureFlag(IntFlag):
+    """Every bit that the format knows by release 14."""
+
+    DELETION_FILES = 1
+    STABLE_ROW_IDS = 2
+    V2_FORMAT = 4
+    TABLE_CONFIG = 8
+    BASE_PATHS = 16
+    INLINE_TRANSACTIONS_ONLY = 32
+    DATA_OVERLAYS = 64
+    COVERING_INDICES = 128
+    MIXED_FILE_VERSIONS = 256
+    FRAGMENT_REUSE_OF_STABLE_ROWS = 512
+    FRAGMENT_REUSE_TRANSITIONS = 1024
+    MANAGED_BLOBS = 2048
+
+
+_READABLE = (
+    FeatureFlag.DELETION_FILES
+    | FeatureFlag.STABLE_ROW_IDS
+    | FeatureFlag.V2_FORMAT
+    | FeatureFlag.TABLE_CONFIG
+    | FeatureFlag.BASE_PATHS
+    | FeatureFlag.INLINE_TRANSACTIONS_ONLY
+    | FeatureFlag.COVERING_INDICES
+    | FeatureFlag.MIXED_FILE_VERSIONS
+    # Retired fragments stay in the bitmaps of indices: a reader that does not follow them scans those rows.
+    | FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
+)
+_WRITABLE = _READABLE & ~FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
+_STICKY = FeatureFlag.MIXED_FILE_VERSIONS | FeatureFlag.STABLE_ROW_IDS
+
+
+def check_readable(manifest: Manifest, path: str) -> None:
+    """Raise `UnsupportedFeature` for a table that needs a reader who knows more; `path` names the manifest."""
+    _check(manifest.reader_feature_flags, _READABLE, "reading", path)
+    FileVersion.from_manifest(manifest.data_format.version, path)
+
+
+def check_writable(manifest: Manifest, path: str) -> None:
+    """Raise `UnsupportedFeature` for a table that needs a writer who knows more."""
+    check_readable(manifest, path)
+    _check(manifest.writer_feature_flags, _WRITABLE, "writing", path)
+
+
+def flags_for(manifest: Manifest) -> tuple[int, int]:
+    """Return the (reader, writer) words for a manifest's content; what it already says counts for sticky bits."""
+    both = FeatureFlag(manifest.reader_feature_flags) & _STICKY
+    if any(fragment.deletion_file is not None for fragment in manifest.fragments):
+        both |= FeatureFlag.DELETION_FILES
+    if any(fragment.row_ids is not None for fragment in manifest.fragments):
+        both |= FeatureFlag.STABLE_ROW_IDS
+    if manifest.base_paths:
+        both |= FeatureFlag.BASE_PATHS
+    if any(index.covering_fields for index in manifest.indices):
+        both |= FeatureFlag.COVERING_INDICES
+    if _mixes_file_versions(manifest):
+        both |= FeatureFlag.MIXED_FILE_VERSIONS
+    writer = both | FeatureFlag.TABLE_CONFIG if manifest.config else both
+    return int(both), int(writer)
+
+
+def _mixes_file_versions(manifest: Manifest) -> bool:
+    default = FileVersion(manifest.data_format.version)
+    if default is FileVersion.V0_1:
+        return False
+    numbers = {file.numbers for fragment in manifest.fragments for file in fragment.files}
+    return any(FileVersion.from_numbers(*each, where="manifest") is not default for each in numbers)
+
+
+def _check(word: int, known: FeatureFlag, verb: str, path: str) -> None:
+    refused = word & ~int(known)
+    if refused:
+        names = [flag.name or str(flag.value) for flag in FeatureFlag if flag & refused]
+        names += [f"bit {bit}" for bit in range(64) if refused >> bit & 1 and (1 << bit) not in list(FeatureFlag)]
+        raise UnsupportedFeature(f"{verb} a table with feature flags {', '.join(names)}", path)

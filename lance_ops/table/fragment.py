@@ -1,0 +1,169 @@
+"""Fragments and their data files, as a manifest names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lance_ops.core.names import DATA_DIR
+from lance_ops.pb import table_pb2
+from lance_ops.store.paths import check_path
+from lance_ops.table.deletion_file import DeletionFile
+from lance_ops.wire.unknown import restore_unknown, unknown_fields
+
+__all__ = ["TOMBSTONED", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
+
+TOMBSTONED = -2
+"""Stands in `DataFile.fields` for a field whose values were moved to another file."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of a fragment and the fields it holds.
+
+    `column_indices` says which column of the file is each field's; 0.1 files have none. A `file_size_bytes` of 0 is
+    not known. With a `base_id` the path is beneath that base path, not beneath the table's root.
+    """
+
+    path: str
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...] = ()
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: int = 0
+    base_id: int | None = None
+    unknown: bytes = b""
+
+    @property
+    def live_fields(self) -> tuple[int, ...]:
+        """The fields whose values are read from this file."""
+        return tuple(field_id for field_id in self.fields if field_id != TOMBSTONED)
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The file's version as (major, minor)."""
+        return self.file_major_version, self.file_minor_version
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.DataFile) -> DataFile:
+        """Read the message; raise `UnsafePath` for a path that leaves its directory."""
+        return cls(
+            path=check_path(message.path),
+            fields=tuple(message.fields),
+            column_indices=tuple(message.column_indices),
+            file_major_version=message.file_major_version,
+            file_minor_version=message.file_minor_version,
+            file_size_bytes=message.file_size_bytes,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            unknown=unknown_fields(message),
+        )
+
+    def to_pb(self) -> table_pb2.DataFile:
+        """Return the message."""
+        message = table_pb2.DataFile(
+            path=self.path,
+            fields=self.fields,
+            column_indices=self.column_indices,
+            file_major_version=self.file_major_version,
+            file_minor_version=self.file_minor_version,
+            file_size_bytes=self.file_size_bytes,
+            base_id=self.base_id,
+        )
+        restore_unknown(message, self.unknown)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalFile:
+    """Bytes of a file beneath the table's root."""
+
+    path: str
+    offset: int
+    size: int
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.ExternalFile) -> ExternalFile:
+        """Read the message; raise `UnsafePath` for a path that leaves the root."""
+        return cls(check_path(message.path), message.offset, message.size)
+
+    def to_pb(self) -> table_pb2.ExternalFile:
+        """Return the message."""
+        return table_pb2.ExternalFile(path=self.path, offset=self.offset, size=self.size)
+
+
+RowSequence: TypeAlias = bytes | ExternalFile | None
+"""A sequence with one value a physical row (see `row_ids`): inline, elsewhere, or absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Rows stored together; `physical_rows` counts deleted ones too (0 where an old writer did not say).
+
+    A fragment that no commit has numbered yet has id 0.
+    """
+
+    id: int
+    files: tuple[DataFile, ...]
+    deletion_file: DeletionFile | None = None
+    physical_rows: int = 0
+    row_ids: RowSequence = None
+    last_updated_at_versions: RowSequence = None
+    created_at_versions: RowSequence = None
+    overlays: tuple[bytes, ...] = ()
+    unknown: bytes = b""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted, as far as the manifest says."""
+        return self.physical_rows - (self.deletion_file.num_deleted_rows if self.deletion_file else 0)
+
+    def data_paths(self) -> Iterator[str]:
+        """Yield the paths of the data files that lie beneath the table's root."""
+        return (f"{DATA_DIR}/{file.path}" for file in self.files if file.base_id is None)
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.DataFragment, path: str) -> Fragment:
+        """Read the message; `path` names the manifest in errors."""
+        has_deletions = message.HasField("deletion_file")
+        return cls(
+            id=message.id,
+            files=tuple(DataFile.from_pb(file) for file in message.files),
+            deletion_file=DeletionFile.from_pb(message.deletion_file, path) if has_deletions else None,
+            physical_rows=message.physical_rows,
+            row_ids=_sequence(message, "row_id_sequence"),
+            last_updated_at_versions=_sequence(message, "last_updated_at_version_sequence"),
+            created_at_versions=_sequence(message, "created_at_version_sequence"),
+            overlays=tuple(overlay.SerializeToString() for overlay in message.overlays),
+            unknown=unknown_fields(message),
+        )
+
+    def to_pb(self) -> table_pb2.DataFragment:
+        """Return the message."""
+        message = table_pb2.DataFragment(
+            id=self.id,
+            files=[file.to_pb() for file in self.files],
+            deletion_file=self.deletion_file.to_pb() if self.deletion_file else None,
+            physical_rows=self.physical_rows,
+            overlays=[table_pb2.DataOverlayFile.FromString(overlay) for overlay in self.overlays],
+        )
+        _set_sequence(message, "row_ids", self.row_ids)
+        _set_sequence(message, "last_updated_at_versions", self.last_updated_at_versions)
+        _set_sequence(message, "created_at_versions", self.created_at_versions)
+        restore_unknown(message, self.unknown)
+        return message
+
+
+def _sequence(message: table_pb2.DataFragment, oneof: str) -> RowSequence:
+    which = message.WhichOneof(oneof)
+    if which is None:
+        return None
+    value = getattr(message, which)
+    return value if isinstance(value, bytes) else ExternalFile.from_pb(value)
+
+
+def _set_sequence(message: table_pb2.DataFragment, name: str, value: RowSequence) -> None:
+    if isinstance(value, ExternalFile):
+        getattr(message, f"external_{name}").CopyFrom(value.to_pb())
+    elif value is not None:
+        setattr(message, f"inline_{name}", value)

@@ -1,0 +1,170 @@
+"""What is true of every sound manifest, each by name.
+
+Reading is tolerant: releases of the past left tables that break one or the other. `violations` is what `validate`
+reports, and what a commit may not add to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.versions import FileVersion
+from lance_ops.table.flags import FeatureFlag, flags_for
+from lance_ops.table.manifest import Manifest
+
+__all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations"]
+
+_NO_COLUMN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that does not hold, and what breaks it."""
+
+    invariant: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant.replace('_', ' ')}: {self.detail}"
+
+
+def field_ids_are_unique(manifest: Manifest) -> Iterator[str]:
+    yield from _repeated((node.id for node in manifest.schema.walk()), "field id")
+
+
+def fragment_ids_are_unique(manifest: Manifest) -> Iterator[str]:
+    yield from _repeated((fragment.id for fragment in manifest.fragments), "fragment")
+
+
+def max_fragment_id_bounds_every_fragment(manifest: Manifest) -> Iterator[str]:
+    for fragment in manifest.fragments:
+        if manifest.max_fragment_id is None or fragment.id > manifest.max_fragment_id:
+            yield f"fragment {fragment.id} is above {manifest.max_fragment_id}"
+
+
+def a_data_file_belongs_to_one_fragment(manifest: Manifest) -> Iterator[str]:
+    paths = ((file.base_id, file.path) for fragment in manifest.fragments for file in fragment.files)
+    yield from _repeated(paths, "data file")
+
+
+def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest) -> Iterator[str]:
+    for fragment in manifest.fragments:
+        held = (field_id for file in fragment.files for field_id in file.live_fields)
+        yield from _repeated(held, f"fragment {fragment.id}: field")
+
+
+def column_indices_match_fields(manifest: Manifest) -> Iterator[str]:
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            columns = [column for column in file.column_indices if column != _NO_COLUMN]
+            if file.column_indices and len(file.column_indices) != len(file.fields):
+                yield f"{file.path}: {len(file.column_indices)} columns for {len(file.fields)} fields"
+            if len(set(columns)) != len(columns):
+                yield f"{file.path}: two fields in one column"
+
+
+def fewer_rows_are_deleted_than_there_are(manifest: Manifest) -> Iterator[str]:
+    for fragment in manifest.fragments:
+        deleted = fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0
+        if fragment.physical_rows and deleted > fragment.physical_rows:
+            yield f"fragment {fragment.id}: {deleted} of {fragment.physical_rows}"
+
+
+def stable_row_ids_are_on_every_fragment(manifest: Manifest) -> Iterator[str]:
+    if not manifest.uses_stable_row_ids:
+        return
+    for fragment in manifest.fragments:
+        if fragment.row_ids is None:
+            yield f"fragment {fragment.id} has none"
+
+
+def files_have_the_tables_version(manifest: Manifest) -> Iterator[str]:
+    default = FileVersion(manifest.data_format.version)
+    may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS
+    for fragment in manifest.fragments:
+        for file in fragment.files:
+            version = FileVersion.from_numbers(*file.numbers, where=file.path)
+            legacy = FileVersion.V0_1 in (version, default)
+            if version is not default and (legacy or not may_mix):
+                yield f"{file.path} is {version.value} in a table of {default.value}"
+
+
+def base_ids_are_declared(manifest: Manifest) -> Iterator[str]:
+    declared = {base.id for base in manifest.base_paths}
+    used = {file.base_id: file.path for fragment in manifest.fragments for file in fragment.files}
+    used |= {f.deletion_file.base_id: f"deletions of {f.id}" for f in manifest.fragments if f.deletion_file}
+    used |= {index.base_id: f"index {index.name!r}" for index in manifest.indices}
+    for base_id, user in used.items():
+        if base_id is not None and base_id not in declared:
+            yield f"{user} is under base {base_id}, which is none"
+
+
+def index_ids_are_unique(manifest: Manifest) -> Iterator[str]:
+    yield from _repeated((index.uuid for index in manifest.indices), "index")
+
+
+def indexed_fields_exist(manifest: Manifest) -> Iterator[str]:
+    for index in manifest.indices:
+        for field_id in index.fields:
+            if manifest.schema.by_id(field_id) is None and not index.is_system:
+                yield f"index {index.name!r} is on field {field_id}, which the schema lacks"
+
+
+def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest) -> Iterator[str]:
+    live = BitMap(fragment.id for fragment in manifest.fragments if fragment.id < 1 << 32)
+    seen: dict[str, BitMap] = {}
+    for index in manifest.indices:
+        covered = index.covers(live)
+        twice = seen.setdefault(index.name, BitMap()) & covered
+        if twice:
+            yield f"index {index.name!r} covers fragments {list(twice)[:5]} twice"
+        seen[index.name] |= covered
+
+
+def flags_say_what_is_there(manifest: Manifest) -> Iterator[str]:
+    reader, writer = flags_for(manifest)
+    missing = (reader & ~manifest.reader_feature_flags) | (writer & ~manifest.writer_feature_flags)
+    if missing:
+        yield f"not set: {FeatureFlag(missing)!r}"
+
+
+ALL_INVARIANTS: tuple[Callable[[Manifest], Iterator[str]], ...] = (
+    field_ids_are_unique,
+    fragment_ids_are_unique,
+    max_fragment_id_bounds_every_fragment,
+    a_data_file_belongs_to_one_fragment,
+    a_field_lies_in_one_file_of_a_fragment,
+    column_indices_match_fields,
+    fewer_rows_are_deleted_than_there_are,
+    stable_row_ids_are_on_every_fragment,
+    files_have_the_tables_version,
+    base_ids_are_declared,
+    index_ids_are_unique,
+    indexed_fields_exist,
+    a_fragment_is_in_one_segment_of_an_index,
+    flags_say_what_is_there,
+)
+
+
+def violations(manifest: Manifest) -> list[Violation]:
+    """Return everything that is not as it should be."""
+    return [Violation(check.__name__, detail) for check in ALL_INVARIANTS for detail in check(manifest)]
+
+
+def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
+    """Raise `InvalidInput` if a new version breaks what the one before did not already break."""
+    old = set(violations(before)) if before is not None else set()
+    new = [violation for violation in violations(after) if violation not in old]
+    if new:
+        raise InvalidInput(f"version {after.version} would not be sound: " + "; ".join(map(str, new[:5])))
+
+
+def _repeated(values: Iterable[object], what: str) -> Iterator[str]:
+    for value, count in Counter(values).items():
+        if count > 1:
+            yield f"{what} {value} stands {count} times"

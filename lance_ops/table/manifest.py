@@ -1,0 +1,209 @@
+"""One version of a table as a value. `manifest_bytes` has its file's layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from lance_ops import __version__
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.pb import table_pb2
+from lance_ops.table.base_path import BasePath
+from lance_ops.table.fragment import Fragment
+from lance_ops.table.index_metadata import IndexMetadata
+from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+from lance_ops.wire.unknown import restore_unknown, unknown_fields
+
+__all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
+
+_NANOS = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMESTAMP_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as protobuf bounds them
+_V2_FORMAT_FLAG = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DataFormat:
+    """What new data files are, as the manifest spells it."""
+
+    version: str
+    file_format: str = "lance"
+
+
+@dataclass(frozen=True, slots=True)
+class WriterVersion:
+    """Who wrote the manifest."""
+
+    library: str
+    version: str
+    prerelease: str | None = None
+    build_metadata: str | None = None
+
+
+WRITER = WriterVersion("lance_ops", __version__)
+"""Always stated: without one, the reference takes a table for ancient and migrates it."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version: schema, fragments, indices, and what is said about them.
+
+    `max_fragment_id` is the highest ever given out, None before the first. `unknown` and `unknown_of_indices` hold wire
+    fields of a newer writer, to be written back as they came.
+    """
+
+    version: int
+    schema: Schema
+    fragments: tuple[Fragment, ...] = ()
+    indices: tuple[IndexMetadata, ...] = ()
+    data_format: DataFormat = DataFormat(FileVersion.V2_2.value)
+    timestamp_ns: int | None = None
+    tag: str = ""
+    reader_feature_flags: int = 0
+    writer_feature_flags: int = 0
+    max_fragment_id: int | None = None
+    transaction_file: str = ""
+    writer_version: WriterVersion | None = None
+    next_row_id: int = 0
+    config: Mapping[str, str] = field(default_factory=dict)
+    table_metadata: Mapping[str, str] = field(default_factory=dict)
+    base_paths: tuple[BasePath, ...] = ()
+    branch: str | None = None
+    unknown: bytes = b""
+    unknown_of_indices: bytes = b""
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """When the version was made, in UTC and microseconds; None if the writer did not say."""
+        if self.timestamp_ns is None:
+            return None
+        return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
+
+    @property
+    def uses_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        return bool(self.reader_feature_flags & 2)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted, as far as the manifest says."""
+        return sum(fragment.num_rows for fragment in self.fragments)
+
+    def fragment(self, fragment_id: int) -> Fragment | None:
+        """Return the fragment of that id. Linear: for many lookups build a dictionary."""
+        return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
+
+    @property
+    def next_fragment_id(self) -> int:
+        """The first id that was never given out."""
+        return 0 if self.max_fragment_id is None else self.max_fragment_id + 1
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.Manifest, indices: table_pb2.IndexSection | None, path: str) -> Manifest:
+        """Read the messages; `path` names the manifest in errors.
+
+        Raises `CorruptFile`, `UnsafePath`, and `UnsupportedFeature` for fragments kept in a tree.
+        """
+        if message.HasField("fragment_tree"):
+            raise UnsupportedFeature("a fragment tree (manifest field 22)", path)
+        fragments = tuple(Fragment.from_pb(fragment, path) for fragment in message.fragments)
+        writer = message.writer_version
+        return cls(
+            version=message.version,
+            schema=schema_from_pb(message.fields, message.schema_metadata, path),
+            fragments=fragments,
+            indices=tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else (),
+            data_format=_data_format(message, fragments, path),
+            timestamp_ns=_timestamp_ns(message, path),
+            tag=message.tag,
+            reader_feature_flags=message.reader_feature_flags,
+            writer_feature_flags=message.writer_feature_flags,
+            max_fragment_id=(
+                message.max_fragment_id
+                if message.HasField("max_fragment_id")
+                else max((fragment.id for fragment in fragments), default=None)
+            ),
+            transaction_file=message.transaction_file,
+            writer_version=(
+                WriterVersion(
+                    writer.library,
+                    writer.version,
+                    writer.prerelease if writer.HasField("prerelease") else None,
+                    writer.build_metadata if writer.HasField("build_metadata") else None,
+                )
+                if message.HasField("writer_version")
+                else None
+            ),
+            next_row_id=message.next_row_id,
+            config=dict(message.config),
+            table_metadata=dict(message.table_metadata),
+            base_paths=tuple(BasePath.from_pb(base) for base in message.base_paths),
+            branch=message.branch if message.HasField("branch") else None,
+            unknown=unknown_fields(message),
+            unknown_of_indices=unknown_fields(indices) if indices else b"",
+        )
+
+    def to_pb(self) -> table_pb2.Manifest:
+        """Return the message without the positions of its sections. `indices` is a message of its own."""
+        message = table_pb2.Manifest(
+            fields=schema_to_pb(self.schema),
+            schema_metadata=metadata_to_pb(self.schema.metadata),
+            fragments=[fragment.to_pb() for fragment in self.fragments],
+            version=self.version,
+            tag=self.tag,
+            reader_feature_flags=self.reader_feature_flags,
+            writer_feature_flags=self.writer_feature_flags,
+            max_fragment_id=self.max_fragment_id,
+            transaction_file=self.transaction_file,
+            next_row_id=self.next_row_id,
+            data_format=table_pb2.Manifest.DataStorageFormat(
+                file_format=self.data_format.file_format, version=self.data_format.version
+            ),
+            config=self.config,
+            table_metadata=self.table_metadata,
+            base_paths=[base.to_pb() for base in self.base_paths],
+            branch=self.branch,
+        )
+        if self.timestamp_ns is not None:
+            message.timestamp.seconds, message.timestamp.nanos = divmod(self.timestamp_ns, _NANOS)
+        writer = self.writer_version
+        if writer is not None:
+            message.writer_version.CopyFrom(
+                table_pb2.Manifest.WriterVersion(
+                    library=writer.library,
+                    version=writer.version,
+                    prerelease=writer.prerelease,
+                    build_metadata=writer.build_metadata,
+                )
+            )
+        restore_unknown(message, self.unknown)
+        return message
+
+    def indices_to_pb(self) -> table_pb2.IndexSection:
+        """Return the message of the index section."""
+        message = table_pb2.IndexSection(indices=[index.to_pb() for index in self.indices])
+        restore_unknown(message, self.unknown_of_indices)
+        return message
+
+
+def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
+    if not message.HasField("timestamp"):
+        return None
+    seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
+    if seconds not in _TIMESTAMP_SECONDS or not 0 <= nanos < _NANOS:
+        raise CorruptFile(path, "timestamp", f"{seconds} s and {nanos} ns is no time")
+    return seconds * _NANOS + nanos
+
+
+def _data_format(message: table_pb2.Manifest, fragments: Iterable[Fragment], path: str) -> DataFormat:
+    """Return the stated format, or what old writers meant by stating none: the version of the files there are."""
+    if message.HasField("data_format"):
+        return DataFormat(message.data_format.version, message.data_format.file_format)
+    numbers = next((file.numbers for fragment in fragments for file in fragment.files), None)
+    if numbers is not None:
+        return DataFormat(FileVersion.from_numbers(*numbers, where=path).value)
+    v2 = message.writer_feature_flags & _V2_FORMAT_FLAG
+    return DataFormat((FileVersion.V2_2 if v2 else FileVersion.V0_1).value)

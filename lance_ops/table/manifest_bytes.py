@@ -1,0 +1,93 @@
+"""The file of a manifest.
+
+    [IndexSection]  u32 length | message        only if the version has indices
+    [Transaction]   u32 length | message        the transaction that made the version, byte for byte as its own file
+    Manifest        u32 length | message        says where the two above are
+    footer          u64 position of the manifest | u16 major 0 | u16 minor 2 | "LANC"
+
+Little-endian, nothing between the sections, the manifest last. Files of 0.1 tables may begin with the values of
+dictionaries, which the schema refers to by position.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.pb import table_pb2
+from lance_ops.table.manifest import Manifest
+from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
+
+__all__ = ["decode_manifest", "encode_manifest", "inline_transaction"]
+
+Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
+
+_FOOTER = struct.Struct("<QHH4s")
+_MAJOR, _MINOR = 0, 2
+_LENGTH_BYTES = 4
+
+
+def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
+    """Return the file of a version made by `transaction` (an encoded message; empty for none).
+
+    Raises `UnsupportedFeature` for a schema whose dictionaries lie in the manifest that it was read from.
+    """
+    for node in manifest.schema.walk():
+        if node.dictionary is not None:
+            raise UnsupportedFeature("rewriting the manifest of a 0.1 table with dictionary columns", node.name)
+    message = manifest.to_pb()
+    parts: list[bytes] = []
+    if manifest.indices or manifest.unknown_of_indices:
+        message.index_section = 0
+        parts.append(frame(manifest.indices_to_pb().SerializeToString()))
+    if transaction:
+        message.transaction_section = sum(map(len, parts))
+        parts.append(frame(transaction))
+    position = sum(map(len, parts))
+    parts.append(frame(message.SerializeToString(deterministic=True)))
+    parts.append(_FOOTER.pack(position, _MAJOR, _MINOR, MAGIC))
+    return b"".join(parts)
+
+
+def decode_manifest(data: Bytes, path: str) -> Manifest:
+    """Read a manifest's file; `path` names it in errors.
+
+    Raises `CorruptFile` naming the place, `UnsafePath` for a data file's path that leaves the table, and
+    `UnsupportedFeature` for what this library cannot read at all. Feature flags are for `flags.check_readable`.
+    """
+    view = memoryview(data)
+    message = _manifest_message(view, path)
+    indices = None
+    if message.HasField("index_section"):
+        section = unframe(view, message.index_section, path, "index section")
+        indices = parse_message(table_pb2.IndexSection, section, path, "index section")
+    return Manifest.from_pb(message, indices, path)
+
+
+def inline_transaction(data: Bytes, path: str) -> bytes | None:
+    """Return the encoded transaction inside of a manifest's file; None if there is none."""
+    view = memoryview(data)
+    message = _manifest_message(view, path)
+    if message.HasField("transaction_section"):
+        position = message.transaction_section
+    elif message.HasField("transaction_section_deprecated"):
+        position = message.transaction_section_deprecated
+    else:
+        return None
+    return bytes(unframe(view, position, path, "transaction section"))
+
+
+def _manifest_message(view: memoryview, path: str) -> table_pb2.Manifest:
+    footer_at = len(view) - _FOOTER.size
+    if footer_at < 0:
+        raise CorruptFile(path, "footer", f"the file has {len(view)} bytes, a footer alone has {_FOOTER.size}")
+    position, _, _, magic = _FOOTER.unpack_from(view, footer_at)
+    if magic != MAGIC:
+        raise CorruptFile(path, "footer", f"ends with {magic!r}, not {MAGIC!r}")
+    section = unframe(view[:footer_at], position, path, "manifest")
+    if position + _LENGTH_BYTES + len(section) != footer_at:
+        raise CorruptFile(path, "manifest", f"{len(section)} bytes at {position} do not end at the footer")
+    return parse_message(table_pb2.Manifest, section, path, "manifest")

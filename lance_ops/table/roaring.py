@@ -1,0 +1,96 @@
+"""32-bit Roaring bitmaps in their portable form, checked before they reach the C library.
+
+    u32 cookie      0x303A: then u32 containers
+                    0x303B in the low half, containers - 1 in the high half, then a bit a container: is it runs?
+    per container   u16 key, u16 cardinality - 1
+    offsets         u32 a container; absent with cookie 0x303B and fewer than 4 containers
+    containers      runs: u16 count, then (u16 start, u16 length - 1) each
+                    <= 4096 values: u16 each        more: 8192 bytes, LSB first
+
+The library trusts the counts and the order inside of the containers. A bitmap out of order would answer wrongly.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+from pyroaring import BitMap
+
+from lance_ops.core.errors import CorruptFile
+
+__all__ = ["decode_bitmap", "encode_bitmap"]
+
+_COOKIE = 0x303A
+_COOKIE_WITH_RUNS = 0x303B
+_ALWAYS_OFFSETS_FROM = 4
+_MAX_CONTAINERS = 1 << 16
+_MAX_ARRAY = 4096
+_BITSET_BYTES = 8192
+
+
+def encode_bitmap(bitmap: BitMap) -> bytes:
+    """Return the portable bytes, runs where they are smaller."""
+    compact = BitMap(bitmap)
+    compact.run_optimize()
+    return bytes(compact.serialize())
+
+
+def decode_bitmap(data: bytes | memoryview, path: str, place: str) -> BitMap:
+    """Return the bitmap; raise `CorruptFile` unless `data` is one well-formed bitmap and nothing more."""
+    raw = bytes(data)
+    try:
+        end = _end_of(raw)
+    except (struct.error, IndexError, ValueError) as error:
+        raise CorruptFile(path, place, f"not a Roaring bitmap: {error}") from error
+    if end != len(raw):
+        raise CorruptFile(path, place, f"a Roaring bitmap of {end} bytes in {len(raw)}")
+    return BitMap.deserialize(raw)
+
+
+def _end_of(raw: bytes) -> int:
+    """Walk the whole bitmap and return where it ends; raise `ValueError` where it is not well formed."""
+    (cookie,) = struct.unpack_from("<I", raw, 0)
+    if cookie == _COOKIE:
+        (containers,) = struct.unpack_from("<I", raw, 4)
+        at, run_flags = 8, b""
+    elif cookie & 0xFFFF == _COOKIE_WITH_RUNS:
+        containers = (cookie >> 16) + 1
+        at = 4 + (containers + 7) // 8
+        run_flags = raw[4:at]
+    else:
+        raise ValueError(f"cookie {cookie:#x}")
+    if containers > _MAX_CONTAINERS:
+        raise ValueError(f"{containers} containers")
+    heads = _u16s(raw, at, 2 * containers).reshape(-1, 2).astype(np.int64)
+    at += 4 * containers
+    if (np.diff(heads[:, 0]) <= 0).any():
+        raise ValueError("containers out of order")
+    if not run_flags or containers >= _ALWAYS_OFFSETS_FROM:
+        at += 4 * containers
+    for index, cardinality in enumerate((heads[:, 1] + 1).tolist()):
+        if run_flags and run_flags[index // 8] >> (index % 8) & 1:
+            at = _end_of_runs(raw, at, cardinality)
+        elif cardinality <= _MAX_ARRAY:
+            if (np.diff(_u16s(raw, at, cardinality).astype(np.int64)) <= 0).any():
+                raise ValueError(f"values out of order at {at}")
+            at += 2 * cardinality
+        else:
+            bits = np.unpackbits(np.frombuffer(raw, np.uint8, _BITSET_BYTES, at))
+            if int(np.count_nonzero(bits)) != cardinality:
+                raise ValueError(f"a bitset at {at} does not have {cardinality} values")
+            at += _BITSET_BYTES
+    return at
+
+
+def _end_of_runs(raw: bytes, at: int, cardinality: int) -> int:
+    count = int(_u16s(raw, at, 1)[0])
+    runs = _u16s(raw, at + 2, 2 * count).reshape(-1, 2).astype(np.int64)
+    starts, last = runs[:, 0], runs.sum(axis=1)
+    if (starts[1:] <= last[:-1]).any() or (last > 0xFFFF).any() or int((runs[:, 1] + 1).sum()) != cardinality:
+        raise ValueError(f"runs at {at} overlap, overflow or do not have {cardinality} values")
+    return at + 2 + 4 * count
+
+
+def _u16s(raw: bytes, at: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
+    return np.frombuffer(raw, "<u2", count, at)
