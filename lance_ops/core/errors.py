@@ -24,6 +24,7 @@ __all__ = [
     "RetryableConflict",
     "SchemaMismatch",
     "StoreError",
+    "TasksLost",
     "TooManyConcurrentWriters",
     "UnsafePath",
     "UnsafeStore",
@@ -158,3 +159,7 @@ class CommitStateUnknown(LanceOpsError):
 
     def __reduce__(self) -> tuple[type[CommitStateUnknown], tuple[str, int, str]]:
         return type(self), (self.uuid, self.version, self.reason)
+
+
+class TasksLost(LanceOpsError):
+    """A cluster could not run a plan's tasks to their end (a worker died, say); nothing of the plan is committed."""

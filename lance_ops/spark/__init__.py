@@ -1,1 +1,8 @@
 """Spark runs the tasks; the driver commits. Everything that imports pyspark lives here."""
+
+from __future__ import annotations
+
+from lance_ops.spark.runner import OnSpark
+from lance_ops.spark.session import get_or_create
+
+__all__ = ["OnSpark", "get_or_create"]
