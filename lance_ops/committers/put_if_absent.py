@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
 from lance_ops.committers.versions_directory import (
     VERSION_HINT_PATH,
+    VersionNames,
     list_newest,
     list_versions,
     manifest_path,
@@ -59,37 +63,47 @@ class PutIfAbsentCommitter(Committer):
         self._new_naming = new_naming
         self._attempts = attempts
         self._pause_seconds = pause_seconds
-        self._seen_naming: ManifestNaming | None = None
+        self._naming: ManifestNaming | None = None  # of the manifests last seen
 
     def __repr__(self) -> str:
         return f"PutIfAbsentCommitter({self._store!r})"
 
     def latest(self) -> int | None:
-        seen = list_newest(self._store)
-        self._seen_naming = seen.naming
-        return seen.versions[-1] if seen.versions else None
+        return max(self._look(list_newest).versions, default=None)
 
     def versions(self) -> list[int]:
-        seen = list_versions(self._store)
-        self._seen_naming = seen.naming
-        return list(seen.versions)
+        return list(self._look(list_versions).versions)
 
     def exists(self, version: int) -> bool:
         return self._store.exists(self.location(version))
 
     def location(self, version: int) -> str:
-        return manifest_path(_checked(version), self._naming())
+        _check(version)
+        if self._naming is None:
+            legacy = self._look(list_newest).legacy
+            if legacy is not None and legacy.version == version:
+                return LEGACY_MANIFEST_PATH
+        return manifest_path(version, self._naming or self._new_naming)
 
     def read(self, version: int) -> pa.Buffer:
+        path = self.location(version)
         try:
-            return self._store.get(self.location(version))
+            return self._store.get(path)
         except ObjectNotFound as error:
+            self._naming = None  # all manifests may have been renamed since they were last seen
+            renamed = self.location(version)
+            if renamed != path and self._store.exists(renamed):
+                return self._store.get(renamed)
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
 
     def commit(self, version: int, data: bytes) -> CommitOutcome:
+        _check(version)
         prove_conditional_create(self._store)
-        path = self.location(version)
-        outcome = self._create(path, version, data)
+        if self._naming is None:
+            legacy = self._look(list_newest).legacy
+            if legacy is not None:
+                self._adopt(legacy)
+        outcome = self._create(manifest_path(version, self._naming or self._new_naming), version, data)
         if isinstance(outcome, Committed) and not self._store.lists_in_order:
             with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
                 self._store.put(VERSION_HINT_PATH, version_hint(version), durable=False)
@@ -127,13 +141,27 @@ class PutIfAbsentCommitter(Committer):
                 doubt = answer if isinstance(error, ObjectNotFound) else str(error)
         return Unknown(version, doubt or "no attempt was made")
 
-    def _naming(self) -> ManifestNaming:
-        if self._seen_naming is None:
-            self._seen_naming = list_newest(self._store).naming
-        return self._seen_naming or self._new_naming
+    def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
+        """List versions, and remember how they are named, which nothing changes while writers are at work."""
+        names = listing(self._store)
+        self._naming = names.naming
+        legacy = read_legacy_manifest(self._store) if names.naming is None else None
+        return _Seen((legacy.version,) if legacy is not None else names.versions, legacy)
+
+    def _adopt(self, legacy: LegacyManifest) -> None:
+        """Give a legacy dataset's only version a name in `_versions`, or else the next version would hide it."""
+        try:
+            self._store.put_if_absent(manifest_path(legacy.version, self._new_naming), legacy.data)
+        except StoreError as error:
+            raise WriteRefused(f"{self._store.uri}: cannot keep version {legacy.version}: {error}") from error
 
 
-def _checked(version: int) -> int:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    versions: tuple[int, ...]
+    legacy: LegacyManifest | None
+
+
+def _check(version: int) -> None:
     if not 0 < version < _FIRST_DETACHED_VERSION:
         raise InvalidInput(f"{version} is not a version: versions start at 1, and detached ones are not supported")
-    return version

@@ -110,5 +110,5 @@ def modified_of(info: Mapping[str, Any]) -> datetime:
         elif isinstance(value, (int, float)):
             value = datetime.fromtimestamp(value, UTC)
         if isinstance(value, datetime):
-            return value if value.tzinfo else value.replace(tzinfo=UTC)
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     raise StoreError(f"{info.get('name')}: the file system does not say when an object was written")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -108,7 +108,7 @@ class S3(Service):
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
         for found in _pages(fs, Bucket=bucket, Prefix=f"{prefix}/" if prefix else ""):
-            yield ListedObject(f"{bucket}/{found['Key']}", int(found["Size"]), found["LastModified"])
+            yield ListedObject(f"{bucket}/{found['Key']}", int(found["Size"]), found["LastModified"].astimezone(UTC))
 
     def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
         bucket, _, prefix = directory.partition("/")
