@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
 from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.opening import open_store
@@ -13,13 +14,18 @@ __all__ = [
     "Buffers",
     "ByteRange",
     "BytesLike",
+    "Call",
+    "Fault",
+    "FaultyStore",
     "FsspecStore",
     "LocalStore",
     "MemoryStore",
     "ObjectInfo",
     "PutOutcome",
+    "SimulatedCrash",
     "Store",
     "StoreWriter",
+    "When",
     "open_store",
     "prove_conditional_create",
 ]
