@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.s3_server import S3Server, moto_server
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -44,6 +46,13 @@ def historical() -> Path:
     if not folder.is_dir():
         pytest.skip("no historical data: LANCE_OPS_HISTORICAL names no folder and ../shared/data/historical is absent")
     return folder
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """One S3 server a worker; tests that use it are marked `server`."""
+    with moto_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -123,7 +123,8 @@ class MemoryStore(Store):
         self._tree.pop(self._key(path), None)
 
     def copy(self, source: str, target: str) -> None:
-        self._tree[self._key(target)] = _Object(self._object(source).data, self.now())
+        key = self._key(target)
+        self._tree[key] = _Object(self._object(source).data, self.now())
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,0 +1,430 @@
+"""What every store does, whatever it stands on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import threading
+from collections.abc import Callable
+from datetime import UTC, timedelta
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, LanceOpsError, ObjectNotFound, UnsafePath
+from lance_ops.store import BytesLike, FaultyStore, FsspecStore, LocalStore, PutOutcome, Store, open_store
+from lance_ops.store.paths import TEMPORARY_PREFIX
+from tests.conformance.races import NUM_RACERS, race_in_processes, race_in_threads
+
+UNSAFE_PATHS = ["", "/etc/passwd", "..", "../x", "a/../../x", "a/./b", "a//b", "a/", "a\0b", "a\\b", "s3://other/x"]
+MISSING = "data/missing"
+
+
+def paths_of(store: Store, prefix: str = "") -> set[str]:
+    return {found.path for found in store.list(prefix)}
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, pa.py_buffer])
+def test_an_object_of_any_bytes_reads_as_written(store: Store, kind: Callable[[bytes], BytesLike]) -> None:
+    store.put("data/a", kind(b"0123456789"))
+
+    assert store.get("data/a") == pa.py_buffer(b"0123456789")
+    assert store.size("data/a") == 10
+    assert store.exists("data/a")
+
+
+def test_an_empty_object_is_an_object(store: Store) -> None:
+    store.put("a", b"")
+    assert store.put_if_absent("b", b"") is PutOutcome.CREATED
+    store.open_writer("c").close()
+
+    for path in ("a", "b", "c"):
+        assert store.get(path).size == 0
+        assert store.size(path) == 0
+        assert store.exists(path)
+        assert store.get_ranges(path, [(0, 0)])[0].size == 0
+
+
+def test_put_replaces_the_whole_object(store: Store) -> None:
+    store.put("a", b"long content")
+    store.put("a", b"short")
+
+    assert store.get("a").to_pybytes() == b"short"
+    assert store.size("a") == 5
+
+
+def test_put_that_need_not_be_durable_is_still_readable(store: Store) -> None:
+    store.put("a", b"1", durable=False)
+    assert store.get("a").to_pybytes() == b"1"
+
+
+def test_a_buffer_outlives_the_replacement_and_the_deletion_of_its_object(store: Store) -> None:
+    store.put("a", b"old" * 5000)
+    whole, part = store.get("a"), store.get_range("a", 3, 6)
+    store.put("a", b"new")
+    store.delete("a")
+
+    assert whole.to_pybytes() == b"old" * 5000
+    assert part.to_pybytes() == b"old"
+
+
+def test_a_reader_never_sees_a_mixture_of_two_puts(store: Store) -> None:
+    contents = [letter * 300_000 for letter in (b"a", b"b")]
+    store.put("x", contents[0])
+    done = threading.Event()
+
+    def replace() -> None:
+        for turn in range(30):
+            store.put("x", contents[turn % 2])
+        done.set()
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    while not done.is_set():
+        assert store.get("x").to_pybytes() in contents
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.get(MISSING),
+        lambda store: store.get_range(MISSING, 0, 4),
+        lambda store: store.get_ranges(MISSING, [(0, 4), (1 << 30, (1 << 30) + 1)]),
+        lambda store: store.size(MISSING),
+        lambda store: store.copy(MISSING, "target"),
+    ],
+    ids=["get", "get_range", "get_ranges", "size", "copy"],
+)
+def test_a_missing_object_raises_object_not_found(store: Store, read: Callable[[Store], object]) -> None:
+    store.put("data/missing-not", b"x")
+    with pytest.raises(ObjectNotFound, match="data/missing") as caught:
+        read(store)
+    assert isinstance(caught.value, FileNotFoundError)
+    assert not store.exists(MISSING)
+    assert not store.exists("target")
+
+
+def test_a_directory_is_no_object(store: Store) -> None:
+    store.put("a/b/c", b"1")
+
+    assert not store.exists("a/b")
+    for read in (store.get, store.size):
+        with pytest.raises(ObjectNotFound):
+            read("a/b")
+    store.delete("a/b")
+    assert store.exists("a/b/c")
+
+
+def test_nothing_lies_beneath_an_object(store: Store) -> None:
+    store.put("a", b"1")
+
+    assert not store.exists("a/b")
+    with pytest.raises(ObjectNotFound):
+        store.get("a/b")
+    store.delete("a/b")
+    assert list(store.list("a")) == []
+    assert list(store.list_names("a")) == []
+
+
+@pytest.mark.parametrize("path", UNSAFE_PATHS)
+def test_a_path_that_could_leave_the_root_is_refused(store: Store, path: str) -> None:
+    uses: list[Callable[[], object]] = [
+        lambda: store.get(path),
+        lambda: store.get_ranges(path, [(0, 1)]),
+        lambda: store.size(path),
+        lambda: store.exists(path),
+        lambda: store.put(path, b"x"),
+        lambda: store.put_if_absent(path, b"x"),
+        lambda: store.make_durable(path),
+        lambda: store.open_writer(path),
+        lambda: store.delete(path),
+        lambda: store.copy(path, "b"),
+        lambda: store.copy("b", path),
+        lambda: store.child(path),
+    ]
+    for use in uses:
+        with pytest.raises(UnsafePath):
+            use()
+
+
+@pytest.mark.parametrize("prefix", ["/", "..", "/etc", "a/../..", "a//"])
+def test_a_directory_that_could_leave_the_root_is_refused(store: Store, prefix: str) -> None:
+    for use in (store.list, store.list_temporary, store.list_names):
+        with pytest.raises(UnsafePath):
+            list(use(prefix))
+
+
+def test_ranges_come_in_the_order_asked(store: Store) -> None:
+    data = bytes(range(256)) * 4096
+    store.put("a", data)
+    ranges = [(1_000_000, 1_000_010), (0, 4), (2, 6), (500, 500), (0, len(data)), (len(data) - 1, len(data)), (2, 6)]
+
+    found = store.get_ranges("a", ranges)
+
+    assert [piece.to_pybytes() for piece in found] == [data[start:end] for start, end in ranges]
+    assert store.get_range("a", 7, 9).to_pybytes() == data[7:9]
+    assert store.get_ranges("a", []) == []
+
+
+@pytest.mark.parametrize("wrong", [(8, 11), (10, 11), (11, 12), (0, 1 << 40)])
+def test_a_range_past_the_end_is_a_corrupt_file(store: Store, wrong: tuple[int, int]) -> None:
+    store.put("a", b"0123456789")
+    with pytest.raises(CorruptFile, match="a"):
+        store.get_ranges("a", [(0, 3), wrong])
+
+
+@pytest.mark.parametrize("wrong", [(3, 2), (-1, 2)])
+def test_a_range_that_is_none_is_invalid_input(store: Store, wrong: tuple[int, int]) -> None:
+    store.put("a", b"0123456789")
+    with pytest.raises(InvalidInput):
+        store.get_ranges("a", [wrong])
+
+
+def test_list_finds_all_beneath_a_directory_and_nothing_beside_it(store: Store) -> None:
+    for path in ("data/a", "data/b/c", "data/b/d/e", "data2/f", "data.txt", "g"):
+        store.put(path, path.encode())
+
+    assert paths_of(store) == {"data/a", "data/b/c", "data/b/d/e", "data2/f", "data.txt", "g"}
+    assert paths_of(store, "data") == paths_of(store, "data/") == {"data/a", "data/b/c", "data/b/d/e"}
+    assert paths_of(store, "data/b/d") == {"data/b/d/e"}
+    assert paths_of(store, "dat") == paths_of(store, "none/none") == set()
+    assert {found.path: found.size_bytes for found in store.list()} == {path: len(path) for path in paths_of(store)}
+    if store.lists_in_order:
+        listed = [found.path for found in store.list()]
+        assert listed == sorted(listed)
+
+
+def test_list_names_finds_the_objects_directly_in_a_directory(store: Store) -> None:
+    for path in ("v/3", "v/1", "v/2", "v/deeper/4", "v2/5", "6"):
+        store.put(path, b"x")
+
+    assert sorted(store.list_names("v")) == sorted(store.list_names("v/")) == ["1", "2", "3"]
+    assert sorted(store.list_names("")) == ["6"]
+    assert list(store.list_names("none")) == []
+    if store.lists_in_order:
+        assert store.list_names("v") == ["1", "2", "3"]
+        assert store.list_names("v", limit=2) == ["1", "2"]
+
+
+def test_the_stores_clock_is_that_of_its_objects(store: Store) -> None:
+    before = store.now()
+    store.put("a", b"x")
+    (found,) = store.list()
+
+    assert found.modified.tzinfo is UTC
+    assert before - timedelta(seconds=2) <= found.modified <= store.now() + timedelta(seconds=2)
+    assert list(store.list_temporary()) == []
+
+
+def test_what_crashed_writers_left_is_hidden_from_list_and_found_by_list_temporary(store: Store) -> None:
+    left = f"data/{TEMPORARY_PREFIX}123"
+    store.put(left, b"half")
+    store.put("data/whole", b"whole")
+
+    assert paths_of(store) == {"data/whole"}
+    assert list(store.list_names("data")) == ["whole"]
+    assert [found.path for found in store.list_temporary()] == [left]
+    assert [found.path for found in store.list_temporary("other")] == []
+    store.delete(left)
+    assert list(store.list_temporary()) == []
+
+
+def test_delete_removes_one_object_and_does_not_mind_a_missing_one(store: Store) -> None:
+    store.put("a/b/c", b"1")
+    store.put("a/b/d", b"2")
+
+    store.delete("a/b/c")
+    store.delete("a/b/c")
+    store.delete("none/none")
+
+    assert paths_of(store) == {"a/b/d"}
+    store.delete("a/b/d")
+    assert paths_of(store) == set()
+    store.put("a/b/c", b"again")
+    assert store.get("a/b/c").to_pybytes() == b"again"
+
+
+def test_copy_leaves_both(store: Store) -> None:
+    store.put("a", b"content")
+    store.put("c/d", b"older and longer")
+
+    store.copy("a", "b/c")
+    store.copy("a", "c/d")
+
+    assert [store.get(path).to_pybytes() for path in ("a", "b/c", "c/d")] == [b"content"] * 3
+
+
+def test_put_if_absent_creates_once_and_keeps_the_first(store: Store) -> None:
+    assert store.put_if_absent("v/1", b"first") is PutOutcome.CREATED
+    assert store.put_if_absent("v/1", b"second") is PutOutcome.EXISTS
+    assert store.get("v/1").to_pybytes() == b"first"
+
+    store.delete("v/1")
+    assert store.put_if_absent("v/1", b"third") is PutOutcome.CREATED
+    assert list(store.list_temporary()) == []
+
+
+def test_put_if_absent_sees_what_put_wrote(store: Store) -> None:
+    store.put("a", b"put")
+    assert store.put_if_absent("a", b"late") is PutOutcome.EXISTS
+    assert store.get("a").to_pybytes() == b"put"
+
+
+def _create_in(store: Store, path: str, racer: int) -> PutOutcome:
+    return store.put_if_absent(path, b"%d" % racer * 1000)
+
+
+def test_of_racing_threads_exactly_one_creates(store: Store) -> None:
+    for a_round in range(3 if isinstance(store, FsspecStore) else 20):
+        path = f"v/{a_round}"
+        outcomes = race_in_threads(partial(_create_in, store, path))
+
+        assert outcomes.count(PutOutcome.CREATED) == 1
+        assert outcomes.count(PutOutcome.EXISTS) == NUM_RACERS - 1
+        assert store.get(path).to_pybytes() == b"%d" % outcomes.index(PutOutcome.CREATED) * 1000
+
+
+def _create(root: str, a_round: int, racer: int) -> PutOutcome:
+    return _create_in(LocalStore(root), f"v/{a_round}", racer)
+
+
+def test_of_racing_processes_exactly_one_creates_a_local_file(tmp_path: Path) -> None:
+    num_rounds = 20
+    rounds = race_in_processes(partial(_create, str(tmp_path)), num_rounds)
+
+    store = LocalStore(str(tmp_path))
+    for a_round, outcomes in enumerate(rounds):
+        assert outcomes.count(PutOutcome.CREATED) == 1
+        assert store.get(f"v/{a_round}").to_pybytes() == b"%d" % outcomes.index(PutOutcome.CREATED) * 1000
+    assert len(paths_of(store)) == num_rounds
+    assert list(store.list_temporary()) == []
+
+
+def test_a_writer_shows_its_object_only_when_it_closes(store: Store) -> None:
+    chunks = [b"first ", pa.py_buffer(b"second "), memoryview(b"third"), bytearray(b"!")]
+    writer = store.open_writer("data/a")
+    for chunk in chunks:
+        assert not store.exists("data/a")
+        assert paths_of(store) == set()
+        writer.write(chunk)
+    assert writer.tell() == 19
+    writer.close()
+    writer.close()
+
+    assert store.get("data/a").to_pybytes() == b"first second third!"
+    assert list(store.list_temporary()) == []
+
+
+def test_a_writer_that_replaces_shows_the_old_object_until_it_closes(store: Store) -> None:
+    store.put("a", b"old")
+    with store.open_writer("a") as writer:
+        writer.write(b"new")
+        assert store.get("a").to_pybytes() == b"old"
+    assert store.get("a").to_pybytes() == b"new"
+
+
+def test_an_aborted_writer_leaves_nothing(store: Store) -> None:
+    writer = store.open_writer("data/a")
+    writer.write(b"x" * 3_000_000)
+    writer.abort()
+    writer.abort()
+    del writer
+
+    assert paths_of(store) == set()
+    assert list(store.list_temporary()) == []
+
+
+def test_an_exception_aborts_a_writer(store: Store) -> None:
+    store.put("a", b"old")
+
+    def fail_while_writing() -> None:
+        with store.open_writer("a") as writer:
+            writer.write(b"new")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_while_writing()
+
+    assert store.get("a").to_pybytes() == b"old"
+    assert list(store.list_temporary()) == []
+
+
+def test_abort_after_close_does_not_take_the_object_back(store: Store) -> None:
+    writer = store.open_writer("a")
+    writer.write(b"x")
+    writer.close()
+    writer.abort()
+    assert store.get("a").to_pybytes() == b"x"
+
+
+def test_make_durable_is_for_objects_that_are_there(store: Store) -> None:
+    store.put("a", b"x", durable=False)
+    store.make_durable("a")
+    assert store.get("a").to_pybytes() == b"x"
+
+
+def test_a_child_is_the_store_of_a_directory(store: Store) -> None:
+    child = store.child("tree/branch")
+    child.put("_versions/1", b"x")
+
+    assert child.uri == store.uri_of("tree/branch")
+    assert store.get("tree/branch/_versions/1").to_pybytes() == b"x"
+    assert paths_of(child) == {"_versions/1"}
+    assert child.child("_versions").list_names("") == ["1"]
+
+
+def test_a_pickled_store_is_the_same_place(store: Store) -> None:
+    store.put("a", b"x")
+    again = pickle.loads(pickle.dumps(store))
+
+    assert again.uri == store.uri
+    assert again.get("a").to_pybytes() == b"x"
+    assert pickle.loads(pickle.dumps(store.child("b"))).uri == store.child("b").uri
+
+
+def test_the_uri_opens_the_same_place(store: Store) -> None:
+    store.put("a", b"x")
+    options = dict(store.storage_options) if isinstance(store, FsspecStore) else None
+    for uri in (store.uri, f"{store.uri}/"):
+        again = open_store(uri, options)
+        assert again.uri == store.uri
+        assert again.get("a").to_pybytes() == b"x"
+
+
+def _use_in_child(store: Store, answers: object) -> None:
+    try:
+        store.put("from-child", store.get("from-parent"))
+        answers.put([piece.to_pybytes() for piece in store.get_ranges("from-parent", [(0, 2), (2, 4)])])  # type: ignore[attr-defined]
+    except LanceOpsError as error:
+        answers.put(repr(error))  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_uses_a_store_its_parent_has_used(store: Store) -> None:
+    store.put("from-parent", b"abcd")
+    store.get_ranges("from-parent", [(0, 1), (3, 4)])
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_use_in_child, args=(store, answers))
+    child.start()
+
+    assert answers.get(timeout=60) == [b"ab", b"cd"]
+    child.join()
+    answers.close()
+    answers.join_thread()
+    store.put("from-parent", b"still works here")
+    if isinstance(store, LocalStore | FsspecStore | FaultyStore):  # memory is the child's own
+        assert store.get("from-child").to_pybytes() == b"abcd"
+
+
+def test_many_threads_read_and_write_at_once(store: Store) -> None:
+    def work(racer: int) -> list[bytes]:
+        path = f"data/{racer}"
+        store.put(path, b"%02d" % racer * 5000)
+        return [piece.to_pybytes() for piece in store.get_ranges(path, [(0, 4), (9996, 10_000)])]
+
+    assert race_in_threads(work) == [[b"%02d" % racer * 2] * 2 for racer in range(NUM_RACERS)]
+    assert len(paths_of(store, "data")) == NUM_RACERS
