@@ -1,0 +1,1 @@
+"""Data files: read and written page by page."""

@@ -1,0 +1,220 @@
+"""Values of a page as Arrow arrays, and back. Fixed-width bytes go either way without a copy.
+
+Validity is a matter of levels, not of values: it is given and taken beside them. Only the items of fixed-size lists
+carry their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.bits import bits_of
+from lance_ops.encodings.contract import CorruptValues
+from lance_ops.encodings.values import (
+    FixedSizeListValues,
+    FixedWidth,
+    Offsets,
+    PackedValues,
+    Values,
+    VariableWidth,
+)
+
+__all__ = ["array_of", "bitmap_of", "bits_per_value_of", "select", "spread", "validity_of", "values_of"]
+
+Bools = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+_MAX_I32 = np.iinfo(np.int32).max
+
+
+def array_of(values: Values, arrow_type: pa.DataType, validity: Bools | None = None) -> pa.Array:
+    """Return values as an array of a storage type.
+
+    Raises `CorruptValues` where the values' form is not that type's: a page and its file's schema disagree.
+    """
+    bitmap = bitmap_of(validity)
+    if pt.is_dictionary(arrow_type):
+        plain = array_of(values, arrow_type.value_type, validity)
+        return plain.dictionary_encode().cast(arrow_type)
+    if pt.is_fixed_size_list(arrow_type):
+        if not isinstance(values, FixedSizeListValues) or values.dimension != arrow_type.list_size:
+            raise _mismatch(values, arrow_type)
+        items = _items_of(values, arrow_type.value_type)
+        return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap], children=[items])
+    if pt.is_struct(arrow_type):
+        if not isinstance(values, PackedValues) or len(values.children) != arrow_type.num_fields:
+            raise _mismatch(values, arrow_type)
+        children = [array_of(child, arrow_type.field(i).type) for i, child in enumerate(values.children)]
+        return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap], children=children)
+    if is_variable(arrow_type):
+        if not isinstance(values, VariableWidth):
+            raise _mismatch(values, arrow_type)
+        offsets = _offsets_for(values.offsets, arrow_type)
+        buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(values.data)]
+        return pa.Array.from_buffers(arrow_type, values.num_values, buffers)
+    if not isinstance(values, FixedWidth) or values.bits_per_value != bits_per_value_of(arrow_type):
+        raise _mismatch(values, arrow_type)
+    return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap, pa.py_buffer(values.data)])
+
+
+def values_of(array: pa.Array) -> Values:
+    """Return the values of an array of a storage type, whatever its validity says.
+
+    Lists' items keep theirs. The array is no dictionary and no view.
+    """
+    arrow_type = array.type
+    if pt.is_fixed_size_list(arrow_type):
+        dimension = arrow_type.list_size
+        items = array.values.slice(array.offset * dimension, len(array) * dimension)
+        inner = values_of(items)
+        assert isinstance(inner, FixedWidth | FixedSizeListValues)
+        return FixedSizeListValues(inner, dimension, _validity_bits(items))
+    if pt.is_struct(arrow_type):
+        return PackedValues(tuple(values_of(array.field(i)) for i in range(arrow_type.num_fields)))
+    if is_variable(arrow_type):
+        return _variable_values(array)
+    bits = bits_per_value_of(arrow_type)
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array) or not bits:
+        return FixedWidth(np.zeros(-(-len(array) * bits // 8), np.uint8), bits, len(array))
+    data = np.frombuffer(buffer, np.uint8)
+    return FixedWidth(bits_of(data, array.offset * bits, (array.offset + len(array)) * bits), bits, len(array))
+
+
+def select(values: Values, indices: Indices) -> Values:
+    """Return the values at these positions."""
+    if isinstance(values, FixedWidth):
+        return _select_fixed(values, indices)
+    if isinstance(values, VariableWidth):
+        strings = array_of(values, pa.large_binary()).take(pa.array(indices))
+        return _variable_values(strings)
+    if isinstance(values, PackedValues):
+        return PackedValues(tuple(select(child, indices) for child in values.children))
+    dimension = values.dimension
+    items = select(values.items, (indices[:, None] * dimension + np.arange(dimension)).reshape(-1))
+    assert isinstance(items, FixedWidth | FixedSizeListValues)
+    validity = values.validity
+    if validity is not None:
+        bits = _select_fixed(FixedWidth(validity, dimension, values.num_values), indices)
+        validity = bits.data
+    return FixedSizeListValues(items, dimension, validity)
+
+
+def spread(values: Values, present: Bools) -> Values:
+    """Return a value for every flag: the next of `values` where it is set, anything (briefly: nothing) elsewhere."""
+    if len(present) == values.num_values:
+        return values
+    if isinstance(values, VariableWidth):
+        before = np.append(0, np.cumsum(present, dtype=np.int64))
+        return VariableWidth(values.offsets[before], values.data)
+    if isinstance(values, PackedValues):
+        return PackedValues(tuple(spread(child, present) for child in values.children))
+    if isinstance(values, FixedSizeListValues):
+        items = spread(values.items, np.repeat(present, values.dimension))
+        assert isinstance(items, FixedWidth | FixedSizeListValues)
+        validity = values.validity
+        if validity is not None:
+            flags = spread(FixedWidth(validity, values.dimension, values.num_values), present)
+            assert isinstance(flags, FixedWidth)
+            validity = flags.data
+        return FixedSizeListValues(items, values.dimension, validity)
+    if not values.num_values:
+        return FixedWidth(
+            np.zeros(-(-len(present) * values.bits_per_value // 8), np.uint8), values.bits_per_value, len(present)
+        )
+    return _select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
+
+
+def bits_per_value_of(arrow_type: pa.DataType) -> int:
+    """Return the width of a fixed-width type's values; raise `UnsupportedFeature` for a type that has none."""
+    if pt.is_fixed_size_binary(arrow_type):
+        return int(arrow_type.byte_width) * 8
+    try:
+        return int(arrow_type.bit_width)
+    except ValueError:
+        raise UnsupportedFeature(f"values of Arrow type {arrow_type} in a page") from None
+
+
+def is_variable(arrow_type: pa.DataType) -> bool:
+    """Return whether values of the type are byte strings with offsets."""
+    return bool(
+        pt.is_string(arrow_type)
+        or pt.is_binary(arrow_type)
+        or pt.is_large_string(arrow_type)
+        or pt.is_large_binary(arrow_type)
+    )
+
+
+def bitmap_of(validity: Bools | None) -> pa.Buffer | None:
+    """Return validity as Arrow's bitmap."""
+    return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
+
+
+def validity_of(array: pa.Array) -> Bools | None:
+    """Return which values of an array are not null; None if all are there."""
+    bits = _validity_bits(array)
+    return None if bits is None else np.unpackbits(bits, count=len(array), bitorder="little").view(np.bool_)
+
+
+def _validity_bits(array: pa.Array) -> npt.NDArray[np.uint8] | None:
+    if array.null_count == 0:
+        return None
+    if pt.is_null(array.type):
+        return np.zeros(-(-len(array) // 8), np.uint8)
+    bitmap = np.frombuffer(array.buffers()[0], np.uint8)
+    return bits_of(bitmap, array.offset, array.offset + len(array))
+
+
+def _items_of(values: FixedSizeListValues, item_type: pa.DataType) -> pa.Array:
+    items = array_of(values.items, item_type)
+    if values.validity is None:
+        return items
+    buffers: list[Any] = [pa.py_buffer(values.validity), *items.buffers()[1:]]
+    if pt.is_fixed_size_list(item_type):
+        return pa.Array.from_buffers(item_type, len(items), buffers[:1], children=[items.values])
+    return pa.Array.from_buffers(item_type, len(items), buffers)
+
+
+def _variable_values(array: pa.Array) -> VariableWidth:
+    buffers = array.buffers()
+    wide = pt.is_large_string(array.type) or pt.is_large_binary(array.type)
+    dtype: Any = np.dtype("<i8") if wide else np.dtype("<i4")
+    if buffers[1] is None or not len(array):
+        return VariableWidth(np.zeros(len(array) + 1, dtype), np.empty(0, np.uint8))
+    offsets: Any = np.frombuffer(buffers[1], dtype)[array.offset : array.offset + len(array) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.empty(0, np.uint8) if buffers[2] is None else np.frombuffer(buffers[2], np.uint8)[first:last]
+    return VariableWidth(offsets - offsets[:1] if first else offsets, data)
+
+
+def _offsets_for(offsets: Offsets, arrow_type: pa.DataType) -> Offsets:
+    if pt.is_large_string(arrow_type) or pt.is_large_binary(arrow_type):
+        return offsets.astype(np.int64, copy=False)
+    if int(offsets[-1]) > _MAX_I32:
+        raise UnsupportedFeature(f"more than 2 GiB in one array of {arrow_type}: read fewer rows at a time")
+    return offsets.astype(np.int32, copy=False)
+
+
+def _select_fixed(values: FixedWidth, indices: Indices) -> FixedWidth:
+    bits = values.bits_per_value
+    if bits % 8:
+        flags = np.unpackbits(values.data, count=values.num_values * bits, bitorder="little").reshape(-1, bits)
+        return FixedWidth(np.packbits(flags[indices].reshape(-1), bitorder="little"), bits, len(indices))
+    width = bits // 8
+    data = values.data[: values.size_bytes]
+    if width in (1, 2, 4, 8):
+        taken = data.view(f"<u{width}")[indices].view(np.uint8)
+    else:
+        taken = data.reshape(-1, width)[indices].reshape(-1) if width else data
+    return FixedWidth(taken, bits, len(indices))
+
+
+def _mismatch(values: Values, arrow_type: pa.DataType) -> CorruptValues:
+    form = f"{values.bits_per_value}-bit values" if isinstance(values, FixedWidth) else type(values).__name__
+    return CorruptValues(f"{form} in a column of {arrow_type}")

@@ -1,0 +1,98 @@
+"""Which column of a 2.1 or 2.2 file holds which leaf of its schema.
+
+Only leaves have columns, in pre-order. A packed struct and a struct of blob descriptors are leaves of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.extensions import EXTENSION_NAME
+from lance_ops.core.schema import Field, Schema
+
+__all__ = ["BLOB_V2", "Leaf", "Step", "is_leaf", "leaves_of", "leaves_of_field"]
+
+BLOB_V2 = "lance.blob.v2"
+_PACKED_KEYS = ("lance-encoding:packed", "packed")
+_LISTS = ("list", "list.struct", "large_list", "large_list.struct", "map")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One layer on the way from a root to a leaf; `dimension` is a fixed-size list's, otherwise 0."""
+
+    is_list: bool = False
+    dimension: int = 0
+
+
+_ITEM = Step()
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A column: its field, and the layers from its root down to it, itself the last."""
+
+    field: Field
+    steps: tuple[Step, ...]
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """The Arrow type of the values, extension types as their storage."""
+        return self.field.arrow_type
+
+    @cached_property
+    def elements_per_row(self) -> int:
+        """How many elements a page counts for each row: the product of the fixed sizes around the leaf."""
+        product = 1
+        for step in self.steps:
+            product *= step.dimension or 1
+        return product
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Per layer, outermost first, the size of fixed-size lists and 0 for others."""
+        return tuple(step.dimension for step in self.steps)
+
+
+def is_leaf(field: Field) -> bool:
+    """Return whether a field is stored as a single column of its own."""
+    return not field.children or _is_packed(field) or is_blob_v2(field)
+
+
+def is_blob_v2(field: Field) -> bool:
+    """Return whether a struct holds descriptors of blobs."""
+    return BLOB_V2 in (field.extension_name, field.metadata.get(EXTENSION_NAME))
+
+
+def _is_packed(field: Field) -> bool:
+    return field.logical_type == "struct" and any(field.metadata.get(key, "").lower() == "true" for key in _PACKED_KEYS)
+
+
+def leaves_of(schema: Schema) -> list[Leaf]:
+    """Return the leaves of a schema in the order of its columns."""
+    return [leaf for root in schema.fields for leaf in leaves_of_field(root)]
+
+
+def leaves_of_field(field: Field, outer: Sequence[Step] = ()) -> Iterator[Leaf]:
+    """Yield the leaves of a field below the given layers."""
+    steps = (*outer, _step(field))
+    if is_leaf(field):
+        yield Leaf(field, steps)
+        return
+    if steps[-1].dimension and any(step.is_list for step in outer):
+        raise UnsupportedFeature("a fixed-size list of structs inside a list", f"column {field.name!r}")
+    for child in field.children:
+        yield from leaves_of_field(child, steps)
+
+
+def _step(field: Field) -> Step:
+    if field.logical_type in _LISTS:
+        return Step(is_list=True)
+    if field.children and field.logical_type.startswith("fixed_size_list:"):
+        return Step(dimension=int(field.logical_type.rpartition(":")[2]))
+    return _ITEM

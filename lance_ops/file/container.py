@@ -1,0 +1,218 @@
+"""The container of 2.x files: where columns, pages and global buffers are.
+
+    page buffers and global buffers, each 64-aligned     (the file starts with the first one)
+    column metadata messages
+    column offset table          num_columns x (u64 position, u64 size)
+    global buffer offset table   num_global_buffers x (u64 position, u64 size)
+    footer: u64 column metadata start | u64 column table | u64 global buffer table
+            u32 num_global_buffers | u32 num_columns | u16 major | u16 minor | "LANC"
+
+Global buffer 0 describes the file: its schema and number of rows. Everything here is bytes to values and back; no I/O.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.message import DecodeError
+
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.versions import FileVersion
+from lance_ops.pb import file2_pb2
+from lance_ops.wire.framing import MAGIC, parse_message
+
+__all__ = ["ALIGNMENT", "FOOTER_BYTES", "Column", "Extent", "Footer", "Page", "decode_column", "read_footer_version"]
+
+ALIGNMENT = 64
+"""Every buffer of a page starts at a multiple of this."""
+
+_FOOTER = struct.Struct("<QQQIIHH4s")
+_VERSION = struct.Struct("<HH4s")
+_EXTENT = struct.Struct("<QQ")
+FOOTER_BYTES = _FOOTER.size
+
+_MAX_ROWS = 1 << 62
+"""No page and no file has more rows: sums of lengths stay within 64-bit arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Some bytes of the file."""
+
+    position: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The last bytes of a 2.x file."""
+
+    column_metadata_start: int
+    column_table: int
+    global_buffer_table: int
+    num_global_buffers: int
+    num_columns: int
+    version: FileVersion
+
+    @classmethod
+    def decode(cls, tail: bytes, size_bytes: int, path: str) -> Footer:
+        """Parse the file's last bytes; raise `CorruptFile` if they point outside of its `size_bytes`."""
+        if len(tail) < FOOTER_BYTES:
+            raise CorruptFile(path, "footer", f"the file has {size_bytes} bytes, the footer alone takes {FOOTER_BYTES}")
+        start, columns, buffers, num_buffers, num_columns, major, minor, _ = _FOOTER.unpack(tail[-FOOTER_BYTES:])
+        footer = cls(start, columns, buffers, num_buffers, num_columns, FileVersion.from_numbers(major, minor, path))
+        end = size_bytes - FOOTER_BYTES
+        for name, table in (("column table", footer.column_extent), ("global buffer table", footer.global_extent)):
+            if table.end > end:
+                raise CorruptFile(path, "footer", f"the {name} ends at byte {table.end}, the footer starts at {end}")
+        if start > end:
+            raise CorruptFile(path, "footer", f"column metadata starts at byte {start}, the footer at {end}")
+        if num_buffers == 0:
+            raise CorruptFile(path, "footer", "no global buffer, so no schema")
+        return footer
+
+    def encode(self) -> bytes:
+        """Return the footer's bytes."""
+        return _FOOTER.pack(
+            self.column_metadata_start,
+            self.column_table,
+            self.global_buffer_table,
+            self.num_global_buffers,
+            self.num_columns,
+            *self.version.footer,
+            MAGIC,
+        )
+
+    @property
+    def column_extent(self) -> Extent:
+        """The column offset table."""
+        return Extent(self.column_table, self.num_columns * _EXTENT.size)
+
+    @property
+    def global_extent(self) -> Extent:
+        """The global buffer offset table."""
+        return Extent(self.global_buffer_table, self.num_global_buffers * _EXTENT.size)
+
+
+def read_footer_version(tail: bytes, path: str) -> FileVersion:
+    """Return the version that any Lance file's last eight bytes state; raise `CorruptFile` if they are no such."""
+    if len(tail) < _VERSION.size:
+        raise CorruptFile(path, "footer", f"{len(tail)} bytes are too few for a Lance file")
+    major, minor, magic = _VERSION.unpack(tail[-_VERSION.size :])
+    if magic != MAGIC:
+        raise CorruptFile(path, "footer", f"ends with {magic!r}, not {MAGIC!r}: not a Lance file, or cut short")
+    return FileVersion.from_numbers(major, minor, path)
+
+
+def encode_extents(extents: Iterable[Extent]) -> bytes:
+    """Return an offset table's bytes."""
+    return b"".join(_EXTENT.pack(extent.position, extent.size) for extent in extents)
+
+
+def decode_extents(table: bytes, size_bytes: int, path: str, place: str) -> tuple[Extent, ...]:
+    """Parse an offset table; raise `CorruptFile` for an entry that leaves the file."""
+    extents = tuple(Extent(position, size) for position, size in _EXTENT.iter_unpack(table))
+    for index, extent in enumerate(extents):
+        _check_inside(extent, size_bytes, path, f"{place} {index}")
+    return extents
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a column; `encoding` is the description in its wire form, parsed when the page is first read."""
+
+    length: int
+    buffers: tuple[Extent, ...]
+    priority: int
+    type_url: str
+    encoding: bytes
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column's pages, in row order."""
+
+    pages: tuple[Page, ...]
+    buffers: tuple[Extent, ...]
+    encoding: bytes
+
+    @cached_property
+    def page_starts(self) -> tuple[int, ...]:
+        """The first row (or item) of every page, and the end of the last."""
+        starts = [0]
+        for page in self.pages:
+            starts.append(starts[-1] + page.length)
+        return tuple(starts)
+
+    @property
+    def length(self) -> int:
+        """Rows (or items) in all pages."""
+        return self.page_starts[-1]
+
+
+def decode_column(data: bytes | memoryview, size_bytes: int, path: str, place: str) -> Column:
+    """Parse a column metadata message; raise `CorruptFile` if a buffer of it leaves the file."""
+    message = parse_message(file2_pb2.ColumnMetadata, data, path, place)
+    pages = []
+    total = 0
+    for index, page in enumerate(message.pages):
+        where = f"{place}, page {index}"
+        type_url, encoding = _unpack(page.encoding, path, where)
+        buffers = _extents(page.buffer_offsets, page.buffer_sizes, size_bytes, path, where)
+        total += page.length
+        if total > _MAX_ROWS:
+            raise CorruptFile(path, where, f"a length of {page.length} rows")
+        pages.append(Page(page.length, buffers, page.priority, type_url, encoding))
+    buffers = _extents(message.buffer_offsets, message.buffer_sizes, size_bytes, path, place)
+    encoding = _unpack(message.encoding, path, place)[1] if message.encoding.WhichOneof("location") else b""
+    return Column(tuple(pages), buffers, encoding)
+
+
+def encode_column(column: Column, column_type_url: str) -> bytes:
+    """Return a column metadata message's bytes."""
+    message = file2_pb2.ColumnMetadata()
+    message.encoding.direct.encoding = Any(type_url=column_type_url, value=column.encoding).SerializeToString()
+    for page in column.pages:
+        target = message.pages.add(length=page.length, priority=page.priority)
+        target.buffer_offsets.extend(buffer.position for buffer in page.buffers)
+        target.buffer_sizes.extend(buffer.size for buffer in page.buffers)
+        target.encoding.direct.encoding = Any(type_url=page.type_url, value=page.encoding).SerializeToString()
+    return message.SerializeToString()
+
+
+def _unpack(encoding: file2_pb2.Encoding, path: str, place: str) -> tuple[str, bytes]:
+    location = encoding.WhichOneof("location")
+    if location == "indirect":
+        raise UnsupportedFeature("an encoding described elsewhere in the file", f"{path}: {place}")
+    if location != "direct":
+        return "", b""
+    description = Any()
+    try:
+        description.ParseFromString(encoding.direct.encoding)
+    except DecodeError as error:
+        raise CorruptFile(path, place, f"not an encoding: {error}") from error
+    return description.type_url, description.value
+
+
+def _extents(
+    positions: Sequence[int], sizes: Sequence[int], size_bytes: int, path: str, place: str
+) -> tuple[Extent, ...]:
+    if len(positions) != len(sizes):
+        raise CorruptFile(path, place, f"{len(positions)} buffer positions, {len(sizes)} sizes")
+    extents = tuple(map(Extent, positions, sizes))
+    for index, extent in enumerate(extents):
+        _check_inside(extent, size_bytes, path, f"{place}, buffer {index}")
+    return extents
+
+
+def _check_inside(extent: Extent, size_bytes: int, path: str, place: str) -> None:
+    if extent.end > size_bytes:
+        raise CorruptFile(path, place, f"ends at byte {extent.end} of a file of {size_bytes}")

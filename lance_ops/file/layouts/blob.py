@@ -1,0 +1,90 @@
+"""Blob: very large values outside of the page, which holds where each one is.
+
+The inner page has a packed (u64 position, u64 size) for every entry, positions counted in the file. The entry's
+definition level takes the place of the position where the size is 0: (0, 0) is an empty value, (level, 0) a null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.schema import Field
+from lance_ops.encodings.contract import check
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import VariableWidth
+from lance_ops.file.arrays import is_variable
+from lance_ops.file.columns import Leaf, Step
+from lance_ops.file.layouts.contract import LeafRows, PageContext, PageLayout, ReadLayout, check_entries, read_scheme
+from lance_ops.file.levels import Entries
+from lance_ops.file.rows import Rows
+from lance_ops.file.source import Ranges, Steps
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["DESCRIPTOR", "BlobPage"]
+
+DESCRIPTOR = Leaf(
+    Field(
+        -1,
+        -1,
+        "descriptor",
+        "struct",
+        metadata={"lance-encoding:packed": "true"},
+        children=(Field(-1, -1, "position", "uint64"), Field(-1, -1, "size", "uint64")),
+    ),
+    (Step(),),
+)
+"""The inner page's only leaf."""
+
+
+class BlobPage(PageLayout):
+    """A page of blobs."""
+
+    MESSAGE: ClassVar[str] = "blob_layout"
+
+    def __init__(self, message: pb.BlobLayout, context: PageContext, nested: ReadLayout) -> None:
+        self._context = context
+        self._scheme = read_scheme(message.layers, context.leaf)
+        if self._scheme.max_rep:
+            raise UnsupportedFeature("blobs in lists")
+        check(is_variable(context.leaf.arrow_type), f"blobs in a column of {context.leaf.arrow_type}")
+        inside = PageContext(DESCRIPTOR, context.length, context.buffers, context.size_bytes)
+        check(not message.inner_layout.HasField("blob_layout"), "a blob page inside a blob page")
+        self._inner = nested(message.inner_layout, inside)
+
+    @classmethod
+    def from_pb(cls, message: pb.BlobLayout, context: PageContext, nested: ReadLayout) -> Self:
+        return cls(message, context, nested)
+
+    def encodings(self) -> Sequence[str]:
+        return ["blob", *self._inner.encodings()]
+
+    def read(self, rows: Rows) -> Steps[LeafRows]:
+        elements = rows.scaled(self._context.leaf.elements_per_row)
+        described = yield from self._inner.read(elements)
+        positions = _numbers(described.values, 0)
+        sizes = _numbers(described.values, 1)
+        absent = sizes == 0
+        check(int(positions[absent].max(initial=0)) <= self._scheme.max_def, "a null blob of an unknown level")
+        size_bytes = self._context.size_bytes
+        inside = int(sizes.max(initial=0)) <= size_bytes and (positions[~absent] <= size_bytes - sizes[~absent]).all()
+        check(inside, "a blob that ends beyond the file")
+        starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)
+        starts[absent] = 0
+        fetched = yield Ranges(starts, starts + lengths)
+        there = ~absent
+        data = gather_ranges(fetched.data, fetched.locate(starts[there]), lengths[there])
+        offsets = np.append(0, np.cumsum(lengths))
+        levels = np.where(absent, positions, 0).astype(np.uint16) if self._scheme.max_def else None
+        entries = Entries(len(sizes), None, levels)
+        check_entries(self._scheme, entries)
+        return self._context.finish(self._scheme, entries, self._context.to_array(VariableWidth(offsets, data)))
+
+
+def _numbers(structs: pa.Array, child: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    numbers: np.ndarray[tuple[int], np.dtype[np.uint64]] = structs.field(child).to_numpy(zero_copy_only=False)
+    return numbers

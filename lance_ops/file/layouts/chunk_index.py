@@ -1,0 +1,137 @@
+"""Where the chunks of a mini-block page are, and which rows they hold.
+
+Each chunk has a word: its bytes and the values in it.
+
+    word = ((size_bytes / 8 - 1) << 4) | log2(num_values)      u16, or u32 in pages with large chunks
+
+The last chunk holds the values that are left, whatever its word says. With repetition, a row may span chunks; then the
+repetition index has two u64 a chunk: the rows that end in it, and the entries after them, which belong to a row that
+goes on in the next chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.encodings.contract import check
+from lance_ops.file.rows import Rows, RowSlice
+
+__all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
+
+Integers = npt.NDArray[np.int64]
+
+_ALIGNMENT = 8
+_COUNT_BITS = 4
+_MAX_VALUE_COUNT = 1 << 48
+
+
+@dataclass(frozen=True, eq=False)
+class RowIndex:
+    """Which rows chunks hold: `ended[c]` rows end, and `begun[c]` rows begin, before chunk `c`."""
+
+    ended: Integers
+    begun: Integers
+
+    @classmethod
+    def decode(cls, data: npt.NDArray[np.uint8], num_chunks: int, depth: int, num_rows: int) -> RowIndex:
+        """Parse a repetition index; deeper levels of it are not needed for rows."""
+        stride = depth + 1
+        check(
+            depth > 0 and len(data) == num_chunks * stride * 8,
+            f"{len(data)} bytes of repetition index for {num_chunks} chunks",
+        )
+        words = data.view("<u8").reshape(num_chunks, stride)
+        check(words.max(initial=0) <= num_rows + _MAX_VALUE_COUNT, "a repetition index with absurd counts")
+        ended = np.zeros(num_chunks + 1, np.int64)
+        np.cumsum(words[:, 0].astype(np.int64), out=ended[1:])
+        begun = ended.copy()
+        begun[1:] += words[:, 1] > 0
+        check(begun[-1] == ended[-1] == num_rows, f"a repetition index of {begun[-1]} rows for a page of {num_rows}")
+        return cls(ended, begun)
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkIndex:
+    """The chunks of a page: `starts` are bytes in the chunk buffer, `first_values` counts of values; both end with
+    the total. `rows` is None where every value is a row.
+    """
+
+    starts: Integers
+    first_values: Integers
+    rows: RowIndex | None
+
+    @classmethod
+    def decode_words(cls, words: npt.NDArray[np.unsignedinteger], num_values: int, size_bytes: int) -> ChunkIndex:
+        """Parse the chunk words of a page of `num_values` values in `size_bytes` bytes of chunks."""
+        check(num_values <= _MAX_VALUE_COUNT, f"{num_values} values")
+        sizes = ((words >> np.uint8(_COUNT_BITS)).astype(np.int64) + 1) * _ALIGNMENT
+        counts = np.int64(1) << (words & np.uint8((1 << _COUNT_BITS) - 1)).astype(np.int64)
+        starts = np.zeros(len(words) + 1, np.int64)
+        np.cumsum(sizes, out=starts[1:])
+        check(starts[-1] <= size_bytes, f"chunks of {starts[-1]} bytes in a buffer of {size_bytes}")
+        first_values = np.zeros(len(words) + 1, np.int64)
+        np.cumsum(counts, out=first_values[1:])
+        check(len(words) > 0 or num_values == 0, f"{num_values} values and no chunk")
+        if len(words):
+            check(first_values[-2] <= num_values, f"chunks hold more values than the page's {num_values}")
+            first_values[-1] = num_values
+        return cls(starts, first_values, None)
+
+    @property
+    def num_chunks(self) -> int:
+        """Number of chunks."""
+        return len(self.starts) - 1
+
+    def chunks_of(self, rows: Rows) -> Integers:
+        """Return the chunks that hold any part of these rows (elements, where rows have several), ascending."""
+        if isinstance(rows, RowSlice):
+            first, last = self._chunk_where_begins(rows.first), self._chunk_where_ends(rows.last)
+            return np.arange(first, last + 1, dtype=np.int64)
+        if self.rows is None:
+            return np.unique(np.searchsorted(self.first_values, rows.indices, side="right") - 1)
+        lasts = np.searchsorted(self.rows.ended, rows.indices, side="right") - 1
+        firsts = np.searchsorted(self.rows.begun, rows.indices, side="right") - 1
+        if (firsts == lasts).all():
+            return np.unique(lasts)
+        counts = lasts - firsts + 1
+        ends = np.cumsum(counts)
+        return np.unique(np.repeat(firsts - (ends - counts), counts) + np.arange(int(ends[-1])))
+
+    def _chunk_where_begins(self, row: int) -> int:
+        bounds = self.first_values if self.rows is None else self.rows.begun
+        return int(np.searchsorted(bounds, row, side="right")) - 1
+
+    def _chunk_where_ends(self, row: int) -> int:
+        bounds = self.first_values if self.rows is None else self.rows.ended
+        return int(np.searchsorted(bounds, row, side="right")) - 1
+
+
+def encode_words(sizes: Integers, num_values: Integers, large: bool) -> npt.NDArray[np.uint8]:
+    """Return the chunk words; sizes are multiples of 8, all chunks but the last hold a power of two values.
+
+    Raises `ValueError` for a chunk too large for its word.
+    """
+    logarithms = np.zeros(len(num_values), np.int64)
+    logarithms[:-1] = np.log2(num_values[:-1])
+    words = ((sizes // _ALIGNMENT - 1) << _COUNT_BITS) | logarithms
+    dtype = np.dtype("<u4") if large else np.dtype("<u2")
+    if len(words) and words.max() > np.iinfo(dtype).max:
+        raise ValueError(f"a chunk of {sizes.max()} bytes")
+    return words.astype(dtype).view(np.uint8)
+
+
+def encode_row_index(starts_row: npt.NDArray[np.bool_], chunk_ends: Integers) -> npt.NDArray[np.uint8]:
+    """Return the repetition index of a page whose entries start rows or not, cut into chunks at `chunk_ends`."""
+    begun = np.cumsum(starts_row, dtype=np.int64)[chunk_ends - 1]
+    row_starts = np.flatnonzero(starts_row)
+    # A chunk leaves a row open unless the next entry starts another, or there is none.
+    open_at_end = ~np.append(starts_row, True)[chunk_ends]
+    chunk_starts = np.append(0, chunk_ends[:-1])
+    since = np.maximum(row_starts[begun - 1], chunk_starts)
+    words = np.zeros((len(chunk_ends), 2), np.dtype("<u8"))
+    words[:, 0] = np.diff(begun - open_at_end, prepend=0)
+    words[:, 1] = np.where(open_at_end, chunk_ends - since, 0)
+    return words.reshape(-1).view(np.uint8)

@@ -1,0 +1,149 @@
+"""What every layout of a 2.1 or 2.2 page offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.encodings.contract import CorruptValues, Encoding, check
+from lance_ops.encodings.values import FixedWidth, Values
+from lance_ops.file.arrays import array_of
+from lance_ops.file.columns import Leaf
+from lance_ops.file.container import Extent
+from lance_ops.file.levels import Entries, Layer, LevelScheme, decode_levels
+from lance_ops.file.rows import Rows
+from lance_ops.file.source import Steps
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = [
+    "EncodedPage",
+    "LeafRows",
+    "PageContext",
+    "PageLayout",
+    "ReadLayout",
+    "ToArray",
+    "check_entries",
+    "levels_of",
+    "names_of",
+    "read_scheme",
+]
+
+Levels = npt.NDArray[np.uint16]
+ToArray: TypeAlias = Callable[[npt.NDArray[np.bool_] | None], pa.Array]
+
+
+@dataclass(frozen=True, eq=False)
+class LeafRows:
+    """Some rows of one leaf: the layers around it, outermost first, and its values with their validity."""
+
+    layers: tuple[Layer, ...]
+    values: pa.Array
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPage:
+    """A page ready to be written: its buffers in the order its description counts them."""
+
+    description: pb.PageLayout
+    buffers: tuple[npt.NDArray[np.uint8] | bytes, ...]
+    length: int
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """What a page's description does not say: its column, its elements and where its buffers are."""
+
+    leaf: Leaf
+    length: int
+    buffers: tuple[Extent, ...]
+    size_bytes: int
+    """Of the whole file."""
+
+    def buffer(self, index: int) -> Extent:
+        """Return one of the page's buffers; raise `CorruptValues` if there are fewer."""
+        check(index < len(self.buffers), f"{len(self.buffers)} buffers where buffer {index} is needed")
+        return self.buffers[index]
+
+    def finish(self, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
+        """Put the levels and values of whole rows together; `to_array` makes the leaf's array from its validity."""
+        check(entries.count % self.leaf.elements_per_row == 0, "levels that end inside a fixed-size list")
+        layers = decode_levels(scheme, entries, self.leaf.dimensions)
+        leaf = layers.pop()
+        values = to_array(leaf.validity)
+        check(len(values) == leaf.length, f"{len(values)} values where the levels count {leaf.length}")
+        return LeafRows(tuple(layers), values)
+
+    def to_array(self, values: Values) -> ToArray:
+        """Return what makes the leaf's array out of these values."""
+        return lambda validity: array_of(values, self.leaf.arrow_type, validity)
+
+
+ReadLayout: TypeAlias = Callable[[pb.PageLayout, PageContext], "PageLayout"]
+
+
+class PageLayout(ABC):
+    """One page, ready to be read; what it loads once, it keeps."""
+
+    MESSAGE: ClassVar[str]
+    """The field of the page description that holds this layout."""
+
+    @classmethod
+    @abstractmethod
+    def from_pb(cls, message: Any, context: PageContext, nested: ReadLayout) -> Self:
+        """Read the description; `nested` reads a layout inside it. Raises as `layout_from_pb` does."""
+
+    @abstractmethod
+    def read(self, rows: Rows) -> Steps[LeafRows]:
+        """Read rows of the page: at least one."""
+
+    @abstractmethod
+    def encodings(self) -> Sequence[str]:
+        """Name the layout and the encodings in it, outermost first, for people and tests."""
+
+
+def names_of(encoding: Encoding) -> list[str]:
+    """Name an encoding and those nested in it, outermost first."""
+    names = [encoding.MESSAGE]
+    for attribute in fields(encoding):  # type: ignore[arg-type]  # every encoding is a dataclass
+        value = getattr(encoding, attribute.name)
+        for nested in value if isinstance(value, tuple) else (value,):
+            if isinstance(nested, Encoding):
+                names += names_of(nested)
+    return names
+
+
+def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
+    """Check a page's layers, innermost first, against the leaf's path."""
+    check(LevelScheme.is_known(layers), f"unknown layers {list(layers)}")
+    scheme = LevelScheme(tuple(layers))
+    check(len(layers) == len(leaf.steps), f"{len(layers)} layers where the schema nests {len(leaf.steps)}")
+    for depth, step in enumerate(reversed(leaf.steps)):
+        check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")
+    return scheme
+
+
+def check_entries(scheme: LevelScheme, entries: Entries) -> None:
+    """Raise `CorruptValues` for a level the scheme does not have, or entries that do not begin with a row."""
+    rep, definition = entries.rep, entries.definition
+    check(rep is None or len(rep) == entries.count, "repetition levels are not one an entry")
+    check(definition is None or len(definition) == entries.count, "definition levels are not one an entry")
+    if not entries.count:
+        return
+    if rep is not None:
+        check(rep.max() <= scheme.max_rep, f"a repetition level above {scheme.max_rep}")
+        check(rep[0] == scheme.max_rep, "the first entry does not start a row")
+    if definition is not None:
+        check(definition.max() <= scheme.max_def, f"a definition level above {scheme.max_def}")
+
+
+def levels_of(values: object) -> Levels:
+    """Return decoded levels as numbers."""
+    if not isinstance(values, FixedWidth) or values.bits_per_value != 16:
+        raise CorruptValues("levels that are not 16-bit numbers")
+    return values.as_integers().astype(np.uint16, copy=False)

@@ -1,0 +1,192 @@
+"""Full-zip: large values, each side by side with its levels.
+
+    page buffers    entries | [repetition index]
+    entry           [control word] | [length] | [value]
+    control word    repetition << bits_def | definition, in 0, 1, 2 or 4 bytes
+
+Values of one width stand wherever an entry is visible, null or not. Values with a length, and the length itself, are
+there only where the definition level is 0. The repetition index has the byte offset of every row and the end of the
+last, in 1, 2, 4 or 8 bytes each; it is left out where rows are equally long: one width and no lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.encodings.contract import check
+from lance_ops.encodings.registry import encoding_from_pb
+from lance_ops.file.arrays import spread
+from lance_ops.file.layouts.contract import (
+    LeafRows,
+    PageContext,
+    PageLayout,
+    ReadLayout,
+    check_entries,
+    names_of,
+    read_scheme,
+)
+from lance_ops.file.layouts.zip_walk import read_words, walk_entries
+from lance_ops.file.levels import Entries
+from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["FullZipPage"]
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.unsignedinteger]
+
+_INDEX_WIDTHS = (1, 2, 4, 8)
+_MAX_VALUE_BYTES = 1 << 31
+
+
+class FullZipPage(PageLayout):
+    """A full-zip page."""
+
+    MESSAGE: ClassVar[str] = "full_zip_layout"
+
+    def __init__(self, message: pb.FullZipLayout, context: PageContext) -> None:
+        self._context = context
+        self._scheme = read_scheme(message.layers, context.leaf)
+        self._values = encoding_from_pb(message.value_compression)
+        self._bits_def = message.bits_def
+        self._has_rep = message.bits_rep > 0
+        self._word_bytes = _word_bytes(message.bits_rep + message.bits_def)
+        check(message.bits_rep + message.bits_def <= 32, "control words of more than 32 bits")
+        check(self._has_rep or not self._scheme.max_rep, "lists without repetition levels")
+        details = message.WhichOneof("details")
+        check(details is not None, "values of neither one width nor lengths")
+        self._length_bytes = 0
+        self._value_bytes = 0
+        if details == "bits_per_value":
+            check(message.bits_per_value % 8 == 0, f"values of {message.bits_per_value} bits")
+            self._value_bytes = message.bits_per_value // 8
+        else:
+            check(message.bits_per_offset in (32, 64), f"lengths of {message.bits_per_offset} bits")
+            self._length_bytes = message.bits_per_offset // 8
+        self._is_uniform = not self._has_rep and not self._length_bytes
+        data = context.buffer(0)
+        if self._is_uniform:
+            needed = context.length * (self._word_bytes + self._value_bytes)
+            check(needed <= data.size, f"{data.size} bytes for {context.length} values")
+        else:
+            index = context.buffer(1)
+            self._index_width = index.size // (context.length + 1)
+            fits = self._index_width in _INDEX_WIDTHS and index.size == self._index_width * (context.length + 1)
+            check(fits, f"{index.size} bytes of repetition index for {context.length} rows")
+
+    @classmethod
+    def from_pb(cls, message: pb.FullZipLayout, context: PageContext, nested: ReadLayout) -> Self:
+        return cls(message, context)
+
+    def encodings(self) -> Sequence[str]:
+        return ["full_zip", *names_of(self._values)]
+
+    def read(self, rows: Rows) -> Steps[LeafRows]:
+        elements = rows.scaled(self._context.leaf.elements_per_row)
+        if self._is_uniform:
+            return (yield from self._read_uniform(elements))
+        starts, stops = yield from self._read_index(elements)
+        if isinstance(elements, RowSlice):
+            fetched = yield Ranges(starts[:1], stops[-1:])
+        else:
+            fetched = yield Ranges(starts, stops)
+        located = fetched.locate(starts)
+        ends = located + (stops - starts)
+        if self._has_rep:
+            return self._decode_lists(fetched, located, ends)
+        return self._decode_variable(fetched, located, ends)
+
+    def _read_uniform(self, elements: Rows) -> Steps[LeafRows]:
+        base, stride = self._context.buffers[0].position, self._word_bytes + self._value_bytes
+        if isinstance(elements, RowSlice):
+            starts = base + np.arange(elements.start, elements.stop, dtype=np.int64) * stride
+            fetched = yield Ranges(starts[:1], starts[-1:] + stride)
+        else:
+            starts = base + elements.indices * stride
+            fetched = yield Ranges(starts, starts + stride)
+        located = fetched.locate(starts)
+        words = read_words(fetched.data, located, self._word_bytes)
+        sizes = np.full(len(located), self._value_bytes, np.int64)
+        values = self._values.decode_zipped(fetched.data, located + self._word_bytes, sizes)
+        entries = self._entries(words, len(located))
+        check_entries(self._scheme, entries)
+        return self._context.finish(self._scheme, entries, self._context.to_array(values))
+
+    def _read_index(self, elements: Rows) -> Steps[tuple[Integers, Integers]]:
+        """Return where in the file each wanted row starts and stops."""
+        index, data, width = self._context.buffers[1], self._context.buffers[0], self._index_width
+        if isinstance(elements, RowSlice):
+            start, stop = index.position + elements.start * width, index.position + (elements.stop + 1) * width
+            fetched = yield Ranges.of((start, stop))
+            offsets = _unsigned(fetched.view(start, stop).view(f"<u{width}"), data.size)
+            starts, stops = offsets[:-1], offsets[1:]
+        else:
+            positions = index.position + elements.indices * width
+            fetched = yield Ranges(positions, positions + 2 * width)
+            located = fetched.locate(positions)
+            pairs = fetched.data[located[:, None] + np.arange(2 * width)].view(f"<u{width}")
+            offsets = _unsigned(pairs.reshape(-1), data.size).reshape(-1, 2)
+            starts, stops = offsets[:, 0], offsets[:, 1]
+        check((starts <= stops).all(), "a repetition index that does not ascend")
+        return starts + data.position, stops + data.position
+
+    def _decode_variable(self, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
+        """Decode rows of one entry each."""
+        words = read_words(fetched.data, starts, self._word_bytes, ends)
+        entries = self._entries(words, len(starts))
+        check_entries(self._scheme, entries)
+        starts = starts + self._word_bytes
+        present = None if entries.definition is None else entries.definition == 0
+        if present is not None:
+            starts, ends = starts[present], ends[present]
+        lengths = read_words(fetched.data, starts, self._length_bytes, ends)
+        starts = starts + self._length_bytes
+        sizes = _unsigned(lengths, _MAX_VALUE_BYTES) if lengths is not None else ends - starts
+        check((sizes == ends - starts).all(), "a value that is not as long as its row")
+        values = self._values.decode_zipped(fetched.data, starts, sizes)
+        if present is not None:
+            values = spread(values, present)
+        return self._context.finish(self._scheme, entries, self._context.to_array(values))
+
+    def _decode_lists(self, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
+        words, value_starts, sizes = walk_entries(
+            fetched.data,
+            starts,
+            ends,
+            word_bytes=self._word_bytes,
+            bits_def=self._bits_def,
+            max_visible_def=self._scheme.max_visible_def,
+            value_bytes=self._value_bytes,
+            length_bytes=self._length_bytes,
+        )
+        entries = self._entries(words, len(words))
+        check_entries(self._scheme, entries)
+        assert entries.rep is not None
+        num_rows = int(np.count_nonzero(entries.rep == self._scheme.max_rep))
+        check(num_rows == len(starts), f"{num_rows} rows begin where the index has {len(starts)}")
+        values = self._values.decode_zipped(fetched.data, value_starts, sizes)
+        if self._length_bytes and entries.definition is not None:
+            visible = entries.definition[entries.definition <= self._scheme.max_visible_def]
+            values = spread(values, visible == 0)
+        return self._context.finish(self._scheme, entries, self._context.to_array(values))
+
+    def _entries(self, words: Words | None, count: int) -> Entries:
+        if words is None:
+            return Entries(count)
+        rep = (words >> self._bits_def).astype(np.uint16) if self._has_rep else None
+        definition = (words & ((1 << self._bits_def) - 1)).astype(np.uint16) if self._bits_def else None
+        return Entries(count, rep, definition)
+
+
+def _word_bytes(bits: int) -> int:
+    return 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
+
+
+def _unsigned(numbers: npt.NDArray[np.unsignedinteger], bound: int) -> Integers:
+    check(int(numbers.max(initial=0)) <= bound, "an offset or length beyond the page")
+    return numbers.astype(np.int64)

@@ -1,0 +1,299 @@
+"""Mini-block: small values in chunks of a few KiB, each compressed on its own.
+
+    page buffers    chunk words | chunks | [dictionary] | [repetition index]
+    chunk           u16 num_levels | [u16 rep size] | [u16 def size] | size of each value buffer (u16, or u32 in pages
+                    with large chunks) | repetition levels | definition levels | value buffers
+                    the header and every buffer are padded to 8 bytes
+
+`num_levels` is 0 where neither kind of levels is stored. Levels count entries; chunk words count values. With a
+dictionary the values are u32 positions in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.encodings.contract import ChunkBuffers, check
+from lance_ops.encodings.registry import encoding_from_pb
+from lance_ops.encodings.values import FixedWidth, Values
+from lance_ops.file.arrays import array_of, select
+from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex
+from lance_ops.file.layouts.contract import (
+    LeafRows,
+    PageContext,
+    PageLayout,
+    ReadLayout,
+    ToArray,
+    check_entries,
+    levels_of,
+    names_of,
+    read_scheme,
+)
+from lance_ops.file.levels import Entries
+from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["MiniBlockPage"]
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+Selection = slice | Integers
+
+_ALIGNMENT = 8
+_MAX_NUM_BUFFERS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Index:
+    """What is needed before any chunk can be read."""
+
+    chunks: ChunkIndex
+    dictionary: pa.Array | None
+
+
+class MiniBlockPage(PageLayout):
+    """A mini-block page; keeps its index and dictionary once they are loaded."""
+
+    MESSAGE: ClassVar[str] = "mini_block_layout"
+
+    def __init__(self, message: pb.MiniBlockLayout, context: PageContext) -> None:
+        self._context = context
+        self._scheme = read_scheme(message.layers, context.leaf)
+        self._rep = encoding_from_pb(message.rep_compression) if message.HasField("rep_compression") else None
+        self._def = encoding_from_pb(message.def_compression) if message.HasField("def_compression") else None
+        self._values = encoding_from_pb(message.value_compression)
+        self._dictionary = encoding_from_pb(message.dictionary) if message.HasField("dictionary") else None
+        self._num_dictionary_items = message.num_dictionary_items
+        self._num_buffers = message.num_buffers
+        self._num_items = message.num_items
+        self._index_depth = message.repetition_index_depth
+        self._large = message.has_large_chunk
+        self._index: _Index | None = None
+        check(self._num_buffers <= _MAX_NUM_BUFFERS, f"{self._num_buffers} buffers in a chunk")
+        check(self._rep is not None or not self._scheme.max_rep, "lists without repetition levels")
+        if self._rep is None:
+            check(self._num_items == context.length, f"{self._num_items} values in a page of {context.length} rows")
+        for index in range(2 + (self._dictionary is not None) + (self._rep is not None)):
+            context.buffer(index)
+
+    @classmethod
+    def from_pb(cls, message: pb.MiniBlockLayout, context: PageContext, nested: ReadLayout) -> Self:
+        return cls(message, context)
+
+    def encodings(self) -> Sequence[str]:
+        named = names_of(self._values)
+        if self._dictionary is not None:
+            named = ["dictionary", *named, *(f"dictionary:{name}" for name in names_of(self._dictionary))]
+        for kind, encoding in (("rep", self._rep), ("def", self._def)):
+            if encoding is not None:
+                named += [f"{kind}:{name}" for name in names_of(encoding)]
+        return ["mini_block", *named]
+
+    def read(self, rows: Rows) -> Steps[LeafRows]:
+        elements = rows.scaled(self._context.leaf.elements_per_row)
+        whole = isinstance(elements, RowSlice) and elements.count == self._context.length
+        chunk_buffer = self._context.buffers[1]
+        fetched: SourceBytes | None = None
+        index = self._index
+        if index is None:
+            extents = self._context.buffers if whole else (self._context.buffers[0], *self._context.buffers[2:])
+            fetched = yield Ranges.of(*((extent.position, extent.end) for extent in extents))
+            index = self._index = self._load(fetched)
+        chunks = index.chunks.chunks_of(elements)
+        starts = index.chunks.starts + chunk_buffer.position
+        if fetched is None or not whole:
+            fetched = yield Ranges(starts[chunks], starts[chunks + 1])
+        buffers = self._parse_headers(fetched, starts, chunks, index.chunks)
+        values = self._values.decode_chunks(buffers.values)
+        check(values.num_values == buffers.values.total_values, "an encoding that lost count of its values")
+        entries = self._decode_entries(buffers)
+        return self._select(elements, whole, index, chunks, entries, buffers.num_levels, values)
+
+    def _load(self, fetched: SourceBytes) -> _Index:
+        words_at, chunks_at = self._context.buffers[:2]
+        width = 4 if self._large else 2
+        check(words_at.size % width == 0, f"{words_at.size} bytes of {width}-byte chunk words")
+        words = fetched.view(words_at.position, words_at.end).view(f"<u{width}")
+        chunks = ChunkIndex.decode_words(words, self._num_items, chunks_at.size)
+        if self._rep is not None:
+            extent = self._context.buffers[2 + (self._dictionary is not None)]
+            data = fetched.view(extent.position, extent.end)
+            rows = RowIndex.decode(data, chunks.num_chunks, self._index_depth, self._context.length)
+            chunks = replace(chunks, rows=rows)
+        dictionary = None
+        if self._dictionary is not None:
+            extent = self._context.buffers[2]
+            data = fetched.view(extent.position, extent.end)
+            value_type = self._context.leaf.arrow_type
+            if pt.is_dictionary(value_type):
+                value_type = value_type.value_type
+            items = self._dictionary.decode_block(data, self._num_dictionary_items)
+            check(items.num_values == self._num_dictionary_items, "a dictionary that is not as long as it says")
+            dictionary = array_of(items, value_type)
+        return _Index(chunks, dictionary)
+
+    def _parse_headers(
+        self, fetched: SourceBytes, starts: Integers, chunks: Integers, index: ChunkIndex
+    ) -> _ChunkParts:
+        data = fetched.data
+        positions = fetched.locate(starts[chunks])
+        ends = positions + (starts[chunks + 1] - starts[chunks])
+        has_rep, has_def = self._rep is not None, self._def is not None
+        num_level_words = 1 + has_rep + has_def
+        width = 4 if self._large else 2
+        header_bytes = 2 * num_level_words + width * self._num_buffers
+        check((positions + header_bytes <= ends).all(), "a chunk is shorter than its header")
+        headers = data[positions[:, None] + np.arange(header_bytes)]
+        levels = np.ascontiguousarray(headers[:, : 2 * num_level_words]).view("<u2").astype(np.int64)
+        sizes = np.ascontiguousarray(headers[:, 2 * num_level_words :]).view(f"<u{width}").astype(np.int64)
+        all_sizes = np.concatenate([levels[:, 1:], sizes], axis=1)
+        padded = (all_sizes + _ALIGNMENT - 1) & -_ALIGNMENT
+        first = positions + ((header_bytes + _ALIGNMENT - 1) & -_ALIGNMENT)
+        buffer_ends = first[:, None] + np.cumsum(padded, axis=1)
+        buffer_starts = buffer_ends - padded
+        check((buffer_starts + all_sizes <= ends[:, None]).all(), "a chunk's buffers are longer than the chunk")
+        columns = range(all_sizes.shape[1])
+        located = [(buffer_starts[:, i], all_sizes[:, i]) for i in columns]
+        counts = index.first_values[chunks + 1] - index.first_values[chunks]
+        num_levels = levels[:, 0] if has_rep or has_def else counts
+        if has_def and not has_rep:
+            check((num_levels == counts).all(), "definition levels are not one a value")
+        rep = ChunkBuffers(data, (located[0][0],), (located[0][1],), num_levels) if has_rep else None
+        at = located[has_rep] if has_def else None
+        definition = ChunkBuffers(data, (at[0],), (at[1],), num_levels) if at is not None else None
+        value_parts = located[has_rep + has_def :]
+        values = ChunkBuffers(data, tuple(s for s, _ in value_parts), tuple(z for _, z in value_parts), counts)
+        return _ChunkParts(num_levels, rep, definition, values)
+
+    def _decode_entries(self, parts: _ChunkParts) -> Entries:
+        rep = definition = None
+        if self._rep is not None and parts.rep is not None:
+            rep = levels_of(self._rep.decode_blocks(parts.rep))
+        if self._def is not None and parts.definition is not None:
+            definition = levels_of(self._def.decode_blocks(parts.definition))
+        return Entries(int(parts.num_levels.sum()), rep, definition)
+
+    def _select(
+        self,
+        elements: Rows,
+        whole: bool,
+        index: _Index,
+        chunks: Integers,
+        entries: Entries,
+        num_levels: Integers,
+        values: Values,
+    ) -> LeafRows:
+        if index.chunks.rows is None:
+            check_entries(self._scheme, entries)
+            if not whole:
+                wanted = _wanted_values(elements, index.chunks, chunks)
+                entries, values = entries.take(wanted), _take(values, wanted)
+        else:
+            assert entries.rep is not None
+            check(len(entries.rep) == entries.count, "repetition levels are not one an entry")
+            visible = self._visible(entries)
+            num_visible = entries.count if visible is None else int(np.count_nonzero(visible))
+            check(num_visible == values.num_values, f"{num_visible} visible entries for {values.num_values} values")
+            if not whole:
+                selection = self._wanted_entries(elements, index.chunks.rows, chunks, entries.rep, num_levels)
+                values = _take(values, _values_of_entries(selection, visible))
+                entries = entries.take(selection)
+            check_entries(self._scheme, entries)
+        return self._context.finish(self._scheme, entries, self._to_array(values, index.dictionary))
+
+    def _visible(self, entries: Entries) -> Bools | None:
+        if entries.definition is None or not self._scheme.has_invisible:
+            return None
+        check(len(entries.definition) == entries.count, "definition levels are not one an entry")
+        visible: Bools = entries.definition <= self._scheme.max_visible_def
+        return visible
+
+    def _wanted_entries(
+        self, rows: Rows, index: RowIndex, chunks: Integers, rep: npt.NDArray[np.uint16], num_levels: Integers
+    ) -> Selection:
+        """Return which of the chunks' entries belong to wanted rows."""
+        starts_row = rep == self._scheme.max_rep
+        chunk_ends = np.cumsum(num_levels)
+        started = np.append(0, np.cumsum(starts_row, dtype=np.int64))
+        begun_before = started[chunk_ends - num_levels]
+        stated = index.begun[chunks + 1] - index.begun[chunks]
+        check((started[chunk_ends] - begun_before == stated).all(), "chunks start other rows than the index says")
+        row_of_entry = started[1:] - 1 + np.repeat(index.begun[chunks] - begun_before, num_levels)
+        if isinstance(rows, RowSlice):
+            first, stop = np.searchsorted(row_of_entry, [rows.start, rows.stop])
+            return slice(int(first), int(stop))
+        at = np.searchsorted(rows.indices, row_of_entry)
+        at[at == len(rows.indices)] = 0
+        return np.flatnonzero(rows.indices[at] == row_of_entry)
+
+    def _to_array(self, values: Values, dictionary: pa.Array | None) -> ToArray:
+        if dictionary is None:
+            return self._context.to_array(values)
+        leaf_type = self._context.leaf.arrow_type
+        check(isinstance(values, FixedWidth) and values.bits_per_value == 32, "positions in a dictionary are not u32")
+
+        def build(validity: Bools | None) -> pa.Array:
+            positions = array_of(values, pa.uint32(), validity)
+            check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
+            if pt.is_dictionary(leaf_type):
+                return pa.DictionaryArray.from_arrays(positions.cast(leaf_type.index_type), dictionary)
+            return dictionary.take(positions)
+
+        return build
+
+
+@dataclass(frozen=True, eq=False)
+class _ChunkParts:
+    """Where in the fetched bytes the parts of some chunks are."""
+
+    num_levels: Integers
+    rep: ChunkBuffers | None
+    definition: ChunkBuffers | None
+    values: ChunkBuffers
+
+
+def _wanted_values(elements: Rows, index: ChunkIndex, chunks: Integers) -> Selection:
+    """Return which of the chunks' values are wanted, where every value is a row."""
+    if isinstance(elements, RowSlice):
+        skipped = int(index.first_values[chunks[0]])
+        return slice(elements.start - skipped, elements.stop - skipped)
+    counts = index.first_values[chunks + 1] - index.first_values[chunks]
+    shifts = index.first_values[chunks] - (np.cumsum(counts) - counts)
+    chunk_of = np.searchsorted(index.first_values[chunks], elements.indices, side="right") - 1
+    positions: Integers = elements.indices - shifts[chunk_of]
+    return positions
+
+
+def _values_of_entries(selection: Selection, visible: Bools | None) -> Selection:
+    """Return the values of the selected entries."""
+    if visible is None:
+        return selection
+    before = np.append(0, np.cumsum(visible, dtype=np.int64))
+    if isinstance(selection, slice):
+        return slice(int(before[selection.start]), int(before[selection.stop]))
+    positions: Integers = before[selection][visible[selection]]
+    return positions
+
+
+def _take(values: Values, selection: Selection) -> Values:
+    if isinstance(selection, slice):
+        return values.slice(selection.start, selection.stop)
+    return select(values, selection)
+
+
+def _all_below(values: Values, validity: Bools | None, bound: int) -> bool:
+    """Return whether every valid position is within bounds; those of nulls may be anything."""
+    assert isinstance(values, FixedWidth)
+    positions = values.as_integers()
+    if not len(positions) or int(positions.max()) < bound:
+        return True
+    return validity is not None and int(positions[validity].max(initial=0)) < max(bound, 1)

@@ -1,0 +1,28 @@
+"""All layouts of 2.1 and 2.2 pages, and how a description finds its own."""
+
+from __future__ import annotations
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.file.layouts.blob import BlobPage
+from lance_ops.file.layouts.constant import ConstantPage
+from lance_ops.file.layouts.contract import PageContext, PageLayout
+from lance_ops.file.layouts.full_zip import FullZipPage
+from lance_ops.file.layouts.mini_block import MiniBlockPage
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["ALL_LAYOUTS", "layout_from_pb"]
+
+ALL_LAYOUTS: tuple[type[PageLayout], ...] = (MiniBlockPage, FullZipPage, ConstantPage, BlobPage)
+
+_BY_MESSAGE = {layout.MESSAGE: layout for layout in ALL_LAYOUTS}
+
+
+def layout_from_pb(described: pb.PageLayout, context: PageContext) -> PageLayout:
+    """Read a page's description.
+
+    Raises `UnsupportedFeature` for a layout or encoding nobody reads here and `CorruptValues` for a contradictory one.
+    """
+    message = described.WhichOneof("layout")
+    if message is None:
+        raise UnsupportedFeature("a page layout of a later format version")
+    return _BY_MESSAGE[message].from_pb(getattr(described, message), context, layout_from_pb)

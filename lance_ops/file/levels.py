@@ -1,0 +1,359 @@
+"""Repetition and definition levels: the nesting of a column, flattened into two numbers an entry.
+
+A path from a column's root to a leaf passes layers: items (structs, the leaf itself), lists, and fixed-size lists of
+structs. The levels of one leaf hold all of them:
+
+* definition 0 is a value; going outwards from the leaf, each layer that has nulls (or, for lists, empties) adds a
+  level. A level says at which layer the entry ends: there it is null or empty, all layers around it are there.
+* repetition r starts new lists at the r innermost list layers; the outermost list's level starts a row, 0 goes on in
+  the innermost list.
+
+Entries that end at a list layer or outside of one own no value ("invisible"); all others own a value slot, null or not.
+Arrow's side of the same thing is one `Layer` a step: validity, offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = [
+    "EncodedLevels",
+    "Entries",
+    "FixedLists",
+    "Items",
+    "Layer",
+    "LevelScheme",
+    "Lists",
+    "decode_levels",
+    "encode_levels",
+]
+
+Bools = npt.NDArray[np.bool_]
+Offsets = npt.NDArray[np.int64]
+Levels = npt.NDArray[np.uint16]
+
+_LIST_KINDS: dict[int, tuple[bool, bool]] = {
+    pb.REPDEF_ALL_VALID_LIST: (False, False),
+    pb.REPDEF_NULLABLE_LIST: (True, False),
+    pb.REPDEF_EMPTYABLE_LIST: (False, True),
+    pb.REPDEF_NULL_AND_EMPTY_LIST: (True, True),
+}
+_LIST_KIND_OF = {flags: kind for kind, flags in _LIST_KINDS.items()}
+_ITEM_KINDS: dict[int, bool] = {pb.REPDEF_ALL_VALID_ITEM: False, pb.REPDEF_NULLABLE_ITEM: True}
+_ITEM_KIND_OF = {nullable: kind for kind, nullable in _ITEM_KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A layer of structs or leaves; `validity` None means that none is null."""
+
+    length: int
+    validity: Bools | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """A layer of lists; `offsets` has one entry more than there are lists."""
+
+    offsets: Offsets
+    validity: Bools | None = None
+
+    @property
+    def length(self) -> int:
+        """Number of lists."""
+        return len(self.offsets) - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedLists:
+    """A layer of lists of one size each, over structs; a null one keeps its slots below."""
+
+    length: int
+    dimension: int
+    validity: Bools | None = None
+
+
+Layer = Items | Lists | FixedLists
+
+
+@dataclass(frozen=True)
+class LevelScheme:
+    """What the levels of a page mean: one `RepDefLayer` a layer, innermost first."""
+
+    kinds: tuple[int, ...]
+
+    @cached_property
+    def null_levels(self) -> tuple[int, ...]:
+        """Per layer the definition level of a null, 0 where there is none."""
+        return tuple(null for null, _ in self._levels)
+
+    @cached_property
+    def empty_levels(self) -> tuple[int, ...]:
+        """Per layer the definition level of an empty list, 0 where there is none."""
+        return tuple(empty for _, empty in self._levels)
+
+    @cached_property
+    def _levels(self) -> tuple[tuple[int, int], ...]:
+        found, level = [], 0
+        for kind in self.kinds:
+            has_null, has_empty = _LIST_KINDS.get(kind) or (_ITEM_KINDS[kind], False)
+            null = level + 1 if has_null else 0
+            level += has_null
+            empty = level + 1 if has_empty else 0
+            level += has_empty
+            found.append((null, empty))
+        return tuple(found)
+
+    @cached_property
+    def max_rep(self) -> int:
+        """Number of list layers."""
+        return sum(kind in _LIST_KINDS for kind in self.kinds)
+
+    @cached_property
+    def max_def(self) -> int:
+        """The highest definition level."""
+        return max((max(pair) for pair in self._levels), default=0)
+
+    @cached_property
+    def max_visible_def(self) -> int:
+        """The highest definition level whose entries own a value slot."""
+        return self.segment_ends[0]
+
+    @cached_property
+    def segment_ends(self) -> tuple[int, ...]:
+        """Per layer the highest level of an entry that exists there: levels rise outwards up to the next list."""
+        ends, end = [0] * len(self.kinds), self.max_def
+        for layer in reversed(range(len(self.kinds))):
+            ends[layer] = end
+            if self.is_list(layer):
+                end = max((max(pair) for pair in self._levels[:layer]), default=0)
+        return tuple(ends)
+
+    @property
+    def has_invisible(self) -> bool:
+        """Whether an entry may own no value slot."""
+        return self.max_def > self.max_visible_def
+
+    def is_list(self, layer: int) -> bool:
+        """Return whether a layer, counted from the innermost, is one of lists."""
+        return self.kinds[layer] in _LIST_KINDS
+
+    @staticmethod
+    def is_known(kinds: Sequence[int]) -> bool:
+        """Return whether every kind is one that this library can interpret."""
+        return all(kind in _LIST_KINDS or kind in _ITEM_KINDS for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Some consecutive entries of a page; `rep` None: each starts a row, `definition` None: each is a value."""
+
+    count: int
+    rep: Levels | None = None
+    definition: Levels | None = None
+
+    def take(self, selection: slice | npt.NDArray[np.int64]) -> Entries:
+        """Return the selected entries."""
+        rep = None if self.rep is None else self.rep[selection]
+        definition = None if self.definition is None else self.definition[selection]
+        if isinstance(selection, slice):
+            return Entries(selection.stop - selection.start, rep, definition)
+        return Entries(len(selection), rep, definition)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedLevels:
+    """The levels of some rows of one leaf, and which of the leaf's slots are visible.
+
+    `rep` is None without lists, `definition` None when no entry ends early. `slots` are positions in the leaf array,
+    in entry order: a slice if they are consecutive.
+    """
+
+    scheme: LevelScheme
+    num_rows: int
+    num_entries: int
+    rep: Levels | None
+    definition: Levels | None
+    slots: slice | npt.NDArray[np.int64]
+
+    @property
+    def num_values(self) -> int:
+        """Number of visible slots."""
+        return self.slots.stop - self.slots.start if isinstance(self.slots, slice) else len(self.slots)
+
+    def visible(self) -> Bools | None:
+        """Return which entries own a value slot; None if all do."""
+        if self.definition is None or not self.scheme.has_invisible:
+            return None
+        return self.definition <= self.scheme.max_visible_def
+
+
+def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
+    """Flatten layers, outermost first. Kinds of layers are those that the data needs: no level that no entry has."""
+    if any(isinstance(layer, Lists) for layer in layers):
+        return _encode_with_lists(layers)
+    return _encode_items(layers)
+
+
+def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
+    codes = _no_codes(layers[0].length)
+    num_slots = layers[0].length
+    for depth, layer in enumerate(layers):
+        if layer.validity is not None:
+            codes[(codes == 0) & ~layer.validity] = _null_code(depth)
+        if isinstance(layer, FixedLists):
+            codes = np.repeat(codes, layer.dimension)
+            num_slots *= layer.dimension
+    scheme, definition = _number(layers, codes)
+    return EncodedLevels(scheme, layers[0].length, num_slots, None, definition, slice(0, num_slots))
+
+
+def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
+    num_rows = layers[0].length
+    codes = _no_codes(num_rows)
+    slots = np.arange(num_rows, dtype=np.int64)  # -1: ended at a list
+    level = sum(isinstance(layer, Lists) for layer in layers)
+    rep = np.full(num_rows, level, dtype=np.uint16)
+    for depth, layer in enumerate(layers):
+        if isinstance(layer, FixedLists):
+            raise UnsupportedFeature("a fixed-size list of structs inside or around a list")
+        live = codes == 0
+        if layer.validity is not None:
+            null = live.copy()
+            null[live] = ~layer.validity[slots[live]]
+            codes[null] = _null_code(depth)
+            live &= ~null
+        if isinstance(layer, Items):
+            continue
+        lengths = np.zeros(len(slots), dtype=np.int64)
+        starts = np.full(len(slots), -1, dtype=np.int64)
+        live_slots = slots[live]
+        starts[live] = layer.offsets[live_slots]
+        lengths[live] = layer.offsets[live_slots + 1] - starts[live]
+        codes[live & (lengths == 0)] = _empty_code(depth)
+        num_children = np.maximum(lengths, 1)  # an entry that ends here stays as one
+        ends = np.cumsum(num_children)
+        firsts = ends - num_children
+        total = int(ends[-1]) if len(ends) else 0
+        level -= 1
+        children = np.full(total, level, dtype=np.uint16)
+        children[firsts] = rep
+        rep = children
+        codes = np.repeat(codes, num_children)
+        starts[lengths == 0] = -1
+        slots = np.repeat(starts - firsts, num_children) + np.arange(total, dtype=np.int64)
+        slots[np.repeat(lengths == 0, num_children)] = -1
+    scheme, definition = _number(layers, codes)
+    visible = slots if definition is None else slots[slots >= 0]
+    return EncodedLevels(scheme, num_rows, len(slots), rep, definition, _as_slice(visible))
+
+
+def _as_slice(slots: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
+    if not len(slots):
+        return slice(0, 0)
+    first = int(slots[0])
+    # Slots ascend strictly, so the span alone tells whether any is left out.
+    return slice(first, first + len(slots)) if int(slots[-1]) - first + 1 == len(slots) else slots
+
+
+# While levels are built their final numbers are not known: an entry that ends at the layer of a depth has a code.
+def _no_codes(count: int) -> Levels:
+    return np.zeros(count, dtype=np.uint16)
+
+
+def _null_code(depth: int) -> int:
+    return 2 * depth + 1
+
+
+def _empty_code(depth: int) -> int:
+    return 2 * depth + 2
+
+
+def _number(layers: Sequence[Layer], codes: Levels) -> tuple[LevelScheme, Levels | None]:
+    """Replace codes by levels, innermost layer first, giving levels only to what occurs."""
+    occurs = np.bincount(codes, minlength=2 * len(layers) + 1) > 0
+    kinds: list[int] = []
+    levels = np.zeros(2 * len(layers) + 1, dtype=np.uint16)
+    level = 0
+    for depth in reversed(range(len(layers))):
+        null, empty = bool(occurs[_null_code(depth)]), bool(occurs[_empty_code(depth)])
+        if isinstance(layers[depth], Lists):
+            kinds.append(_LIST_KIND_OF[null, empty])
+        else:
+            kinds.append(_ITEM_KIND_OF[null])
+        if null:
+            level += 1
+            levels[_null_code(depth)] = level
+        if empty:
+            level += 1
+            levels[_empty_code(depth)] = level
+    return LevelScheme(tuple(kinds)), levels[codes] if level else None
+
+
+def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[int]) -> list[Layer]:
+    """Rebuild layers, outermost first, from the levels of whole rows.
+
+    `dimensions` gives, outermost first, the size of fixed-size lists and 0 for every other layer. The caller has
+    checked that no level exceeds the scheme's, that the first entry starts a row, that fixed-size lists are whole, and
+    that the scheme's innermost layer is one of items.
+    """
+    num_entries, rep, definition = entries.count, entries.rep, entries.definition
+    layers: list[Layer] = []
+    ends = scheme.segment_ends
+    list_level = 0
+    existing, length = _existing(definition, ends[0], num_entries)
+    for depth, kind in enumerate(scheme.kinds):
+        null, empty = scheme.null_levels[depth], scheme.empty_levels[depth]
+        if kind in _ITEM_KINDS:
+            dimension = dimensions[len(dimensions) - 1 - depth]
+            if dimension:
+                existing = None if existing is None else existing[::dimension]
+                length //= dimension
+            validity = existing < null if existing is not None and null else None
+            layers.append(FixedLists(length, dimension, validity) if dimension else Items(length, validity))
+            continue
+        list_level += 1
+        starts = np.arange(num_entries, dtype=np.int64) if rep is None else np.flatnonzero(rep >= list_level)
+        offsets = _offsets(definition, ends[depth - 1], starts, num_entries)
+        num_entries = len(starts)
+        if rep is not None:
+            rep = rep[starts]
+        if definition is not None:
+            definition = definition[starts]
+            if ends[depth] < scheme.max_def:
+                offsets = offsets[np.append(definition <= ends[depth], True)]
+        existing, length = _existing(definition, ends[depth], num_entries)
+        validity = (existing < null) | (existing == empty) if existing is not None and null else None
+        layers.append(Lists(offsets, validity))
+    layers.reverse()
+    return layers
+
+
+def _existing(definition: Levels | None, end: int, num_entries: int) -> tuple[Levels | None, int]:
+    """Return the levels of those entries that exist in a segment of layers, and how many they are."""
+    if definition is None:
+        return None, num_entries
+    existing = definition[definition <= end]
+    return existing, len(existing)
+
+
+def _offsets(definition: Levels | None, below: int, starts: Offsets, num_entries: int) -> Offsets:
+    """Return before how many items each list starts, and the number of items."""
+    offsets = np.empty(len(starts) + 1, dtype=np.int64)
+    if definition is None:
+        offsets[:-1] = starts
+        offsets[-1] = num_entries
+        return offsets
+    counts = np.zeros(num_entries + 1, dtype=np.int64)
+    np.cumsum(definition <= below, out=counts[1:])
+    offsets[:-1] = counts[starts]
+    offsets[-1] = counts[-1]
+    return offsets

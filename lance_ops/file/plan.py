@@ -1,0 +1,57 @@
+"""Which pages hold the wanted rows of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+
+__all__ = ["PageRows", "cut_rows", "shared_boundaries", "split_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRows:
+    """The wanted rows of one page, counted from its first."""
+
+    page: int
+    rows: Rows
+
+
+def split_rows(rows: Rows, page_starts: Sequence[int]) -> list[PageRows]:
+    """Split a file's rows among pages; `page_starts` has each page's first row, and the end of the last."""
+    if not rows.count:
+        return []
+    bounds = np.asarray(page_starts, dtype=np.int64)
+    first = int(np.searchsorted(bounds, rows.first, side="right")) - 1
+    last = int(np.searchsorted(bounds, rows.last, side="right")) - 1
+    if isinstance(rows, RowSlice):
+        pages = range(first, last + 1)
+        cut = [(p, max(rows.start, page_starts[p]), min(rows.stop, page_starts[p + 1])) for p in pages]
+        return [PageRows(p, RowSlice(a - page_starts[p], b - page_starts[p])) for p, a, b in cut if a < b]
+    cuts = np.searchsorted(rows.indices, bounds[first : last + 2])
+    return [
+        PageRows(first + i, RowSet(rows.indices[a:b] - page_starts[first + i]))
+        for i, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        if a < b
+    ]
+
+
+def shared_boundaries(page_starts: Sequence[Sequence[int]]) -> list[int]:
+    """Return the rows at which a page starts (or the last ends) in every one of some columns."""
+    shared = set(page_starts[0]).intersection(*page_starts[1:])
+    return sorted(shared)
+
+
+def cut_rows(rows: Rows, boundaries: Sequence[int]) -> list[Rows]:
+    """Cut a file's rows at boundaries; parts without rows are left out."""
+    parts = split_rows(rows, boundaries)
+    return [_shift(part.rows, boundaries[part.page]) for part in parts]
+
+
+def _shift(rows: Rows, distance: int) -> Rows:
+    if isinstance(rows, RowSlice):
+        return RowSlice(rows.start + distance, rows.stop + distance)
+    return RowSet(rows.indices + distance)

@@ -1,0 +1,211 @@
+"""Reading one data file of any 2.x version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file.container import (
+    Column,
+    Extent,
+    Footer,
+    decode_column,
+    decode_extents,
+    read_footer_version,
+)
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.source import FileSource, Ranges, run
+from lance_ops.file.structural import StructuralColumns
+from lance_ops.pb import file_pb2
+from lance_ops.store.contract import Store
+from lance_ops.wire.fields import schema_from_pb
+from lance_ops.wire.framing import parse_message
+
+__all__ = ["FileReader"]
+
+_TAIL_BYTES = 64 * 1024
+"""Read at once when a file is opened; most files' metadata fits."""
+
+_WINDOW_BYTES = 32 * 1024 * 1024
+"""Encoded bytes that `iter_batches` decodes at a time."""
+
+
+class FileReader:
+    """One data file, open for reading; safe to use from several threads.
+
+    Raises `CorruptFile` where bytes contradict each other, `UnsupportedFeature` for what is not read here.
+    """
+
+    def __init__(self, store: Store, path: str, size_bytes: int | None = None) -> None:
+        self._source = FileSource(store, path, size_bytes)
+        name, size = self._source.name, self._source.size_bytes
+        self._tail_start = max(0, size - _TAIL_BYTES)
+        self._tail = self._source.read(self._tail_start, size)
+        self.version = read_footer_version(self._tail, name)
+        if self.version < FileVersion.V2_1:
+            raise UnsupportedFeature(f"file version {self.version.value}", name)
+        self._footer = Footer.decode(self._tail, size, name)
+        table = self._bytes_of(self._footer.global_extent)
+        self.global_buffers = decode_extents(table, size, name, "global buffer")
+        described = self._bytes_of(self.global_buffers[0])
+        descriptor = parse_message(file_pb2.FileDescriptor, described, name, "global buffer 0")
+        self.schema = schema_from_pb(descriptor.schema.fields, descriptor.schema.metadata, name)
+        self.num_rows = descriptor.length
+        table = self._bytes_of(self._footer.column_extent)
+        self._column_extents = decode_extents(table, size, name, "column")
+        self._columns: dict[int, Column] = {}
+        self._structure = StructuralColumns(name, self.schema, self.num_rows, size, self._load_columns)
+        if self._structure.num_columns != len(self._column_extents):
+            reason = f"{len(self._column_extents)} columns where the schema has {self._structure.num_columns}"
+            raise CorruptFile(name, "schema", reason)
+
+    @property
+    def path(self) -> str:
+        """The file's full name."""
+        return self._source.name
+
+    @property
+    def size_bytes(self) -> int:
+        """The file's length."""
+        return self._source.size_bytes
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the file's schema."""
+        return dict(self.schema.metadata)
+
+    @property
+    def num_columns(self) -> int:
+        """Number of columns in the file: leaves, in 2.1 and later."""
+        return len(self._column_extents)
+
+    def global_buffer(self, index: int) -> pa.Buffer:
+        """Return a global buffer's bytes; 0 is the file's own description. Raises `InvalidInput` if there is none."""
+        if not 0 <= index < len(self.global_buffers):
+            raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
+        return pa.py_buffer(self._bytes_of(self.global_buffers[index]))
+
+    def read(self, schema: Schema | None = None, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Return the rows in `[start, stop)` of the fields asked for, known by their ids; all of them by default."""
+        last = self.num_rows if stop is None else min(stop, self.num_rows)
+        if start < 0 or start > max(last, start):
+            raise InvalidInput(f"rows {start} to {stop} of {self.num_rows}")
+        return self._read(self.schema if schema is None else schema, RowSlice(start, max(start, last)))
+
+    def take(self, schema: Schema | None, offsets: npt.ArrayLike) -> pa.Table:
+        """Return the rows at these offsets, in the order asked for, repeats included.
+
+        Raises `InvalidInput` for an offset outside of the file.
+        """
+        wanted = np.asarray(offsets)
+        if wanted.size and not np.issubdtype(wanted.dtype, np.integer):
+            raise InvalidInput(f"row offsets of type {wanted.dtype}")
+        wanted = wanted.astype(np.int64).reshape(-1)
+        if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < self.num_rows:
+            raise InvalidInput(f"row offsets from {wanted.min()} to {wanted.max()} in a file of {self.num_rows} rows")
+        projection = self.schema if schema is None else schema
+        if len(wanted) < 2 or (wanted[1:] > wanted[:-1]).all():
+            return self._read(projection, _as_rows(wanted))
+        distinct, position = np.unique(wanted, return_inverse=True)
+        return self._read(projection, _as_rows(distinct)).take(pa.array(position))
+
+    def iter_batches(
+        self, schema: Schema | None = None, start: int = 0, stop: int | None = None, batch_rows: int = 8192
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in `[start, stop)` in batches of `batch_rows` (the last may have fewer).
+
+        A window of some megabytes is decoded at a time, so memory does not grow with the file.
+        """
+        if batch_rows < 1:
+            raise InvalidInput(f"batches of {batch_rows} rows")
+        projection = self.schema if schema is None else schema
+        last = self.num_rows if stop is None else min(stop, self.num_rows)
+        window = self._window_rows(projection, batch_rows)
+        for first in range(start, last, window):
+            table = self.read(projection, first, min(first + window, last))
+            yield from _batches(table, batch_rows)
+
+    def describe(self) -> list[list[tuple[str, ...]]]:
+        """Name, for each column and page, the layout and the encodings met, outermost first."""
+        return [self._structure.describe(index) for index in range(self.num_columns)]
+
+    def column(self, index: int) -> Column:
+        """Return one column's pages and where their buffers are. Raises `InvalidInput` if there is none."""
+        if not 0 <= index < self.num_columns:
+            raise InvalidInput(f"{self.path} has {self.num_columns} columns, there is no {index}")
+        return self._load_columns([index])[0]
+
+    def _read(self, projection: Schema, rows: Rows) -> pa.Table:
+        chunks = [
+            (at, *chunk) for at, field in enumerate(projection.fields) for chunk in self._structure.tasks(field, rows)
+        ]
+        steps = [step for _, tasks, _ in chunks for step in tasks]
+        results = run(self._source, steps)
+        arrays: list[list[pa.Array]] = [[] for _ in projection.fields]
+        done = 0
+        for at, tasks, build in chunks:
+            arrays[at].append(build(results[done : done + len(tasks)]))
+            done += len(tasks)
+        storage = projection.to_arrow_storage()
+        columns = [pa.chunked_array(parts, field.type) for parts, field in zip(arrays, storage, strict=True)]
+        if not columns:
+            return pa.table({"": pa.nulls(rows.count)}).select([]).replace_schema_metadata(storage.metadata)
+        table = pa.Table.from_arrays(columns, schema=storage)
+        wanted = projection.to_arrow()
+        return table if wanted.equals(storage) else table.cast(wanted)  # restores extension types; copies nothing
+
+    def _window_rows(self, projection: Schema, batch_rows: int) -> int:
+        """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""
+        columns = self._load_columns(self._structure.columns_of(projection))
+        size = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
+        rows = self.num_rows * _WINDOW_BYTES // max(size, 1)
+        return max(1, min(rows, 1 << 24) // batch_rows) * batch_rows
+
+    def _load_columns(self, indices: Sequence[int]) -> list[Column]:
+        missing = [index for index in indices if index not in self._columns]
+        if missing:
+            extents = [self._column_extents[index] for index in missing]
+            for index, data in zip(missing, self._read_extents(extents), strict=True):
+                self._columns[index] = decode_column(data, self.size_bytes, self.path, f"column {index}")
+        return [self._columns[index] for index in indices]
+
+    def _bytes_of(self, extent: Extent) -> bytes:
+        return self._read_extents([extent])[0]
+
+    def _read_extents(self, extents: Sequence[Extent]) -> list[bytes]:
+        """Return some bytes each, from the tail that was read at the start where they are in it."""
+        outside = [extent for extent in extents if extent.position < self._tail_start]
+        fetched = self._source.fetch(Ranges.of(*((e.position, e.end) for e in outside))) if outside else None
+        found = []
+        for extent in extents:
+            if extent.position >= self._tail_start:
+                at = extent.position - self._tail_start
+                found.append(self._tail[at : at + extent.size])
+            else:
+                assert fetched is not None
+                found.append(fetched.view(extent.position, extent.end).tobytes())
+        return found
+
+
+def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:
+    if len(ascending) and int(ascending[-1]) - int(ascending[0]) + 1 == len(ascending):
+        return RowSlice(int(ascending[0]), int(ascending[-1]) + 1)
+    return RowSet(ascending)
+
+
+def _batches(table: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    if not table.num_columns:
+        for first in range(0, table.num_rows, batch_rows):
+            rows = min(batch_rows, table.num_rows - first)
+            yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+        return
+    whole = all(column.num_chunks <= 1 for column in table.columns)
+    for first in range(0, table.num_rows, batch_rows):
+        part = table.slice(first, batch_rows)
+        yield from (part if whole else part.combine_chunks()).to_batches()

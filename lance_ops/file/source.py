@@ -1,0 +1,154 @@
+"""The bytes of one file, and the steps in which a reader asks for them.
+
+Decoding is written as *steps*: a generator that yields the byte ranges it needs next, is sent the bytes, and returns
+its result. It does no I/O itself, so whoever drives many of them can merge their ranges into few reads, and a file
+that is mapped needs no ranges at all: the whole map is sent, and a flat page goes to Arrow without a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.store.contract import Store
+
+__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "run"]
+
+Bytes = npt.NDArray[np.uint8]
+Positions = npt.NDArray[np.int64]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Byte ranges of a file, each from its start to before its stop."""
+
+    starts: Positions
+    stops: Positions
+
+    @classmethod
+    def of(cls, *ranges: tuple[int, int]) -> Self:
+        """Make ranges from pairs."""
+        pairs = np.array(ranges, dtype=np.int64).reshape(-1, 2)
+        return cls(pairs[:, 0], pairs[:, 1])
+
+    @classmethod
+    def concat(cls, parts: Sequence[Ranges]) -> Self:
+        """Join ranges; their order and overlaps do not matter."""
+        return cls(np.concatenate([part.starts for part in parts]), np.concatenate([part.stops for part in parts]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceBytes:
+    """Bytes of a file by their position in it: pieces of the file, end to end in `data`.
+
+    Piece `i` holds the file's bytes from `origins[i]` on and begins at `data[bases[i]]`; origins ascend.
+    """
+
+    data: Bytes
+    origins: Positions
+    bases: Positions
+
+    def locate(self, positions: Positions) -> Positions:
+        """Return where in `data` the bytes at these positions of the file are; the driver was asked for them."""
+        if len(self.origins) == 1:
+            shift = int(self.bases[0]) - int(self.origins[0])
+            return positions + shift if shift else positions
+        piece = np.searchsorted(self.origins, positions, side="right") - 1
+        return positions - self.origins[piece] + self.bases[piece]
+
+    def view(self, start: int, stop: int) -> Bytes:
+        """Return the bytes of one range, without a copy."""
+        if start == stop:
+            return self.data[:0]
+        if len(self.origins) == 1:
+            shift = int(self.bases[0]) - int(self.origins[0])
+        else:
+            piece = int(np.searchsorted(self.origins, start, side="right")) - 1
+            shift = int(self.bases[piece]) - int(self.origins[piece])
+        return self.data[start + shift : stop + shift]
+
+
+Steps: TypeAlias = Generator[Ranges, SourceBytes, T]
+
+
+class FileSource:
+    """One immutable file in a store."""
+
+    def __init__(self, store: Store, path: str, size_bytes: int | None = None) -> None:
+        self._store = store
+        self._path = path
+        self.name = store.uri_of(path)
+        self._mapped: SourceBytes | None = None
+        if store.reads_in_place:
+            data = np.frombuffer(store.get(path), dtype=np.uint8)
+            self._mapped = SourceBytes(data, np.zeros(1, np.int64), np.zeros(1, np.int64))
+            actual = len(data)
+        else:
+            actual = store.size(path) if size_bytes is None else size_bytes
+        if size_bytes and actual != size_bytes:
+            raise CorruptFile(self.name, "size", f"the file has {actual} bytes where {size_bytes} are recorded")
+        self.size_bytes = actual
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether every byte is at hand without a read."""
+        return self._mapped is not None
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes of one range that lies in the file."""
+        return self.fetch(Ranges.of((start, stop))).view(start, stop).tobytes()
+
+    def fetch(self, ranges: Ranges) -> SourceBytes:
+        """Return the bytes of ranges that lie in the file; neighbours are read together."""
+        if self._mapped is not None:
+            return self._mapped
+        starts, stops = _merge(ranges)
+        buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
+        sizes = stops - starts
+        for buffer, size in zip(buffers, sizes.tolist(), strict=True):
+            if buffer.size != size:
+                raise CorruptFile(self.name, "read", f"the store gave {buffer.size} bytes of a range of {size}")
+        parts = [np.frombuffer(buffer, dtype=np.uint8) for buffer in buffers]
+        data = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
+        return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
+
+
+def run(source: FileSource, tasks: Sequence[Steps[T]]) -> list[T]:
+    """Drive steps to their ends and return their results in order; each round of reads is one fetch."""
+    results: dict[int, T] = {}
+    waiting = {index: _advance(task, None, index, results) for index, task in enumerate(tasks)}
+    while True:
+        asked = {index: ranges for index, ranges in waiting.items() if ranges is not None}
+        if not asked:
+            return [results[index] for index in range(len(tasks))]
+        fetched = source.fetch(Ranges.concat(list(asked.values())))
+        waiting = {index: _advance(tasks[index], fetched, index, results) for index in asked}
+
+
+def _advance(task: Steps[T], fetched: SourceBytes | None, index: int, results: dict[int, T]) -> Ranges | None:
+    """Run one task up to the ranges it asks for; at its end, put its result away."""
+    try:
+        return next(task) if fetched is None else task.send(fetched)
+    except StopIteration as end:
+        value: Any = end.value
+        results[index] = value
+        return None
+
+
+def _merge(ranges: Ranges) -> tuple[Positions, Positions]:
+    """Sort ranges and merge those that overlap or touch; empty ones go."""
+    wanted = ranges.starts < ranges.stops
+    starts, stops = ranges.starts[wanted], ranges.stops[wanted]
+    if not len(starts):
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    order = np.argsort(starts, kind="stable")
+    starts, stops = starts[order], np.maximum.accumulate(stops[order])
+    fresh = np.append(True, starts[1:] > stops[:-1])
+    return starts[fresh], stops[np.append(fresh[1:], True)]
