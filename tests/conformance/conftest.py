@@ -1,4 +1,4 @@
-"""Every store there is, empty."""
+"""Every store and every committer there is, empty."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lance_ops.committers import Committer, PutIfAbsentCommitter
 from lance_ops.store import FaultyStore, LocalStore, MemoryStore, Store
 
 STORES = [
@@ -15,6 +16,8 @@ STORES = [
     pytest.param("faulty"),
     pytest.param("s3", marks=pytest.mark.server),
 ]
+
+COMMITTERS: dict[type[Committer], Callable[[Store], Committer]] = {PutIfAbsentCommitter: PutIfAbsentCommitter}
 
 
 @pytest.fixture(params=STORES)
@@ -27,3 +30,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         "s3": lambda: request.getfixturevalue("s3_server").new_store(),
     }
     return make[request.param]()
+
+
+@pytest.fixture(params=COMMITTERS.values(), ids=[kind.__name__ for kind in COMMITTERS])
+def make_committer(request: pytest.FixtureRequest) -> Callable[[Store], Committer]:
+    """Return how to make one kind of committer; it pickles."""
+    make: Callable[[Store], Committer] = request.param
+    return make
+
+
+@pytest.fixture
+def new_committer(make_committer: Callable[[Store], Committer], store: Store) -> Callable[[], Committer]:
+    """Return handles on one dataset that does not exist yet, every handle a fresh one."""
+    return lambda: make_committer(store)
