@@ -43,4 +43,6 @@ def read_legacy_manifest(store: Store) -> LegacyManifest | None:
     if magic != MAGIC:
         raise CorruptFile(path, "footer", "it does not end as a manifest does")
     manifest = parse_message(Manifest, unframe(view, position, path, "manifest"), path, "manifest")
+    if manifest.version == 0:
+        raise CorruptFile(path, "manifest", "it says no version")
     return LegacyManifest(manifest.version, data)
