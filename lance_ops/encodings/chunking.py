@@ -10,7 +10,7 @@ import numpy as np
 from lance_ops.encodings.contract import ChunkLimits
 from lance_ops.encodings.values import Integers, Offsets
 
-__all__ = ["chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
+__all__ = ["chunk_counts_of_costs", "chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
 
 
 def even_chunks(num_values: int, values_per_chunk: int) -> Integers:
@@ -32,16 +32,24 @@ def chunk_counts_of_width(num_values: int, bits_per_value: int, limits: ChunkLim
 def chunk_counts_of_lengths(offsets: Offsets, overhead_per_value: int, limits: ChunkLimits) -> Integers:
     """Return the values of each chunk for values of the lengths between `offsets`.
 
-    A value costs its length and `overhead_per_value`. A chunk takes the largest power of two that fits, one value at
-    least; the rest of the values in one go where they fit.
+    A value costs its length and `overhead_per_value`, a chunk once more the overhead.
     """
-    num_values = len(offsets) - 1
+    costs = offsets + np.arange(len(offsets), dtype=np.int64) * overhead_per_value
+    return chunk_counts_of_costs(costs, overhead_per_value, limits)
+
+
+def chunk_counts_of_costs(costs: Integers, chunk_bytes: int, limits: ChunkLimits) -> Integers:
+    """Return the values of each chunk when values `[i, j)` cost `costs[j] - costs[i]`, and every chunk `chunk_bytes`.
+
+    A chunk takes the largest power of two that fits, one value at least; the values that are left go into one chunk
+    where they fit.
+    """
     counts: list[int] = []
-    start = 0
-    costs = offsets.astype(np.int64) + np.arange(num_values + 1, dtype=np.int64) * overhead_per_value
+    num_values, start = len(costs) - 1, 0
     while start < num_values:
-        end = int(np.searchsorted(costs, costs[start] + limits.max_bytes - overhead_per_value, side="right")) - 1
-        fitting = max(1, min(end - start, limits.max_values))
+        stop = min(num_values, start + limits.max_values)
+        room = costs[start] + limits.max_bytes - chunk_bytes
+        fitting = max(1, int(np.searchsorted(costs[start + 1 : stop + 1], room, side="right")))
         if start + fitting < num_values:
             fitting = 1 << (fitting.bit_length() - 1)
         counts.append(fitting)

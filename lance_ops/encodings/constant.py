@@ -1,4 +1,7 @@
-"""Constant: one fixed-width value, kept in the description; no buffers and no bytes anywhere."""
+"""Constant: one fixed-width value, kept in the description; no buffers and no bytes anywhere.
+
+A description without a value stands for items that are all null: values of no bits.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -26,7 +28,7 @@ __all__ = ["ConstantEncoding"]
 
 @dataclass(frozen=True)
 class ConstantEncoding(Encoding):
-    """Every value is `value`, its little-endian bytes."""
+    """Every value is `value`, its little-endian bytes; none stands for nulls."""
 
     MESSAGE: ClassVar[str] = "constant"
 
@@ -34,12 +36,10 @@ class ConstantEncoding(Encoding):
 
     @classmethod
     def from_pb(cls, message: pb.Constant, nested: ReadNested) -> Self:
-        if not message.value:
-            raise UnsupportedFeature("the constant encoding without a value")
         return cls(message.value)
 
     def to_pb(self) -> pb.CompressiveEncoding:
-        return pb.CompressiveEncoding(constant=pb.Constant(value=self.value))
+        return pb.CompressiveEncoding(constant=pb.Constant(value=self.value or None))
 
     @property
     def num_buffers(self) -> int:
@@ -76,5 +76,6 @@ class ConstantEncoding(Encoding):
     def _expect(self, values: Values) -> None:
         if not isinstance(values, FixedWidth) or values.bits_per_value != 8 * len(self.value):
             raise TypeError(f"constant of {len(self.value)} bytes for {type(values).__name__}")
-        if (values.data[: values.size_bytes].reshape(-1, len(self.value)) != np.frombuffer(self.value, np.uint8)).any():
+        rows = values.data[: values.size_bytes].reshape(values.num_values, len(self.value))
+        if (rows != np.frombuffer(self.value, np.uint8)).any():
             raise ValueError("values that differ from the constant")

@@ -8,12 +8,13 @@ zipped   per list: [ceil(dimension / 8) bytes of validity] | the items
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from lance_ops.encodings.bits import bits_of, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
+from lance_ops.encodings.constant import ConstantEncoding
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -33,21 +34,25 @@ __all__ = ["FixedSizeListEncoding"]
 _MAX_DIMENSION = 1 << 31
 
 
+ALL_NULL = ConstantEncoding(b"")
+"""The encoding of items that are all null: no bytes at all."""
+
+
 @dataclass(frozen=True)
 class FixedSizeListEncoding(Encoding):
-    """Lists of `dimension` items; `items` is flat, or another list."""
+    """Lists of `dimension` items; `items` is flat, another list, or a constant where every item is null."""
 
     MESSAGE: ClassVar[str] = "fixed_size_list"
 
     dimension: int
     has_validity: bool
-    items: FlatEncoding | FixedSizeListEncoding
+    items: ListItems
 
     @classmethod
     def from_pb(cls, message: pb.FixedSizeList, nested: ReadNested) -> Self:
         check(0 < message.items_per_value < _MAX_DIMENSION, f"lists of {message.items_per_value} items")
         items = nested(message.values)
-        if not isinstance(items, FlatEncoding | FixedSizeListEncoding):
+        if not isinstance(items, FlatEncoding | FixedSizeListEncoding) and items != ALL_NULL:
             raise items._unsupported("inside fixed-size lists")
         return cls(message.items_per_value, message.has_validity, items)
 
@@ -64,9 +69,9 @@ class FixedSizeListEncoding(Encoding):
     @property
     def bits_per_item_row(self) -> int:
         """The bits of one list's innermost items."""
-        if isinstance(self.items, FlatEncoding):
-            return self.dimension * self.items.bits_per_value
-        return self.dimension * self.items.bits_per_item_row
+        if isinstance(self.items, FixedSizeListEncoding):
+            return self.dimension * self.items.bits_per_item_row
+        return self.dimension * _stored_bits(self.items)
 
     @property
     def zipped_bytes(self) -> int:
@@ -99,9 +104,9 @@ class FixedSizeListEncoding(Encoding):
     def _cut(self, lists: FixedSizeListValues, counts: Integers) -> EncodedChunks:
         num_items = counts * self.dimension
         inner = (
-            _cut_bits(_data_of(lists.items), num_items, self.items.bits_per_value)
-            if isinstance(self.items, FlatEncoding)
-            else self.items._cut(self.items._expect(lists.items), num_items)
+            self.items._cut(self.items._expect(lists.items), num_items)
+            if isinstance(self.items, FixedSizeListEncoding)
+            else _cut_items(lists.items, num_items, self.items)
         )
         if not self.has_validity:
             return EncodedChunks(counts, inner.data, inner.sizes)
@@ -133,9 +138,9 @@ class FixedSizeListEncoding(Encoding):
             rows = rows[:, bitmap_bytes:]
         if isinstance(self.items, FixedSizeListEncoding):
             return FixedSizeListValues(self.items._unzip(rows, num_bits), self.dimension, validity)
-        row_bits = num_bits * self.items.bits_per_value
-        data = _join_row_bits(rows, row_bits)
-        items = FixedWidth(data, self.items.bits_per_value, len(rows) * num_bits)
+        bits_per_item = _stored_bits(self.items)
+        data = _join_row_bits(rows, num_bits * bits_per_item)
+        items = FixedWidth(data, bits_per_item, len(rows) * num_bits)
         return FixedSizeListValues(items, self.dimension, validity)
 
     def encode_zipped(self, values: Values) -> FixedWidth:
@@ -153,7 +158,7 @@ class FixedSizeListEncoding(Encoding):
             columns.append(_split_row_bits(_validity_of(lists), num_rows, num_bits))
         if isinstance(self.items, FixedSizeListEncoding):
             return columns + self.items._zip_columns(self.items._expect(lists.items), num_rows)
-        columns.append(_split_row_bits(_data_of(lists.items), num_rows, num_bits * self.items.bits_per_value))
+        columns.append(_split_row_bits(_data_of(lists.items), num_rows, num_bits * _stored_bits(self.items)))
         return columns
 
     def _zipped_bitmaps(self, outer: int = 1) -> list[int]:
@@ -170,6 +175,13 @@ class FixedSizeListEncoding(Encoding):
         return values
 
 
+ListItems: TypeAlias = FlatEncoding | ConstantEncoding | FixedSizeListEncoding
+
+
+def _stored_bits(items: FlatEncoding | ConstantEncoding) -> int:
+    return items.bits_per_value if isinstance(items, FlatEncoding) else 0
+
+
 def _data_of(items: FixedWidth | FixedSizeListValues) -> Bytes:
     if not isinstance(items, FixedWidth):
         raise TypeError("nested lists where the encoding has flat items")
@@ -179,6 +191,14 @@ def _data_of(items: FixedWidth | FixedSizeListValues) -> Bytes:
 def _validity_of(lists: FixedSizeListValues) -> Bytes:
     num_bytes = num_bytes_of_bits(lists.items.num_values)
     return np.full(num_bytes, 0xFF, np.uint8) if lists.validity is None else lists.validity[:num_bytes]
+
+
+def _cut_items(
+    items: FixedWidth | FixedSizeListValues, counts: Integers, encoding: FlatEncoding | ConstantEncoding
+) -> EncodedChunks:
+    if isinstance(encoding, ConstantEncoding):
+        return EncodedChunks(counts, (), ())
+    return _cut_bits(_data_of(items), counts, encoding.bits_per_value)
 
 
 def _cut_bits(data: Bytes, counts: Integers, bits_per_value: int) -> EncodedChunks:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from lance_ops import kernels
 from lance_ops.encodings.values import Bytes, Integers
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["gather_ranges", "uniform_stride"]
+
+# Up to here, a loop in Python costs less than it takes to load the kernel, or less than copying the bytes does.
+_FEW_RANGES = 64
+_LONG_RANGE_BYTES = 4096
 
 
 def uniform_stride(starts: Integers, sizes: Integers) -> int | None:
@@ -41,6 +47,9 @@ def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
     if (starts[1:] == starts[:-1] + sizes[:-1]).all():
         return data[first : first + total]
     out = np.empty(total, np.uint8)
+    if len(starts) > _FEW_RANGES and total < len(starts) * _LONG_RANGE_BYTES:
+        kernels.copy_ranges(readable(data), readable(starts), readable(sizes), out)
+        return out
     position = 0
     for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
         out[position : position + size] = data[start : start + size]

@@ -30,7 +30,7 @@ from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["VariableEncoding", "offsets_of_lengths"]
+__all__ = ["VariableEncoding", "narrow_offsets", "offsets_of_lengths"]
 
 _MAX_I32 = np.iinfo(np.int32).max
 
@@ -39,6 +39,11 @@ def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
     """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
+    return narrow_offsets(offsets, bits_per_offset)
+
+
+def narrow_offsets(offsets: NDArray[np.int64], bits_per_offset: int) -> Offsets:
+    """Return the offsets in 32 bits where those are asked for and can count the bytes."""
     return offsets.astype(np.int32) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
 
 
@@ -121,8 +126,7 @@ class VariableEncoding(Encoding):
         lengths = np.diff(words)
         in_order = words[0] == 0 and (num_values == 0 or lengths.min() >= 0) and words[-1] <= len(data) - start
         check(in_order, "a block's offsets are not in order or point beyond it")
-        offsets = words.astype(np.int32 if self.bits_per_offset == 32 and words[-1] <= _MAX_I32 else np.int64)
-        return VariableWidth(cast(Offsets, offsets), data[start : start + int(words[-1])])
+        return VariableWidth(narrow_offsets(words, self.bits_per_offset), data[start : start + int(words[-1])])
 
     def encode_block(self, values: Values) -> Bytes:
         strings = self._expect(values)

@@ -1,0 +1,161 @@
+"""LZ4 and zstd over many buffers, each behind its raw size."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_ops import kernels
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.contract import CorruptValues, check
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import Bytes, Integers
+from lance_ops.kernels.arrays import readable
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
+
+# No writer makes buffers of this size from chunks, dictionaries or single values.
+MAX_RAW_BYTES = 1 << 28
+
+
+class Codec(ABC):
+    """A general codec; `level` is what the description says, None when it says nothing."""
+
+    scheme: ClassVar[pb.CompressionScheme]
+    size_bytes: ClassVar[int]
+    """The width of the raw size in front of each buffer."""
+    max_ratio: ClassVar[int]
+    """No well-formed buffer grows by more than this."""
+
+    level: int | None
+
+    def decompress(self, data: Bytes, starts: Integers, sizes: Integers) -> tuple[Bytes, Integers]:
+        """Return the raw bytes of all ranges end to end, and the raw size of each."""
+        raise NotImplementedError
+
+    def compress(self, data: Bytes, sizes: Integers) -> tuple[Bytes, Integers]:
+        """Compress consecutive buffers of the given sizes; return them end to end, and the size of each."""
+        codec = self._codec()
+        parts: list[bytes] = []
+        start = 0
+        for size in sizes.tolist():
+            parts.append(size.to_bytes(self.size_bytes, "little"))
+            parts.append(codec.compress(data[start : start + size], asbytes=True))
+            start += size
+        lengths = np.array([len(part) for part in parts], np.int64).reshape(-1, 2).sum(axis=1)
+        return np.frombuffer(b"".join(parts), np.uint8), lengths
+
+    @abstractmethod
+    def _codec(self) -> pa.Codec: ...
+
+    def _raw_sizes(self, data: Bytes, starts: Integers, sizes: Integers) -> Integers:
+        """Read the size in front of each range and refuse one that its bytes cannot make."""
+        check(len(sizes) == 0 or sizes.min() >= self.size_bytes, "a compressed buffer has no raw size")
+        heads = gather_ranges(data, starts, np.full(len(starts), self.size_bytes, np.int64))
+        raw = np.ascontiguousarray(heads).view(f"<u{self.size_bytes}")
+        bound = np.minimum(sizes * self.max_ratio + 1024, MAX_RAW_BYTES).astype(np.uint64)
+        check((raw <= bound).all(), "a compressed buffer claims more raw bytes than it can hold")
+        return raw.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Lz4(Codec):
+    """LZ4 blocks."""
+
+    scheme: ClassVar[pb.CompressionScheme] = pb.COMPRESSION_ALGORITHM_LZ4
+    size_bytes: ClassVar[int] = 4
+    max_ratio: ClassVar[int] = 255
+
+    level: int | None = None
+
+    def decompress(self, data: Bytes, starts: Integers, sizes: Integers) -> tuple[Bytes, Integers]:
+        raw_sizes = self._raw_sizes(data, starts, sizes)
+        places = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(raw_sizes, out=places[1:])
+        out = np.empty(int(places[-1]), np.uint8)
+        begin, size = readable(starts + self.size_bytes), readable(sizes - self.size_bytes)
+        decoded = kernels.lz4_decode(readable(data), begin, size, out, readable(places))
+        check(decoded == len(sizes), "a malformed LZ4 block")
+        return out, raw_sizes
+
+    def _codec(self) -> pa.Codec:
+        return pa.Codec("lz4_raw")
+
+
+@dataclass(frozen=True)
+class Zstd(Codec):
+    """Zstandard frames; a level of 0 or none is the codec's own default."""
+
+    scheme: ClassVar[pb.CompressionScheme] = pb.COMPRESSION_ALGORITHM_ZSTD
+    size_bytes: ClassVar[int] = 8
+    # a block of 128 KiB can be described in 4 bytes
+    max_ratio: ClassVar[int] = 32 * 1024
+
+    level: int | None = None
+
+    def decompress(self, data: Bytes, starts: Integers, sizes: Integers) -> tuple[Bytes, Integers]:
+        check(len(sizes) == 0 or sizes.min() >= self.size_bytes, "a compressed buffer has no raw size")
+        bare = _are_bare_frames(data, starts)
+        if bare.any():
+            return self._decompress_bare(data, starts, sizes, bare)
+        raw_sizes = self._raw_sizes(data, starts, sizes)
+        out = np.empty(int(raw_sizes.sum()), np.uint8)
+        codec, place = self._codec(), 0
+        for start, size, raw_size in zip(starts.tolist(), sizes.tolist(), raw_sizes.tolist(), strict=True):
+            out[place : place + raw_size] = _inflate(codec, data[start + self.size_bytes : start + size], raw_size)
+            place += raw_size
+        return out, raw_sizes
+
+    def _decompress_bare(
+        self, data: Bytes, starts: Integers, sizes: Integers, bare: NDArray[np.bool_]
+    ) -> tuple[Bytes, Integers]:
+        parts = [
+            _inflate_unsized(data[start : start + size], min(size * self.max_ratio + 1024, MAX_RAW_BYTES))
+            if alone
+            else self.decompress(data, np.array([start]), np.array([size]))[0]
+            for start, size, alone in zip(starts.tolist(), sizes.tolist(), bare.tolist(), strict=True)
+        ]
+        return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
+
+    def _codec(self) -> pa.Codec:
+        return pa.Codec("zstd", compression_level=self.level) if self.level else pa.Codec("zstd")
+
+
+def codec_of_scheme(scheme: pb.CompressionScheme, level: int | None) -> Codec:
+    """Return the codec of a description."""
+    for codec in (Lz4, Zstd):
+        if codec.scheme == scheme:
+            return codec(level)
+    raise UnsupportedFeature(f"compression scheme {scheme}")
+
+
+def _are_bare_frames(data: Bytes, starts: Integers) -> NDArray[np.bool_]:
+    """Tell frames from raw sizes; a size with the frame's magic number in it would be absurd."""
+    heads = gather_ranges(data, starts, np.full(len(starts), 4, np.int64))
+    bare: NDArray[np.bool_] = np.ascontiguousarray(heads).view("<u4") == 0xFD2FB528
+    return bare
+
+
+def _inflate(codec: pa.Codec, frame: Bytes, raw_size: int) -> Bytes:
+    if raw_size == 0:
+        return np.empty(0, np.uint8)
+    try:
+        return np.frombuffer(codec.decompress(frame, raw_size), np.uint8)
+    except (OSError, ValueError) as error:
+        raise CorruptValues(f"a malformed zstd frame: {error}") from error
+
+
+def _inflate_unsized(frame: Bytes, limit: int) -> Bytes:
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
+            raw = stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        raise CorruptValues(f"a malformed zstd frame: {error}") from error
+    check(len(raw) <= limit, "a zstd frame holds more bytes than it can")
+    return np.frombuffer(raw, np.uint8)

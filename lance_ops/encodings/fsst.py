@@ -1,0 +1,84 @@
+"""FSST: byte strings as codes of a table of up to 255 symbols that the description carries.
+
+    chunk, zipped    those of the inner variable encoding, over the codes
+
+Table, 2312 bytes: header u64 | 8 bytes a symbol | one length byte a symbol | rest unused. The header's bytes, lowest
+first: number of symbols, terminator, suffix limit, 1 when codes are in use and 0 when the bytes are stored as they
+are, "TSSF".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops import kernels
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.contract import (
+    ChunkBuffers,
+    Encoding,
+    ReadNested,
+    check,
+)
+from lance_ops.encodings.values import Bytes, Integers, VariableWidth
+from lance_ops.encodings.variable import VariableEncoding, narrow_offsets
+from lance_ops.kernels.arrays import readable
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["FsstEncoding"]
+
+_TABLE_BYTES = 2312
+_MAGIC = b"TSSF"
+
+
+@dataclass(frozen=True)
+class FsstEncoding(Encoding):
+    """Codes of `symbol_table`, stored as `values` says."""
+
+    MESSAGE: ClassVar[str] = "fsst"
+
+    symbol_table: bytes
+    values: VariableEncoding
+
+    @classmethod
+    def from_pb(cls, message: pb.Fsst, nested: ReadNested) -> Self:
+        values = nested(message.values)
+        if not isinstance(values, VariableEncoding):
+            raise UnsupportedFeature(f"FSST codes in the {values.MESSAGE} encoding")
+        return cls(message.symbol_table, values)
+
+    def to_pb(self) -> pb.CompressiveEncoding:
+        return pb.CompressiveEncoding(fsst=pb.Fsst(symbol_table=self.symbol_table, values=self.values.to_pb()))
+
+    def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
+        return self._decode(self.values.decode_chunks(chunks))
+
+    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
+        return self._decode(self.values.decode_zipped(data, starts, sizes))
+
+    def _decode(self, codes: VariableWidth) -> VariableWidth:
+        in_use, symbols, lengths = _read_table(self.symbol_table)
+        if not in_use or codes.num_values == 0:
+            return codes
+        # untouched pages of this array cost no memory
+        out = np.empty(8 * codes.size_bytes + 8, np.uint8)
+        offsets = np.empty(codes.num_values + 1, np.int64)
+        code_offsets = readable(codes.offsets.astype(np.int64, copy=False))
+        decoded = kernels.fsst_decode(readable(codes.data), code_offsets, symbols, lengths, out, offsets)
+        check(decoded == codes.num_values, "an FSST code without a symbol")
+        return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
+
+
+def _read_table(table: bytes) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:
+    """Return whether codes are in use, and the symbol and length of each code; a length of 0 means no symbol."""
+    check(len(table) >= 8 and table[4:8] == _MAGIC, "an FSST symbol table without its magic number")
+    num_symbols, in_use = table[0], table[3] & 1
+    check(len(table) >= 8 + num_symbols * 9, "an FSST symbol table shorter than its symbols")
+    symbols, lengths = np.zeros(256, np.uint64), np.zeros(256, np.int64)
+    symbols[:num_symbols] = np.frombuffer(table, "<u8", num_symbols, 8)
+    lengths[:num_symbols] = np.frombuffer(table, np.uint8, num_symbols, 8 + num_symbols * 8)
+    check(num_symbols == 0 or (lengths[:num_symbols].min() >= 1 and lengths.max() <= 8), "an FSST symbol of no length")
+    return bool(in_use), readable(symbols), readable(lengths)

@@ -1,0 +1,91 @@
+"""Inline bitpacking: up to 1024 unsigned integers, cut to the width of the largest.
+
+    chunk and block    the width, in one word of T bits | 1024 packed values of that width (FastLanes)
+
+The last chunk is filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.chunking import even_chunks
+from lance_ops.encodings.contract import (
+    DEFAULT_LIMITS,
+    ChunkBuffers,
+    ChunkLimits,
+    EncodedChunks,
+    Encoding,
+    ReadNested,
+    check,
+)
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_widths, pack, packed_bytes, unpack
+from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.pb import encodings_v2_1_pb2 as pb
+
+__all__ = ["InlineBitpackingEncoding"]
+
+
+@dataclass(frozen=True)
+class InlineBitpackingEncoding(Encoding):
+    """Integers of `bits_per_value` bits before packing: 8, 16, 32 or 64."""
+
+    MESSAGE: ClassVar[str] = "inline_bitpacking"
+
+    bits_per_value: int
+
+    @classmethod
+    def from_pb(cls, message: pb.InlineBitpacking, nested: ReadNested) -> Self:
+        if message.HasField("values"):
+            raise UnsupportedFeature("a compressed buffer inside the inline bitpacking encoding")
+        bits = message.uncompressed_bits_per_value
+        check(bits in INTEGER_BITS, f"bitpacked values of {bits} bits")
+        return cls(bits)
+
+    def to_pb(self) -> pb.CompressiveEncoding:
+        described = pb.InlineBitpacking(uncompressed_bits_per_value=self.bits_per_value)
+        return pb.CompressiveEncoding(inline_bitpacking=described)
+
+    def decode_chunks(self, chunks: ChunkBuffers) -> FixedWidth:
+        chunks.expect_buffers(1)
+        starts, sizes, word_bytes = chunks.starts[0], chunks.sizes[0], self.bits_per_value // 8
+        check(chunks.num_chunks == 0 or sizes.min() >= word_bytes, "a packed chunk has no width")
+        # a width fits the first byte; any other byte of the word set makes it absurd
+        words = chunks.data[starts[:, None] + np.arange(word_bytes)]
+        check(not words[:, 1:].any(), f"packed values of more than {self.bits_per_value} bits")
+        widths = words[:, 0].astype(np.int64)
+        check((packed_bytes(widths) + word_bytes <= sizes).all(), "a packed chunk is shorter than its values")
+        return unpack(chunks.data, starts + word_bytes, widths, chunks.num_values, self.bits_per_value)
+
+    def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
+        return self.encode_blocks(values, even_chunks(values.num_values, min(BLOCK, limits.max_values)))
+
+    def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
+        return self.decode_chunks(blocks)
+
+    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+        integers = self._expect(values)
+        if len(num_values) and num_values.max() > BLOCK:
+            raise ValueError(f"inline bitpacking of more than {BLOCK} values in one block")
+        widths = bit_widths(integers, num_values)
+        data, sizes = pack(integers, num_values, widths, self.bits_per_value // 8)
+        data[np.cumsum(sizes) - sizes] = widths
+        return EncodedChunks(num_values, (data,), (sizes,))
+
+    def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
+        count = 1 if num_values or len(data) else 0
+        one = np.ones(count, np.int64)
+        return self.decode_chunks(ChunkBuffers(data, (one * 0,), (one * len(data),), one * num_values))
+
+    def encode_block(self, values: Values) -> Bytes:
+        counts = np.full(1 if values.num_values else 0, values.num_values, np.int64)
+        return self.encode_blocks(values, counts).data[0]
+
+    def _expect(self, values: Values) -> FixedWidth:
+        if not isinstance(values, FixedWidth) or values.bits_per_value != self.bits_per_value:
+            raise TypeError(f"bitpacking of {self.bits_per_value}-bit values for {type(values).__name__}")
+        return values

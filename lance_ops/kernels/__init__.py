@@ -1,0 +1,38 @@
+"""Loops that numpy has no word for: `ndarray` in, `ndarray` out, no Arrow and no I/O.
+
+Importing this package costs nothing; the first use of a kernel imports numba and takes the compiled code from the
+cache on disk, or compiles it (`warm` does so for all of them, when an image is built).
+
+Kernels trust their callers with array shapes, and nobody with the bytes: what is read from data is checked against
+the arrays before it is used as a place.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
+    from lance_ops.kernels.fsst import fsst_decode
+    from lance_ops.kernels.lz4 import lz4_decode
+    from lance_ops.kernels.ranges import copy_ranges
+
+__all__ = ["copy_ranges", "fsst_decode", "lz4_decode", "pack_blocks", "unpack_blocks"]
+
+_MODULES = {
+    "copy_ranges": "ranges",
+    "fsst_decode": "fsst",
+    "lz4_decode": "lz4",
+    "pack_blocks": "fastlanes",
+    "unpack_blocks": "fastlanes",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    kernel = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = kernel  # the next use does not come here
+    return kernel

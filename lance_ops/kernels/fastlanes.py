@@ -1,0 +1,113 @@
+"""FastLanes bit packing of blocks of 1024 unsigned integers of T = 8, 16, 32 or 64 bits.
+
+A block has 1024 / T lanes. Lane `l` holds, in this order, the T values at `ORDER[r // 8] * 16 + (r % 8) * 128 + l` for
+`r` in 0..T. The low W bits of a lane's values follow each other, lowest bit first, in W words of T bits; word `w` of
+lane `l` is word `w * lanes + l` of the packed block.
+
+The lanes of one row lie side by side: 128 bytes, whatever T is. So a row is moved as sixteen 8-byte words, each with
+several lanes inside; a shift carries bits into the neighbouring lane, and a mask that repeats with T removes them.
+One compiled function thus serves every T.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.unaligned import load_word, store_word
+
+__all__ = ["pack_blocks", "unpack_blocks"]
+
+_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+_ROW_BYTES = 128
+
+
+@kernel
+def _lane_mask(first: int, count: int, bits: int) -> np.uint64:
+    """Return the word whose lanes of `bits` have their bits `[first, first + count)` set."""
+    if count == 0:
+        return np.uint64(0)
+    lane = (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - count)) << np.uint64(first)
+    word = np.uint64(0)
+    for shift in range(0, 64, bits):
+        word |= lane << np.uint64(shift)
+    return word
+
+
+@kernel
+def _row_place(row: int, bits: int) -> int:
+    """Return the byte at which the values of one row lie in an unpacked block."""
+    return (_ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 8
+
+
+@kernel
+def unpack_blocks(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    places: NDArray[np.int64],
+    bits: int,
+    out: NDArray[np.uint8],
+) -> None:
+    """Unpack block `i`, `widths[i]` bits wide, from byte `starts[i]` of `data` to byte `places[i]` of `out`.
+
+    Each block writes `128 * bits` bytes, the later over the earlier. The caller has checked that the `128 * widths[i]`
+    packed bytes and those written lie in the arrays, and that widths are in `[0, bits]`.
+    """
+    for block in range(len(starts)):
+        width, place = widths[block], places[block]
+        if width == 0:
+            out[place : place + _ROW_BYTES * bits] = 0
+            continue
+        for row in range(bits):
+            target = place + _row_place(row, bits)
+            source = starts[block] + row * width // bits * _ROW_BYTES
+            shift = row * width % bits
+            low = np.uint64(shift)
+            here = min(width, bits - shift)
+            low_mask = _lane_mask(0, here, bits)
+            if here == width:
+                for word in range(0, _ROW_BYTES, 8):
+                    store_word(out, target + word, (load_word(data, source + word) >> low) & low_mask)
+            else:
+                high = np.uint64(here)
+                high_mask = _lane_mask(here, width - here, bits)
+                for word in range(0, _ROW_BYTES, 8):
+                    value = (load_word(data, source + word) >> low) & low_mask
+                    value |= (load_word(data, source + _ROW_BYTES + word) << high) & high_mask
+                    store_word(out, target + word, value)
+
+
+@kernel
+def pack_blocks(
+    data: NDArray[np.uint8],
+    widths: NDArray[np.int64],
+    places: NDArray[np.int64],
+    bits: int,
+    out: NDArray[np.uint8],
+) -> None:
+    """Pack consecutive blocks of `data`, block `i` to the zeroed `128 * widths[i]` bytes at `places[i]` of `out`.
+
+    The caller has checked the arrays' sizes; bits of a value above the width are lost.
+    """
+    for block in range(len(widths)):
+        width = widths[block]
+        if width == 0:
+            continue
+        for row in range(bits):
+            source = block * _ROW_BYTES * bits + _row_place(row, bits)
+            target = places[block] + row * width // bits * _ROW_BYTES
+            shift = row * width % bits
+            low = np.uint64(shift)
+            here = min(width, bits - shift)
+            low_mask = _lane_mask(0, here, bits)
+            high_mask = _lane_mask(here, width - here, bits)
+            for word in range(0, _ROW_BYTES, 8):
+                packed = load_word(out, target + word) | ((load_word(data, source + word) & low_mask) << low)
+                store_word(out, target + word, packed)
+            if here < width:
+                high = np.uint64(here)
+                for word in range(0, _ROW_BYTES, 8):
+                    # words of this row have not been written before: they hold zeros
+                    store_word(out, target + _ROW_BYTES + word, (load_word(data, source + word) & high_mask) >> high)

@@ -1,0 +1,56 @@
+"""How a kernel is compiled: without the GIL, and once per machine.
+
+Compiled code is cached beside the source when that folder can be written, else in the user's cache folder, else not at
+all. A folder that was filled when an image was built and is read-only since is used as it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numba
+from numba.core import caching
+
+__all__ = ["kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# numba states types for its compiler and not for its cache
+_InTree: Any = caching.InTreeCacheLocator
+_Impl: Any = caching.CompileResultCacheImpl
+_FunctionCache: Any = caching.FunctionCache
+_njit: Any = numba.njit
+
+
+class _FilledCacheLocator(_InTree):  # type: ignore[misc]
+    """The folder beside the source, when it holds compiled code and cannot be written."""
+
+    def ensure_cache_path(self) -> None:
+        folder = self.get_cache_path()
+        if os.access(folder, os.W_OK) or not any(name.endswith(".nbi") for name in os.listdir(folder)):
+            raise OSError(f"{folder} is writable or holds nothing compiled")
+
+
+class _CacheImpl(_Impl):  # type: ignore[misc]
+    _locator_classes = (_FilledCacheLocator, *_Impl._locator_classes)
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]
+    _impl_class = _CacheImpl
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:  # a full or read-only disk costs a compilation in the next process, nothing else
+            self.disable()
+
+
+def kernel(function: F) -> F:
+    """Compile `function` on first call for each signature, into the cache when there is a place for one."""
+    compiled = _njit(nogil=True)(function)
+    with suppress(OSError, RuntimeError):  # no folder can be written: compile anew in each process
+        compiled._cache = _Cache(function)
+    return compiled  # type: ignore[no-any-return]

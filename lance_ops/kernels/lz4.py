@@ -1,0 +1,100 @@
+"""LZ4 blocks, decoded many at a time.
+
+A block is a run of sequences: a token (literal length in the high four bits, match length - 4 in the low ones), more
+bytes of literal length while they are 255, the literals, a two-byte distance, more bytes of match length. The last
+sequence ends after its literals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.unaligned import load_word, store_word
+
+__all__ = ["lz4_decode"]
+
+_UNBOUNDED = 1 << 40
+
+
+@kernel
+def lz4_decode(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    out: NDArray[np.uint8],
+    places: NDArray[np.int64],
+) -> int:
+    """Decode block `i` from its range of `data` to `out[places[i] : places[i + 1]]`.
+
+    Returns the number of blocks decoded: fewer than given when that block is malformed or not as long as its place.
+    The caller has checked that ranges and places lie in the arrays.
+    """
+    for i in range(len(starts)):
+        if not _decode_block(data, starts[i], starts[i] + sizes[i], out, places[i], places[i + 1]):
+            return i
+    return len(starts)
+
+
+@kernel
+def _decode_block(
+    data: NDArray[np.uint8], source: int, source_end: int, out: NDArray[np.uint8], first: int, end: int
+) -> bool:
+    place = first
+    while source < source_end:
+        token = _byte(data, source)
+        length, source = _length(data, token >> 4, source + 1, source_end)
+        if length > source_end - source or length > end - place:
+            return False
+        _copy_forward(data, source, out, place, length, source_end, end)
+        source += length
+        place += length
+        if source == source_end:
+            return place == end
+        if source_end - source < 2:
+            return False
+        distance = _byte(data, source) | (_byte(data, source + 1) << 8)
+        length, source = _length(data, token & 15, source + 2, source_end)
+        length += 4
+        if distance == 0 or distance > place - first or length > end - place:
+            return False
+        if distance >= 8:
+            _copy_forward(out, place - distance, out, place, length, end, end)
+        else:
+            for byte in range(length):
+                out[place + byte] = out[place - distance + byte]
+        place += length
+    return False
+
+
+@kernel
+def _length(data: NDArray[np.uint8], nibble: int, source: int, source_end: int) -> tuple[int, int]:
+    """Return the length that begins with `nibble` and the byte after it; one beyond every bound where it is cut off."""
+    length = nibble
+    more = 255 if nibble == 15 else 0
+    while more == 255:
+        if source >= source_end:
+            return _UNBOUNDED, source
+        more = _byte(data, source)
+        length += more
+        source += 1
+    return length, source
+
+
+@kernel
+def _byte(data: NDArray[np.uint8], place: int) -> int:
+    return np.int64(data[place])  # type: ignore[return-value]  # unsigned, it would turn sums into floats
+
+
+@kernel
+def _copy_forward(
+    data: NDArray[np.uint8], source: int, out: NDArray[np.uint8], place: int, length: int, source_end: int, end: int
+) -> None:
+    """Copy in ascending order; whole words where neither side leaves its bounds, so up to 7 bytes beyond `length`."""
+    if source + length + 8 <= source_end and place + length + 8 <= end:
+        for word in range(0, length, 8):
+            store_word(out, place + word, load_word(data, source + word))
+    else:
+        for byte in range(length):
+            out[place + byte] = data[source + byte]

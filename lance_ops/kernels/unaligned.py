@@ -1,0 +1,53 @@
+"""Eight bytes at any place of a byte array, read or written as one little-endian word.
+
+Nothing is checked: a kernel that uses these has made sure that the eight bytes lie in the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+__all__ = ["load_word", "store_word"]
+
+_pointer_add: Any = cgutils.pointer_add
+_intrinsic: Any = intrinsic
+
+
+def _place(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(_pointer_add(builder, data, offset), ir.IntType(64).as_pointer())
+
+
+def _load_word(typing_context: Any, array: Any, offset: Any) -> Any:
+    """Return the word at byte `offset`."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = builder.load(_place(context, builder, signature.args[0], *args))
+        word.align = 1
+        return word
+
+    return types.uint64(array, types.intp), generate
+
+
+def _store_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
+    """Write `word` at byte `offset`."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array, offset, word = args
+        store = builder.store(word, _place(context, builder, signature.args[0], array, offset))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.uint64), generate
+
+
+load_word: Callable[[NDArray[np.uint8], int], np.uint64] = _intrinsic(_load_word)
+store_word: Callable[[NDArray[np.uint8], int, np.uint64], None] = _intrinsic(_store_word)
