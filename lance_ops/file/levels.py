@@ -58,6 +58,10 @@ class Items:
     length: int
     validity: Bools | None = None
 
+    def copy(self) -> Items:
+        """Return the same layer in memory of its own."""
+        return self  # validity is unpacked from Arrow's bitmap, never shared with it
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
@@ -71,6 +75,10 @@ class Lists:
         """Number of lists."""
         return len(self.offsets) - 1
 
+    def copy(self) -> Lists:
+        """Return the same layer in memory of its own."""
+        return Lists(self.offsets.copy(), self.validity)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedLists:
@@ -79,6 +87,10 @@ class FixedLists:
     length: int
     dimension: int
     validity: Bools | None = None
+
+    def copy(self) -> FixedLists:
+        """Return the same layer in memory of its own."""
+        return self
 
 
 Layer = Items | Lists | FixedLists

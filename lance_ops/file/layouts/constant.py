@@ -26,7 +26,9 @@ from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.container import Extent
 from lance_ops.file.layouts.contract import (
+    EncodedPage,
     LeafRows,
+    PageChoice,
     PageContext,
     PageLayout,
     ReadLayout,
@@ -35,18 +37,19 @@ from lance_ops.file.layouts.contract import (
     names_of,
     read_scheme,
 )
-from lance_ops.file.levels import Entries
+from lance_ops.file.levels import EncodedLevels, Entries
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Ranges, SourceBytes, Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["ConstantPage"]
+__all__ = ["ConstantPage", "encode_constant"]
 
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 _MAX_VALUE_BUFFERS = 2
+_MAX_INLINE_BYTES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +109,17 @@ class ConstantPage(PageLayout):
 
         def to_array(validity: Bools | None) -> pa.Array:
             if value is None:
-                return self._without_value(visible, validity)
+                return self._without_value(visible, entries)
             return array_of(_repeat(value, visible), self._context.leaf.arrow_type, validity)
 
         return self._context.finish(self._scheme, entries, to_array)
 
-    def _without_value(self, count: int, validity: Bools | None) -> pa.Array:
+    def _without_value(self, count: int, entries: Entries) -> pa.Array:
         leaf_type = self._context.leaf.arrow_type
         if pt.is_struct(leaf_type) and not leaf_type.num_fields:
             return pa.Array.from_buffers(leaf_type, count, [None])  # written as if null; its nulls are not stored
-        check(count == 0 or (validity is not None and not validity.any()), "values, but no value to give them")
+        all_null = entries.definition is not None and entries.definition.min(initial=1) > 0
+        check(count == 0 or all_null, "values, but no value to give them")
         return pa.nulls(count, leaf_type)
 
     def _load(self, fetched: SourceBytes) -> _Content:
@@ -159,6 +163,34 @@ class ConstantPage(PageLayout):
             return VariableWidth(np.array([0, len(parts[1])], np.int64), parts[1])
         check(len(parts) == 1, f"{len(parts)} buffers of a fixed-width value")
         return _fixed(parts[0], leaf_type)
+
+
+def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
+    """Return a page whose visible values are all `value`, or, with None, are all null or not there."""
+    layout = pb.ConstantLayout(layers=levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
+    buffers: list[Bytes] = []
+    if isinstance(value, FixedWidth) and len(value.data) <= _MAX_INLINE_BYTES:
+        layout.inline_value = value.data.tobytes()
+    elif value is not None:
+        buffers.append(_join(value))
+    length = levels.num_entries if levels.rep is None else levels.num_rows
+    has_one_null_kind = value is None and levels.scheme.kinds == (pb.REPDEF_NULLABLE_ITEM,)
+    if (levels.rep is not None or levels.definition is not None) and not has_one_null_kind:
+        buffers += [_raw(levels.rep), _raw(levels.definition)]
+    return EncodedPage(pb.PageLayout(constant_layout=layout), tuple(buffers), length)
+
+
+def _raw(levels: npt.NDArray[np.uint16] | None) -> Bytes:
+    return np.empty(0, np.uint8) if levels is None else np.ascontiguousarray(levels, "<u2").view(np.uint8)
+
+
+def _join(value: FixedWidth | VariableWidth) -> Bytes:
+    """Return a value buffer."""
+    parts = [value.data]
+    if isinstance(value, VariableWidth):
+        parts = [np.array([0, value.size_bytes], np.dtype("<u4")).view(np.uint8), value.data[: value.size_bytes]]
+    head = np.array([len(parts), *(len(part) for part in parts)], np.dtype("<u4")).view(np.uint8)
+    return np.concatenate([head, *parts])
 
 
 def _entries_of(rows: Rows, content: _Content) -> Entries:

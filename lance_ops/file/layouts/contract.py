@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import CorruptValues, Encoding, check
+from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of
 from lance_ops.file.columns import Leaf
@@ -45,6 +47,12 @@ class LeafRows:
     layers: tuple[Layer, ...]
     values: pa.Array
 
+    def copy(self) -> LeafRows:
+        """Return the same rows in memory of their own."""
+        # Joined with nothing, a single array would be handed back as it is.
+        values = pa.concat_arrays([self.values, self.values.slice(0, 0)])
+        return LeafRows(tuple(layer.copy() for layer in self.layers), values)
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedPage:
@@ -53,6 +61,19 @@ class EncodedPage:
     description: pb.PageLayout
     buffers: tuple[npt.NDArray[np.uint8] | bytes, ...]
     length: int
+
+
+@dataclass(frozen=True)
+class PageChoice:
+    """What decides how a page is written besides its values."""
+
+    version: FileVersion
+    options: EncodingOptions
+
+    @property
+    def large_chunks(self) -> bool:
+        """Whether chunk words and sizes are u32."""
+        return self.version >= FileVersion.V2_2
 
 
 @dataclass(frozen=True)
@@ -126,6 +147,11 @@ def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
     for depth, step in enumerate(reversed(leaf.steps)):
         check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")
     return scheme
+
+
+def levels_as_values(levels: Levels) -> FixedWidth:
+    """Return levels as values to encode."""
+    return FixedWidth(np.ascontiguousarray(levels, "<u2").view(np.uint8), 16, len(levels))
 
 
 def check_entries(scheme: LevelScheme, entries: Entries) -> None:

@@ -16,12 +16,18 @@ from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from lance_ops.encodings.choose import choose_zipped
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.file.arrays import spread
+from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
+from lance_ops.file.arrays import array_of, select, spread, values_of
 from lance_ops.file.layouts.contract import (
+    EncodedPage,
     LeafRows,
+    PageChoice,
     PageContext,
     PageLayout,
     ReadLayout,
@@ -30,13 +36,14 @@ from lance_ops.file.layouts.contract import (
     read_scheme,
 )
 from lance_ops.file.layouts.zip_walk import read_words, walk_entries
-from lance_ops.file.levels import Entries
+from lance_ops.file.levels import EncodedLevels, Entries
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Ranges, SourceBytes, Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["FullZipPage"]
+__all__ = ["FullZipPage", "encode_full_zip"]
 
+Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.unsignedinteger]
 
@@ -181,6 +188,95 @@ class FullZipPage(PageLayout):
         rep = (words >> self._bits_def).astype(np.uint16) if self._has_rep else None
         definition = (words & ((1 << self._bits_def) - 1)).astype(np.uint16) if self._bits_def else None
         return Entries(count, rep, definition)
+
+
+def encode_full_zip(values: Values, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
+    """Return a page of the visible values."""
+    bits_rep, bits_def = levels.scheme.max_rep.bit_length(), levels.scheme.max_def.bit_length()
+    encoding = choose_zipped(values, choice.options, choice.version)
+    layout = pb.FullZipLayout(
+        bits_rep=bits_rep,
+        bits_def=bits_def,
+        num_items=levels.num_entries,
+        num_visible_items=values.num_values,
+        value_compression=encoding.to_pb(),
+        layers=levels.scheme.kinds,  # type: ignore[arg-type]  # numbers of the enum
+    )
+    zipped = encoding.encode_zipped(values)
+    words = _control_words(levels, bits_def, _word_bytes(bits_rep + bits_def))
+    if isinstance(zipped, FixedWidth):
+        layout.bits_per_value = zipped.bits_per_value
+        data, starts = _zip_fixed(zipped, words, levels)
+    else:
+        layout.bits_per_offset = zipped.bits_per_offset
+        data, starts = _zip_variable(zipped, words, levels)
+    buffers = [data]
+    length = levels.num_entries
+    if levels.rep is not None:
+        starts = np.append(starts[:-1][levels.rep == levels.scheme.max_rep], starts[-1])
+        length = levels.num_rows
+    if levels.rep is not None or not isinstance(zipped, FixedWidth):
+        width = next(width for width in _INDEX_WIDTHS if len(data) < 1 << (8 * width))
+        buffers.append(starts.astype(f"<u{width}").view(np.uint8))
+    return EncodedPage(pb.PageLayout(full_zip_layout=layout), tuple(buffers), length)
+
+
+def _control_words(levels: EncodedLevels, bits_def: int, width: int) -> Bytes:
+    """Return the control words, one row an entry."""
+    if not width:
+        return np.empty((levels.num_entries, 0), np.uint8)
+    words = np.zeros(levels.num_entries, np.dtype("<u4"))
+    if levels.rep is not None:
+        words |= levels.rep.astype(np.uint32) << np.uint32(bits_def)
+    if levels.definition is not None:
+        words |= levels.definition
+    return words.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
+
+
+def _zip_fixed(values: FixedWidth, words: Bytes, levels: EncodedLevels) -> tuple[Bytes, Integers]:
+    """Put each visible entry's value behind its control word; return the bytes and where entries start and end."""
+    width = values.bits_per_value // 8
+    rows = values.data[: values.size_bytes].reshape(values.num_values, width)
+    visible = levels.visible()
+    if visible is None:
+        starts = np.arange(levels.num_entries + 1, dtype=np.int64) * (words.shape[1] + width)
+        return rows.reshape(-1) if not words.shape[1] else np.concatenate([words, rows], axis=1).reshape(-1), starts
+    offsets = np.append(0, np.cumsum(visible, dtype=np.int64)) * width
+    return _join(words, VariableWidth(offsets, rows.reshape(-1)))
+
+
+def _zip_variable(values: VariableWidth, words: Bytes, levels: EncodedLevels) -> tuple[Bytes, Integers]:
+    """Put length and value behind the control words of entries that are values."""
+    lengths = values.offsets.astype(np.int64)[1:] - values.offsets[:-1]
+    raw = lengths.astype(f"<u{values.bits_per_offset // 8}").view(np.uint8).reshape(values.num_values, -1)
+    if levels.definition is None:
+        return _join(np.concatenate([words, raw], axis=1), values)
+    # Null values have neither bytes nor a length; `values` has a slot for each of those that are visible.
+    visible = levels.definition <= levels.scheme.max_visible_def
+    is_value = levels.definition == 0
+    slots_with_value = is_value[visible]
+    kept = select(values, np.flatnonzero(slots_with_value))
+    assert isinstance(kept, VariableWidth)
+    offsets = kept.offsets.astype(np.int64)[np.append(0, np.cumsum(is_value, dtype=np.int64))]
+    heads = np.zeros((levels.num_entries, words.shape[1] + raw.shape[1]), np.uint8)
+    heads[:, : words.shape[1]] = words
+    heads[is_value, words.shape[1] :] = raw[slots_with_value]
+    head_sizes = words.shape[1] + is_value * raw.shape[1]
+    used = np.arange(heads.shape[1]) < head_sizes[:, None]
+    head_offsets = np.append(0, np.cumsum(head_sizes, dtype=np.int64))
+    return _join(VariableWidth(head_offsets, heads[used]), VariableWidth(offsets, kept.data))
+
+
+def _join(heads: Bytes | VariableWidth, values: VariableWidth) -> tuple[Bytes, Integers]:
+    """Put each value behind its head; return the bytes and where the pairs start and end."""
+    if not isinstance(heads, VariableWidth):
+        offsets = np.arange(len(heads) + 1, dtype=np.int64) * heads.shape[1]
+        heads = VariableWidth(offsets, np.ascontiguousarray(heads).reshape(-1))
+    wide = pa.large_binary()
+    empty = pa.scalar(b"", wide)
+    joined = values_of(pc.binary_join_element_wise(array_of(heads, wide), array_of(values, wide), empty))
+    assert isinstance(joined, VariableWidth)
+    return joined.data, joined.offsets.astype(np.int64)
 
 
 def _word_bytes(bits: int) -> int:

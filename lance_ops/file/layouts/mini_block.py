@@ -13,35 +13,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.encodings.contract import ChunkBuffers, check
+from lance_ops.encodings.choose import choose_block, choose_mini_block
+from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, EncodedChunks, check
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, select
-from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex
+from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.layouts.contract import (
+    EncodedPage,
     LeafRows,
+    PageChoice,
     PageContext,
     PageLayout,
     ReadLayout,
     ToArray,
     check_entries,
+    levels_as_values,
     levels_of,
     names_of,
     read_scheme,
 )
-from lance_ops.file.levels import Entries
+from lance_ops.file.levels import EncodedLevels, Entries
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Ranges, SourceBytes, Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["MiniBlockPage"]
+__all__ = ["MiniBlockPage", "encode_mini_block"]
 
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
@@ -50,6 +54,9 @@ Selection = slice | Integers
 
 _ALIGNMENT = 8
 _MAX_NUM_BUFFERS = 64
+_MAX_U16 = (1 << 16) - 1
+_MAX_SMALL_CHUNK = 8 << 12
+_PAD = 0xFE
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +163,8 @@ class MiniBlockPage(PageLayout):
         levels = np.ascontiguousarray(headers[:, : 2 * num_level_words]).view("<u2").astype(np.int64)
         sizes = np.ascontiguousarray(headers[:, 2 * num_level_words :]).view(f"<u{width}").astype(np.int64)
         all_sizes = np.concatenate([levels[:, 1:], sizes], axis=1)
-        padded = (all_sizes + _ALIGNMENT - 1) & -_ALIGNMENT
-        first = positions + ((header_bytes + _ALIGNMENT - 1) & -_ALIGNMENT)
+        padded = _padded(all_sizes)
+        first = positions + _padded(header_bytes)
         buffer_ends = first[:, None] + np.cumsum(padded, axis=1)
         buffer_starts = buffer_ends - padded
         check((buffer_starts + all_sizes <= ends[:, None]).all(), "a chunk's buffers are longer than the chunk")
@@ -249,6 +256,91 @@ class MiniBlockPage(PageLayout):
             return dictionary.take(positions)
 
         return build
+
+
+def encode_mini_block(values: Values, levels: EncodedLevels, choice: PageChoice) -> EncodedPage | None:
+    """Return a page of the visible values; None if it cannot be one: too many levels between two of its values."""
+    encoding = choose_mini_block(values, choice.options, choice.version)
+    chunks = encoding.encode_chunks(values, DEFAULT_LIMITS)
+    chunk_ends = _entry_ends(levels, chunks.num_values)
+    num_levels = np.diff(chunk_ends, prepend=0)
+    large = choice.large_chunks
+    layout = pb.MiniBlockLayout(
+        value_compression=encoding.to_pb(),
+        layers=levels.scheme.kinds,  # type: ignore[arg-type]  # numbers of the enum
+        num_buffers=len(chunks.data),
+        num_items=values.num_values,
+        has_large_chunk=large,
+    )
+    level_parts: list[EncodedChunks] = []
+    for kind, part in (("rep_compression", levels.rep), ("def_compression", levels.definition)):
+        if part is not None:
+            as_values = levels_as_values(part)
+            compression = choose_block(as_values, choice.options, choice.version)
+            level_parts.append(compression.encode_blocks(as_values, num_levels))
+            getattr(layout, kind).CopyFrom(compression.to_pb())
+    if not level_parts:
+        num_levels = np.zeros(len(num_levels), np.int64)
+    level_sizes = [part.sizes[0] for part in level_parts]
+    if max((int(sizes.max(initial=0)) for sizes in (num_levels, *level_sizes)), default=0) > _MAX_U16:
+        return None
+    pieces = [(part.data[0], part.sizes[0], part.starts(0)) for part in level_parts]
+    pieces += [(data, chunks.sizes[i], chunks.starts(i)) for i, data in enumerate(chunks.data)]
+    header = _encode_headers(num_levels, level_sizes, list(chunks.sizes), large)
+    body, sizes = _join_chunks(header, pieces)
+    if not large and int(sizes.max(initial=0)) > _MAX_SMALL_CHUNK:
+        return None
+    buffers = [encode_words(sizes, chunks.num_values, large), body]
+    length = levels.num_entries
+    if levels.rep is not None:
+        layout.repetition_index_depth = 1
+        buffers.append(encode_row_index(levels.rep == levels.scheme.max_rep, chunk_ends))
+        length = levels.num_rows
+    return EncodedPage(pb.PageLayout(mini_block_layout=layout), tuple(buffers), length)
+
+
+def _entry_ends(levels: EncodedLevels, num_values: Integers) -> Integers:
+    """Return after which entry each chunk ends: with its last value; the last chunk takes all that are left."""
+    visible = levels.visible()
+    ends = np.cumsum(num_values)
+    if visible is not None:
+        ends = np.flatnonzero(visible)[ends - 1] + 1
+        ends[-1] = levels.num_entries
+    return ends
+
+
+def _encode_headers(num_levels: Integers, level_sizes: list[Integers], sizes: list[Integers], large: bool) -> Bytes:
+    """Return one row for each chunk, padded."""
+    width = 4 if large else 2
+    num_words = 1 + len(level_sizes)
+    num_bytes = 2 * num_words + width * len(sizes)
+    headers = np.full((len(num_levels), _padded(num_bytes)), _PAD, np.uint8)
+    words = np.stack([num_levels, *level_sizes], axis=1).astype("<u2")
+    headers[:, : 2 * num_words] = words.view(np.uint8)
+    if sizes:
+        headers[:, 2 * num_words : num_bytes] = np.stack(sizes, axis=1).astype(f"<u{width}").view(np.uint8)
+    return headers
+
+
+def _join_chunks(headers: Bytes, pieces: list[tuple[Bytes, Integers, Integers]]) -> tuple[Bytes, Integers]:
+    """Return all chunks end to end, every part padded, and the bytes of each; a piece is data, sizes and starts."""
+    padded = [_padded(sizes) for _, sizes, _ in pieces]
+    totals = (
+        headers.shape[1] + np.sum(padded, axis=0, dtype=np.int64) if pieces else np.full(len(headers), headers.shape[1])
+    )
+    chunk_starts = np.cumsum(totals) - totals
+    out = np.full(int(totals.sum()), _PAD, np.uint8)
+    out[chunk_starts[:, None] + np.arange(headers.shape[1])] = headers
+    at = chunk_starts + headers.shape[1]
+    for (data, sizes, starts), step in zip(pieces, padded, strict=True):
+        for target, start, size in zip(at.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            out[target : target + size] = data[start : start + size]
+        at = at + step
+    return out, totals
+
+
+def _padded(size: Any) -> Any:
+    return (size + _ALIGNMENT - 1) & -_ALIGNMENT
 
 
 @dataclass(frozen=True, eq=False)

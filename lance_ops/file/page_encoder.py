@@ -1,0 +1,96 @@
+"""Rows of one leaf made into a 2.1 or 2.2 page."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.choose import Structure, choose_structure
+from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
+from lance_ops.file.arrays import select, validity_of, values_of
+from lance_ops.file.layouts.constant import encode_constant
+from lance_ops.file.layouts.contract import EncodedPage, LeafRows, PageChoice
+from lance_ops.file.layouts.full_zip import encode_full_zip
+from lance_ops.file.layouts.mini_block import encode_mini_block
+from lance_ops.file.levels import EncodedLevels, Items, encode_levels
+
+__all__ = ["encode_page"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
+    """Choose a page's layout and encode it."""
+    array = rows.values
+    levels = encode_levels([*rows.layers, Items(len(array), validity_of(array))])
+    if _has_no_value(levels):
+        return encode_constant(None, levels, choice)
+    values = _visible_values(array, levels)
+    constant = _only_value(values, levels, choice)
+    if constant is not None:
+        return encode_constant(constant, levels, choice)
+    page = None
+    if choose_structure(values, choice.options) is Structure.MINI_BLOCK:
+        page = encode_mini_block(values, levels, choice)
+    return encode_full_zip(values, levels, choice) if page is None else page
+
+
+def _has_no_value(levels: EncodedLevels) -> bool:
+    return levels.definition is not None and not (levels.definition == 0).any()
+
+
+def _visible_values(array: pa.Array, levels: EncodedLevels) -> Values:
+    if pt.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    values = values_of(array)
+    slots = levels.slots
+    if not isinstance(slots, slice):
+        return select(values, slots)
+    if slots.start == 0 and slots.stop == values.num_values:
+        return values
+    return values.slice(slots.start, slots.stop)
+
+
+def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> FixedWidth | VariableWidth | None:
+    """Return the value that every entry has which is not null; None if there are several, or pages cannot say so."""
+    if choice.version < FileVersion.V2_2 or not isinstance(values, FixedWidth | VariableWidth):
+        return None
+    present = None
+    if levels.definition is not None:
+        visible = levels.definition <= levels.scheme.max_visible_def
+        present = levels.definition[visible] == 0
+    first = 0 if present is None else int(np.argmax(present))
+    return values.slice(first, first + 1) if _all_equal(values, first, present) else None
+
+
+def _all_equal(values: FixedWidth | VariableWidth, first: int, present: Bools | None) -> bool:
+    """Return whether all present values equal the first of them."""
+    if isinstance(values, VariableWidth):
+        lengths = values.lengths()
+        if present is not None:
+            lengths = lengths[present]
+        size = int(lengths[0])
+        if (lengths != size).any():
+            return False
+        if not size:
+            return True
+        starts = values.offsets[:-1] if present is None else values.offsets[:-1][present]
+        if values.data[starts[-1] : starts[-1] + size].tobytes() != values.data[starts[0] : starts[0] + size].tobytes():
+            return False
+        rows = select(values, np.flatnonzero(present)) if present is not None else values
+        assert isinstance(rows, VariableWidth)
+        return bool((rows.data[: rows.size_bytes].reshape(-1, size) == rows.data[:size]).all())
+    if values.bits_per_value % 8:
+        flags = np.unpackbits(values.data, count=values.num_values, bitorder="little")
+        return bool(np.ptp(flags if present is None else flags[present]) == 0)
+    width = values.bits_per_value // 8
+    if width == 0:
+        return True
+    data = values.data[: values.size_bytes]
+    numbers = data.view(f"<u{width}") if width in (1, 2, 4, 8) else data.reshape(-1, width)
+    if present is None and not np.array_equal(numbers[-1], numbers[first]):
+        return False
+    return bool(((numbers if present is None else numbers[present]) == numbers[first]).all())
