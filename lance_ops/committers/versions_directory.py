@@ -22,6 +22,7 @@ __all__ = ["VERSION_HINT_PATH", "VersionNames", "list_newest", "list_versions", 
 
 VERSION_HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
 _FIRST_NAMES = 100
+_V2_LENGTH = len(manifest_name(1, ManifestNaming.V2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,19 @@ def list_versions(store: Store) -> VersionNames:
 def list_newest(store: Store) -> VersionNames:
     """Return some versions, the newest for certain among them.
 
-    V2 names descend, so where listing is lexicographic the first V2 name is the newest version.
+    V2 names descend, so the first of them, in the order of names, is the newest version: one page of a listing in
+    order has it, and of a long listing without order only one name has to be understood.
     """
     if store.lists_in_order:
         first = store.list_names(VERSIONS_DIR, limit=_FIRST_NAMES)
         seen = _parse(store, first)
         if seen.naming is ManifestNaming.V2 or len(first) < _FIRST_NAMES:
             return seen
-    return list_versions(store)
+    names = store.list_names(VERSIONS_DIR)
+    as_long_as_v2 = sorted(name for name in names if len(name) == _V2_LENGTH)
+    newest = next((name for name in as_long_as_v2 if parse_manifest_name(name) is not None), None)
+    others = [name for name in names if len(name) != _V2_LENGTH]
+    return _parse(store, others if newest is None else [newest, *others])
 
 
 def manifest_path(version: int, naming: ManifestNaming) -> str:
