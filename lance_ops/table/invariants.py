@@ -158,8 +158,10 @@ def violations(manifest: Manifest) -> list[Violation]:
 
 def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
     """Raise `InvalidInput` if a new version breaks what the one before did not already break."""
-    old = set(violations(before)) if before is not None else set()
-    new = [violation for violation in violations(after) if violation not in old]
+    new = violations(after)
+    if new and before is not None:
+        old = set(violations(before))
+        new = [violation for violation in new if violation not in old]
     if new:
         raise InvalidInput(f"version {after.version} would not be sound: " + "; ".join(map(str, new[:5])))
 

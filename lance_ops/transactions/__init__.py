@@ -1,0 +1,91 @@
+"""Changes of a table as data: operations, transactions, who wins, and the one loop that commits."""
+
+from __future__ import annotations
+
+from lance_ops.transactions.commit import CommitResult, commit, find_token, find_transaction
+from lance_ops.transactions.conflicts import Compatible, Incompatible, Rebase, Retry, Verdict, judge
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.landed import Landed, newest_first, read_manifest, read_transaction, read_version
+from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
+from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operations import (
+    ALL_OPERATIONS,
+    Append,
+    AppendFragmentReuseTransitions,
+    Clone,
+    CreateIndex,
+    DataOverlay,
+    DataReplacement,
+    DataReplacementGroup,
+    Delete,
+    Merge,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    RewriteGroup,
+    RewrittenIndex,
+    UnknownOperation,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+    UpdateMode,
+)
+from lance_ops.transactions.tokens import BATCH_PREFIX, TOKEN, keep_token, token_of
+from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction
+from lance_ops.transactions.update_map import UpdateMap
+
+__all__ = [
+    "ALL_OPERATIONS",
+    "BATCH_PREFIX",
+    "COMMIT_MESSAGE",
+    "NO_TABLE",
+    "TOKEN",
+    "Append",
+    "AppendFragmentReuseTransitions",
+    "Clone",
+    "CommitResult",
+    "Compatible",
+    "Context",
+    "CreateIndex",
+    "DataOverlay",
+    "DataReplacement",
+    "DataReplacementGroup",
+    "Delete",
+    "Footprint",
+    "Incompatible",
+    "Landed",
+    "Merge",
+    "Operation",
+    "Overwrite",
+    "Project",
+    "Rebase",
+    "ReserveFragments",
+    "Restore",
+    "Retry",
+    "Rewrite",
+    "RewriteGroup",
+    "RewrittenIndex",
+    "Transaction",
+    "UnknownOperation",
+    "Update",
+    "UpdateBases",
+    "UpdateConfig",
+    "UpdateMap",
+    "UpdateMemWalState",
+    "UpdateMode",
+    "Verdict",
+    "commit",
+    "find_token",
+    "find_transaction",
+    "judge",
+    "keep_token",
+    "newest_first",
+    "next_manifest",
+    "read_manifest",
+    "read_transaction",
+    "read_version",
+    "token_of",
+]

@@ -1,0 +1,328 @@
+"""The one retry loop: make a transaction the next version, whoever else commits meanwhile.
+
+    1  the transaction's file is written, so that readers of the version find it whatever happens next
+    2  what landed since the version that was read is judged; a conflict ends the commit
+    3  the operation is applied to the newest manifest, and the result committed as the version after it
+    4  a version that somebody else made first is judged in turn, and the loop goes on behind it
+    5  an unknown outcome ends the commit with `CommitStateUnknown`, and nothing is deleted
+
+Every other error means that the commit did not and will not happen: what it wrote itself is removed, and the caller may
+remove the files that the transaction was to bring in.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.core.errors import (
+    CommitStateUnknown,
+    DatasetAlreadyExists,
+    DatasetNotFound,
+    IncompatibleTransaction,
+    LanceOpsError,
+    RetryableConflict,
+    TooManyConcurrentWriters,
+    UnsafeStore,
+    VersionNotFound,
+    WriteRefused,
+)
+from lance_ops.core.names import DELETIONS_DIR
+from lance_ops.store.contract import Store
+from lance_ops.table import Manifest, check_writable, encode_manifest
+from lance_ops.transactions.conflicts import Incompatible, Rebase, Retry, judge
+from lance_ops.transactions.landed import Landed, decode_version, newest_first, read_manifest, read_version
+from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
+from lance_ops.transactions.operation import Context
+from lance_ops.transactions.operations import Delete, Update
+from lance_ops.transactions.rebase import DeletionVectors, rebase
+from lance_ops.transactions.tokens import kept_token, shared_batches, token_of
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["CommitResult", "commit", "find_token", "find_transaction"]
+
+_FIRST_PAUSE_SECONDS = 0.01
+_LONGEST_PAUSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """The version that holds the work.
+
+    `replayed` says that it was there already. `transaction` is the one that made it: when its UUID is not that of the
+    transaction handed in, another commit with the same token did the work, and our own files are not in the table.
+    """
+
+    version: int
+    manifest: Manifest
+    transaction: Transaction
+    replayed: bool = False
+
+
+def commit(
+    committer: Committer,
+    store: Store,
+    transaction: Transaction,
+    *,
+    base: Manifest | None = None,
+    data_storage_version: str | None = None,
+    stable_row_ids: bool = False,
+    max_retries: int = 20,
+    timeout_seconds: float = 1800.0,
+) -> CommitResult:
+    """Commit a transaction; `base` is the manifest of its `read_version`, read again if not given.
+
+    Version 0 as `read_version` means that the table is to be created. The next two arguments matter to a creation or an
+    overwrite only. `max_retries` bounds how many races may be lost.
+
+    Raises `RetryableConflict`, `IncompatibleTransaction`, `TooManyConcurrentWriters`, `DatasetAlreadyExists` and, for
+    what cannot be written, `InvalidInput` or `UnsupportedFeature`: nothing was committed. Raises `CommitStateUnknown`
+    when only the future can tell.
+    """
+    context = Context(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
+    attempt = _Attempt(committer, store, transaction, context, time.monotonic() + timeout_seconds, max_retries)
+    try:
+        result = attempt.run(base)
+    except CommitStateUnknown:
+        raise
+    except Exception:
+        attempt.undo()
+        raise
+    if result.transaction.uuid != transaction.uuid:
+        attempt.undo()
+    return result
+
+
+def find_transaction(store: Store, committer: Committer, uuid: str, *, since: int = 1) -> int | None:
+    """Return the version that a transaction made, looking through the retained versions from the newest to `since`.
+
+    This resolves a `CommitStateUnknown`: None, once the store answers and some minutes have passed, means that it did
+    not land.
+    """
+    versions = newest_first(store, committer, down_to=since)
+    return next((landed.version for landed in versions if landed.transaction and landed.transaction.uuid == uuid), None)
+
+
+def find_token(store: Store, committer: Committer, token: str) -> int | None:
+    """Return the version that carries a token, retained or removed since; None if the work was never committed."""
+    for landed in newest_first(store, committer):
+        if landed.transaction is not None and token_of(landed.transaction) == token:
+            return landed.version
+    return kept_token(store, token)
+
+
+class _Attempt:
+    """One call of `commit`: what was judged so far, and what was written on the way."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        store: Store,
+        transaction: Transaction,
+        context: Context,
+        deadline: float,
+        max_retries: int,
+    ) -> None:
+        self._committer = committer
+        self._store = store
+        self._transaction = transaction
+        self._context = context
+        self._deadline = deadline
+        self._max_retries = max_retries
+        self._to_rebase: frozenset[int] = frozenset()
+        self._written: bytes | None = None
+        self._vectors = DeletionVectors(store)
+
+    def run(self, base: Manifest | None) -> CommitResult:
+        base = self._base(base)
+        newest = base
+        for lost_races in range(self._max_retries + 1):
+            if lost_races:
+                self._pause(lost_races)
+            landed = self._judge_landed(newest)
+            if isinstance(landed, CommitResult):
+                return landed
+            newest = landed
+            result = self._try(newest, self._rebased(base, newest))
+            if isinstance(result, CommitResult):
+                self._remove(self._superseded())
+                return result
+            newest = result.manifest
+        raise TooManyConcurrentWriters(
+            f"{self._store.uri}: {self._transaction.operation.name} lost {self._max_retries + 1} races for the next "
+            "version: Too many concurrent writers; try again when there are fewer"
+        )
+
+    def undo(self) -> None:
+        """Remove what this call wrote."""
+        if self._written is not None:
+            self._remove([self._transaction.path, *self._vectors.written])
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with suppress(LanceOpsError):  # what cannot be deleted now is left to clean-up
+                self._store.delete(path)
+
+    def _base(self, base: Manifest | None) -> Manifest:
+        """Return the manifest of the version that was read, which must still be there."""
+        read_version = self._transaction.read_version
+        if read_version == 0:
+            return NO_TABLE
+        try:
+            if base is None or base.version != read_version:
+                base = read_manifest(self._store, self._committer, read_version)
+            elif not self._committer.exists(read_version):
+                raise VersionNotFound(f"version {read_version} is gone")
+        except VersionNotFound as error:
+            if self._committer.latest() is None:
+                raise DatasetNotFound(f"no Lance dataset at {self._store.uri}") from error
+            raise RetryableConflict(
+                f"{self._store.uri}: version {read_version}, which {self._transaction.operation.name} was planned on, "
+                "was cleaned up: plan it again on the newest version"
+            ) from error
+        return base
+
+    def _judge_landed(self, known: Manifest) -> Manifest | CommitResult:
+        """Judge every version since `known`; return the newest manifest, or the commit if it was made already."""
+        newest = known
+        for version in range(known.version + 1, (self._committer.latest() or 0) + 1):
+            try:
+                landed = read_version(self._store, self._committer, version)
+            except VersionNotFound as error:
+                if self._transaction.read_version == 0:
+                    raise self._exists_already() from error
+                raise RetryableConflict(
+                    f"{self._store.uri}: version {version} was cleaned up before {self._transaction.operation.name} "
+                    "could be compared with it: plan it again on the newest version"
+                ) from error
+            replay = self._judge(landed)
+            if replay is not None:
+                return replay
+            newest = landed.manifest
+        return newest
+
+    def _judge(self, landed: Landed) -> CommitResult | None:
+        """Raise if a version that landed stands against ours; return the commit if that version is it."""
+        ours, theirs = self._transaction, landed.transaction
+        if theirs is not None:
+            token = token_of(ours)
+            if theirs.uuid == ours.uuid or (token is not None and token_of(theirs) == token):
+                return CommitResult(landed.version, landed.manifest, theirs, replayed=True)
+            twice = shared_batches(ours, theirs)
+            if twice:
+                raise RetryableConflict(f"{self._against(landed)}: both bring batch {twice[0]!r}")
+        if ours.read_version == 0:
+            raise self._exists_already()
+        verdict = judge(ours.operation, theirs.operation if theirs else None)
+        match verdict:
+            case Retry(reason):
+                raise RetryableConflict(
+                    f"{self._against(landed)}: {reason}. This is a retryable conflict: plan it again on the newest "
+                    "version"
+                )
+            case Incompatible(reason):
+                raise IncompatibleTransaction(f"{self._against(landed)}: {reason}. The two are incompatible")
+            case Rebase(fragment_ids):
+                self._to_rebase |= fragment_ids
+            case _:
+                pass
+        return None
+
+    def _exists_already(self) -> DatasetAlreadyExists:
+        return DatasetAlreadyExists(f"{self._store.uri} holds a dataset already")
+
+    def _against(self, landed: Landed) -> str:
+        ours, theirs = self._transaction, landed.transaction
+        by = theirs.operation.name if theirs else "a missing transaction"
+        return (
+            f"{self._store.uri}: {ours.operation.name} planned on version {ours.read_version} stands against "
+            f"version {landed.version}, made by {by}"
+        )
+
+    def _rebased(self, base: Manifest, newest: Manifest) -> Transaction:
+        """Return the transaction as it applies to the newest version; always from how it was planned."""
+        if not self._to_rebase:
+            return self._transaction
+        self._remove(self._vectors.written)
+        self._vectors.written.clear()
+        operation = rebase(self._transaction.operation, base, newest, self._to_rebase, self._vectors)
+        if isinstance(operation, Retry):
+            raise RetryableConflict(
+                f"{self._store.uri}: {self._transaction.operation.name} planned on version {base.version}: "
+                f"{operation.reason}. This is a retryable conflict: plan it again on the newest version"
+            )
+        return replace(self._transaction, operation=operation)
+
+    def _superseded(self) -> list[str]:
+        """Return the deletion files that the caller wrote and a rebase replaced."""
+        operation = self._transaction.operation
+        planned = operation.updated_fragments if isinstance(operation, Delete | Update) else ()
+        return [
+            f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment.id)}"
+            for fragment in planned
+            if fragment.id in self._to_rebase and fragment.deletion_file is not None
+        ]
+
+    def _try(self, newest: Manifest, transaction: Transaction) -> CommitResult | Landed:
+        """Commit as the version after `newest`; return the version that somebody else made instead, if so."""
+        if newest.version:
+            check_writable(newest, f"{self._store.uri} at version {newest.version}")
+        needed = {
+            version: read_manifest(self._store, self._committer, version)
+            for version in transaction.operation.needed_versions
+        }
+        made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
+        encoded = transaction.encode()
+        if encoded != self._written:
+            self._written = encoded
+            self._store.put(transaction.path, encoded)
+        match self._put(made.version, encode_manifest(made, encoded)):
+            case Committed():
+                self._check_not_revived(made.version)
+                return CommitResult(made.version, made, transaction)
+            case Unknown(reason=reason):
+                raise CommitStateUnknown(transaction.uuid, made.version, reason)
+            case Conflict(theirs=theirs):
+                landed = decode_version(self._store, self._committer, made.version, theirs)
+                replay = self._judge(landed)
+                return replay if replay is not None else landed
+
+    def _put(self, version: int, data: bytes) -> CommitOutcome:
+        try:
+            return self._committer.commit(version, data)
+        except (WriteRefused, UnsafeStore):
+            raise
+        except Exception as error:
+            raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
+
+    def _check_not_revived(self, version: int) -> None:
+        """Notice that our version had been made by others long ago, and cleaned up while this process slept.
+
+        The version before ours is then gone too, and ours is not the newest. Whether anybody built on ours cannot be
+        told, so nothing may be deleted.
+        """
+        try:
+            newest = self._committer.latest()
+            revived = version > 1 and newest != version and not self._committer.exists(version - 1)
+        except LanceOpsError:
+            return  # it is committed, and what could not be asked now is no reason to doubt it
+        if revived:
+            raise CommitStateUnknown(
+                self._transaction.uuid,
+                version,
+                f"the version before it was cleaned up while the commit was under way, and the newest is {newest}",
+            )
+
+    def _pause(self, lost_races: int) -> None:
+        """Wait, longer with each lost race and never as long as the others."""
+        pause = random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2.0**lost_races, _LONGEST_PAUSE_SECONDS))
+        if time.monotonic() + pause > self._deadline:
+            raise TooManyConcurrentWriters(
+                f"{self._store.uri}: {self._transaction.operation.name} did not win the next version in time: "
+                "Too many concurrent writers; try again when there are fewer"
+            )
+        time.sleep(pause)

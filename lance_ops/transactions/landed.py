@@ -1,0 +1,85 @@
+"""Versions that were committed: their manifests and the transactions that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_ops.committers.contract import Committer
+from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
+from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.store.contract import Store
+from lance_ops.table import Manifest, decode_manifest, inline_transaction
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["Landed", "decode_version", "newest_first", "read_manifest", "read_transaction", "read_version"]
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A committed version; `transaction` is None where its file is gone or was never written."""
+
+    manifest: Manifest
+    transaction: Transaction | None
+
+    @property
+    def version(self) -> int:
+        """The version's number."""
+        return self.manifest.version
+
+
+def read_version(store: Store, committer: Committer, version: int) -> Landed:
+    """Read a version's manifest and transaction; raise `VersionNotFound` if it was never made or is cleaned up."""
+    return decode_version(store, committer, version, committer.read(version))
+
+
+def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
+    """Read a version's manifest; raise `VersionNotFound` if it was never made or is cleaned up."""
+    return _checked(decode_manifest(committer.read(version), _where(store, committer, version)), store, version)
+
+
+def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> Landed:
+    """Return the version whose manifest's bytes are `data`, its transaction from inside of them or from its file."""
+    where = _where(store, committer, version)
+    manifest = _checked(decode_manifest(data, where), store, version)
+    inline = inline_transaction(data, where)
+    transaction = read_transaction(store, manifest) if inline is None else Transaction.decode(inline, where)
+    return Landed(manifest, transaction)
+
+
+def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
+    """Read the file of the transaction that made a version; None if it has none or it is gone.
+
+    A table may keep transactions in its manifests only: `read_version` looks there first.
+    """
+    if not manifest.transaction_file:
+        return None
+    path = f"{TRANSACTIONS_DIR}/{manifest.transaction_file}"
+    try:
+        data = store.get(path)
+    except ObjectNotFound:
+        return None
+    return Transaction.decode(data.to_pybytes(), store.uri_of(path))
+
+
+def newest_first(store: Store, committer: Committer, *, down_to: int = 1) -> Iterator[Landed]:
+    """Yield the retained versions from the newest to `down_to`; one that clean-up removes meanwhile is left out."""
+    for version in reversed(committer.versions()):
+        if version < down_to:
+            return
+        try:
+            yield read_version(store, committer, version)
+        except VersionNotFound:
+            continue
+
+
+def _checked(manifest: Manifest, store: Store, version: int) -> Manifest:
+    if manifest.version != version:
+        raise CorruptFile(store.uri, f"version {version}", f"its manifest says version {manifest.version}")
+    return manifest
+
+
+def _where(store: Store, committer: Committer, version: int) -> str:
+    return store.uri_of(committer.location(version))

@@ -1,0 +1,71 @@
+"""Every operation, one a file. A new one is a new file and a line in `ALL_OPERATIONS`."""
+
+from __future__ import annotations
+
+from lance_ops.transactions.operation import Operation
+from lance_ops.transactions.operations.append import Append
+from lance_ops.transactions.operations.clone import Clone
+from lance_ops.transactions.operations.create_index import CreateIndex
+from lance_ops.transactions.operations.data_replacement import DataReplacement, DataReplacementGroup
+from lance_ops.transactions.operations.delete import Delete
+from lance_ops.transactions.operations.foreign import (
+    AppendFragmentReuseTransitions,
+    DataOverlay,
+    UnknownOperation,
+    UpdateMemWalState,
+)
+from lance_ops.transactions.operations.merge import Merge
+from lance_ops.transactions.operations.overwrite import Overwrite
+from lance_ops.transactions.operations.project import Project
+from lance_ops.transactions.operations.reserve_fragments import ReserveFragments
+from lance_ops.transactions.operations.restore import Restore
+from lance_ops.transactions.operations.rewrite import Rewrite, RewriteGroup, RewrittenIndex
+from lance_ops.transactions.operations.update import Update, UpdateMode
+from lance_ops.transactions.operations.update_bases import UpdateBases
+from lance_ops.transactions.operations.update_config import UpdateConfig
+
+__all__ = [
+    "ALL_OPERATIONS",
+    "Append",
+    "AppendFragmentReuseTransitions",
+    "Clone",
+    "CreateIndex",
+    "DataOverlay",
+    "DataReplacement",
+    "DataReplacementGroup",
+    "Delete",
+    "Merge",
+    "Overwrite",
+    "Project",
+    "ReserveFragments",
+    "Restore",
+    "Rewrite",
+    "RewriteGroup",
+    "RewrittenIndex",
+    "UnknownOperation",
+    "Update",
+    "UpdateBases",
+    "UpdateConfig",
+    "UpdateMemWalState",
+    "UpdateMode",
+]
+
+ALL_OPERATIONS: tuple[type[Operation], ...] = (
+    Append,
+    AppendFragmentReuseTransitions,
+    Clone,
+    CreateIndex,
+    DataOverlay,
+    DataReplacement,
+    Delete,
+    Merge,
+    Overwrite,
+    Project,
+    ReserveFragments,
+    Restore,
+    Rewrite,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMemWalState,
+)

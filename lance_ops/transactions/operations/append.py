@@ -1,0 +1,37 @@
+"""Append: more rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Fragment, Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.numbering import number_new_rows
+from lance_ops.transactions.operation import Context, Operation
+
+__all__ = ["Append"]
+
+
+@dataclass(frozen=True)
+class Append(Operation):
+    """Add fragments, numbered at commit."""
+
+    fragments: tuple[Fragment, ...]
+
+    wire_name = "append"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Append, path: str) -> Self:
+        return cls(tuple(Fragment.from_pb(fragment, path) for fragment in message.fragments))
+
+    def to_pb(self) -> transaction_pb2.Transaction.Append:
+        return transaction_pb2.Transaction.Append(fragments=[fragment.to_pb() for fragment in self.fragments])
+
+    def footprint(self) -> Footprint:
+        return Footprint(adds_rows=True)
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        manifest, new = number_new_rows(manifest, self.fragments)
+        return replace(manifest, fragments=manifest.fragments + new)

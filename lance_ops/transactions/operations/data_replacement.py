@@ -1,0 +1,78 @@
+"""DataReplacement: a column's values exchanged, fragment by fragment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lance_ops.core.errors import IncompatibleTransaction, InvalidInput
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import DataFile, Fragment, Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.index_upkeep import uncover
+from lance_ops.transactions.lookup import by_id, check_present
+from lance_ops.transactions.operation import Context, Operation
+
+__all__ = ["DataReplacement", "DataReplacementGroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataReplacementGroup:
+    """A fragment and the file that takes the place of the one with the same fields."""
+
+    fragment_id: int
+    new_file: DataFile
+
+
+@dataclass(frozen=True)
+class DataReplacement(Operation):
+    """Exchange one file of each fragment, or add one whose fields no file of it holds (they were all null)."""
+
+    replacements: tuple[DataReplacementGroup, ...]
+
+    wire_name = "data_replacement"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.DataReplacement, path: str) -> Self:
+        groups = (DataReplacementGroup(g.fragment_id, DataFile.from_pb(g.new_file)) for g in message.replacements)
+        return cls(tuple(groups))
+
+    def to_pb(self) -> transaction_pb2.Transaction.DataReplacement:
+        return transaction_pb2.Transaction.DataReplacement(
+            replacements=[
+                transaction_pb2.Transaction.DataReplacementGroup(
+                    fragment_id=group.fragment_id, new_file=group.new_file.to_pb()
+                )
+                for group in self.replacements
+            ]
+        )
+
+    def footprint(self) -> Footprint:
+        return Footprint(
+            writes={group.fragment_id: frozenset(group.new_file.live_fields) for group in self.replacements}
+        )
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        if len({group.new_file.fields for group in self.replacements}) > 1:
+            raise InvalidInput("all files of one data replacement must hold the same fields")
+        check_present(manifest, (group.fragment_id for group in self.replacements), self.name)
+        changed = by_id(manifest.fragments)
+        for group in self.replacements:
+            changed[group.fragment_id] = _with_file(changed[group.fragment_id], group.new_file)
+        fields = self.replacements[0].new_file.live_fields if self.replacements else ()
+        return replace(
+            manifest,
+            fragments=tuple(changed[fragment.id] for fragment in manifest.fragments),
+            indices=uncover(manifest.indices, [group.fragment_id for group in self.replacements], fields),
+        )
+
+
+def _with_file(fragment: Fragment, new: DataFile) -> Fragment:
+    files = tuple(new if file.fields == new.fields else file for file in fragment.files)
+    if files != fragment.files:
+        return replace(fragment, files=files)
+    if any(set(file.live_fields).intersection(new.fields) for file in fragment.files):
+        raise IncompatibleTransaction(
+            f"fragment {fragment.id} holds fields {list(new.fields)} in no file of just these: they cannot be replaced"
+        )
+    return replace(fragment, files=(*fragment.files, new))

@@ -1,0 +1,62 @@
+"""Delete: fewer rows, through larger deletion vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Fragment, Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.index_upkeep import drop_orphans
+from lance_ops.transactions.lookup import by_id, check_present
+from lance_ops.transactions.operation import Context, Operation
+
+__all__ = ["Delete"]
+
+
+@dataclass(frozen=True)
+class Delete(Operation):
+    """Give fragments a new deletion file each, and drop those without a row left.
+
+    Of an updated fragment only the deletion file is taken over: its data files may have changed meanwhile.
+    """
+
+    updated_fragments: tuple[Fragment, ...]
+    deleted_fragment_ids: tuple[int, ...]
+    predicate: str = ""
+
+    wire_name = "delete"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Delete, path: str) -> Self:
+        return cls(
+            updated_fragments=tuple(Fragment.from_pb(fragment, path) for fragment in message.updated_fragments),
+            deleted_fragment_ids=tuple(message.deleted_fragment_ids),
+            predicate=message.predicate,
+        )
+
+    def to_pb(self) -> transaction_pb2.Transaction.Delete:
+        return transaction_pb2.Transaction.Delete(
+            updated_fragments=[fragment.to_pb() for fragment in self.updated_fragments],
+            deleted_fragment_ids=self.deleted_fragment_ids,
+            predicate=self.predicate,
+        )
+
+    def footprint(self) -> Footprint:
+        return Footprint(
+            thins=frozenset(fragment.id for fragment in self.updated_fragments),
+            drops=frozenset(self.deleted_fragment_ids),
+        )
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        updated = by_id(self.updated_fragments)
+        gone = frozenset(self.deleted_fragment_ids)
+        check_present(manifest, gone | updated.keys(), self.name)
+        fragments = tuple(
+            replace(fragment, deletion_file=updated[fragment.id].deletion_file) if fragment.id in updated else fragment
+            for fragment in manifest.fragments
+            if fragment.id not in gone
+        )
+        indices = drop_orphans(manifest.indices, manifest.schema, fragments)
+        return replace(manifest, fragments=fragments, indices=indices)

@@ -1,0 +1,66 @@
+"""Operations that this library can carry and name, not judge or apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from google.protobuf.message import Message
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.operation import Context, Operation
+
+__all__ = ["AppendFragmentReuseTransitions", "DataOverlay", "UnknownOperation", "UpdateMemWalState"]
+
+
+@dataclass(frozen=True)
+class _Foreign(Operation):
+    """An operation as its encoded message; every other operation conflicts with it."""
+
+    message: bytes = b""
+
+    _wire_type: ClassVar[type[Message]]
+
+    @classmethod
+    def from_pb(cls, message: Any, path: str) -> Self:
+        return cls(message.SerializeToString())
+
+    def to_pb(self) -> Message:
+        return self._wire_type.FromString(self.message)
+
+    def footprint(self) -> Footprint:
+        return Footprint(is_known=False)
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        raise UnsupportedFeature(f"the operation {self.name}")
+
+
+class DataOverlay(_Foreign):
+    """New values for some cells, in overlay files."""
+
+    wire_name = "data_overlay"
+    _wire_type = transaction_pb2.Transaction.DataOverlay
+
+
+class UpdateMemWalState(_Foreign):
+    """How far write-ahead tables were merged."""
+
+    wire_name = "update_mem_wal_state"
+    _wire_type = transaction_pb2.Transaction.UpdateMemWalState
+
+
+class AppendFragmentReuseTransitions(_Foreign):
+    """More entries of the fragment-reuse index."""
+
+    wire_name = "append_fri_transitions"
+    _wire_type = transaction_pb2.Transaction.AppendFragmentReuseTransitions
+
+
+class UnknownOperation(_Foreign):
+    """Whatever a newer writer did: `message` is the whole encoded transaction."""
+
+    wire_name = ""
+    _wire_type = transaction_pb2.Transaction

@@ -1,0 +1,69 @@
+"""Merge: more columns, or columns of another type, in files of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lance_ops.core.schema import Schema
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Fragment, Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.index_upkeep import drop_orphans, uncover
+from lance_ops.transactions.lookup import by_id
+from lance_ops.transactions.numbering import number_fragments
+from lance_ops.transactions.operation import Context, Operation
+from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+
+__all__ = ["Merge"]
+
+
+@dataclass(frozen=True)
+class Merge(Operation):
+    """State every fragment anew, with the files it has then, and the schema.
+
+    `preserves_nullability` states that rows written for the old schema are valid in the new one.
+    """
+
+    fragments: tuple[Fragment, ...]
+    schema: Schema
+    preserves_nullability: bool = False
+
+    wire_name = "merge"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Merge, path: str) -> Self:
+        return cls(
+            fragments=tuple(Fragment.from_pb(fragment, path) for fragment in message.fragments),
+            schema=schema_from_pb(message.schema, message.schema_metadata, path),
+            preserves_nullability=message.preserves_nullability,
+        )
+
+    def to_pb(self) -> transaction_pb2.Transaction.Merge:
+        return transaction_pb2.Transaction.Merge(
+            fragments=[fragment.to_pb() for fragment in self.fragments],
+            schema=schema_to_pb(self.schema),
+            schema_metadata=metadata_to_pb(self.schema.metadata),
+            preserves_nullability=self.preserves_nullability,
+        )
+
+    def footprint(self) -> Footprint:
+        return Footprint(restates_fragments=True, schema=True, forbids_nulls=not self.preserves_nullability)
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        before = by_id(manifest.fragments)
+        manifest, fragments = number_fragments(manifest, self.fragments)
+        indices = manifest.indices
+        for fragment in fragments:
+            if fragment.id in before:
+                old, new = _homes(before[fragment.id]), _homes(fragment)
+                moved = {field_id for field_id, path in old.items() if new.get(field_id, path) != path}
+                indices = uncover(indices, {fragment.id}, moved) if moved else indices
+        indices = drop_orphans(indices, self.schema, fragments)
+        return replace(manifest, schema=self.schema, fragments=fragments, indices=indices)
+
+
+def _homes(fragment: Fragment) -> Mapping[int, str]:
+    """Return the file that each field's values are read from."""
+    return {field_id: file.path for file in fragment.files for field_id in file.live_fields}

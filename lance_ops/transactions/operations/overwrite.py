@@ -1,0 +1,88 @@
+"""Overwrite: another table under the same name, or the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import BasePath, DataFormat, FeatureFlag, Fragment, Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.numbering import number_new_rows
+from lance_ops.transactions.operation import Context, Operation
+from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+
+__all__ = ["Overwrite"]
+
+
+@dataclass(frozen=True)
+class Overwrite(Operation):
+    """Replace schema, fragments and (by none) indices; config is merged, fragment and row ids go on counting."""
+
+    fragments: tuple[Fragment, ...]
+    schema: Schema
+    config_upsert_values: Mapping[str, str] = field(default_factory=dict)
+    initial_bases: tuple[BasePath, ...] = ()
+
+    wire_name = "overwrite"
+    creates_table = True
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Overwrite, path: str) -> Self:
+        return cls(
+            fragments=tuple(Fragment.from_pb(fragment, path) for fragment in message.fragments),
+            schema=schema_from_pb(message.schema, message.schema_metadata, path),
+            config_upsert_values=dict(message.config_upsert_values),
+            initial_bases=tuple(BasePath.from_pb(base) for base in message.initial_bases),
+        )
+
+    def to_pb(self) -> transaction_pb2.Transaction.Overwrite:
+        return transaction_pb2.Transaction.Overwrite(
+            fragments=[fragment.to_pb() for fragment in self.fragments],
+            schema=schema_to_pb(self.schema),
+            schema_metadata=metadata_to_pb(self.schema.metadata),
+            config_upsert_values=self.config_upsert_values,
+            initial_bases=[base.to_pb() for base in self.initial_bases],
+        )
+
+    def footprint(self) -> Footprint:
+        keys = frozenset(("config", key) for key in self.config_upsert_values)
+        return Footprint(replaces_table=True, needs_table=False, schema=True, adds_rows=True, keys=keys)
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        is_new = manifest.version == 0
+        if self.initial_bases and not is_new:
+            raise InvalidInput("an overwrite cannot bring base paths: they belong to the table's creation")
+        if context.stable_row_ids and not (is_new or manifest.uses_stable_row_ids):
+            raise InvalidInput("stable row ids can only be chosen when the table is created")
+        if context.stable_row_ids:
+            both = FeatureFlag.STABLE_ROW_IDS
+            manifest = replace(
+                manifest,
+                reader_feature_flags=manifest.reader_feature_flags | both,
+                writer_feature_flags=manifest.writer_feature_flags | both,
+            )
+        manifest, fragments = number_new_rows(manifest, self.fragments)
+        return replace(
+            manifest,
+            schema=self.schema,
+            fragments=fragments,
+            indices=(),
+            data_format=self._data_format(manifest, context, is_new=is_new),
+            config={**manifest.config, **self.config_upsert_values},
+            base_paths=manifest.base_paths + self.initial_bases,
+        )
+
+    def _data_format(self, manifest: Manifest, context: Context, *, is_new: bool) -> DataFormat:
+        if context.data_storage_version is not None:
+            return DataFormat(FileVersion.parse(context.data_storage_version).value)
+        if not is_new:
+            return manifest.data_format
+        numbers = next((file.numbers for fragment in self.fragments for file in fragment.files), None)
+        if numbers is None:
+            return manifest.data_format
+        return DataFormat(FileVersion.from_numbers(*numbers, where="overwrite").value)

@@ -1,0 +1,51 @@
+"""Project: fewer columns, or other names, nothing rewritten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from lance_ops.core.schema import Schema
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.index_upkeep import drop_orphans
+from lance_ops.transactions.operation import Context, Operation
+from lance_ops.wire.fields import schema_from_pb, schema_to_pb
+
+__all__ = ["Project"]
+
+
+@dataclass(frozen=True)
+class Project(Operation):
+    """Exchange the fields of the schema; its metadata stays. Files that hold no field any more leave their fragment.
+
+    `preserves_nullability` states that no field became stricter, so that concurrent writes stay valid.
+    """
+
+    schema: Schema
+    preserves_nullability: bool = False
+
+    wire_name = "project"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Project, path: str) -> Self:
+        return cls(schema_from_pb(message.schema, {}, path), message.preserves_nullability)
+
+    def to_pb(self) -> transaction_pb2.Transaction.Project:
+        return transaction_pb2.Transaction.Project(
+            schema=schema_to_pb(self.schema), preserves_nullability=self.preserves_nullability
+        )
+
+    def footprint(self) -> Footprint:
+        return Footprint(schema=True, forbids_nulls=not self.preserves_nullability)
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        schema = replace(self.schema, metadata=manifest.schema.metadata)
+        kept = {node.id for node in schema.walk()}
+        fragments = tuple(
+            replace(fragment, files=tuple(file for file in fragment.files if kept.intersection(file.fields)))
+            for fragment in manifest.fragments
+        )
+        indices = drop_orphans(manifest.indices, schema, fragments)
+        return replace(manifest, schema=schema, fragments=fragments, indices=indices)

@@ -1,0 +1,176 @@
+"""Rewrite: the same rows in other fragments, as compaction does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Self
+from uuid import UUID
+
+from pyroaring import BitMap, FrozenBitMap
+
+from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidInput
+from lance_ops.pb import table_pb2, transaction_pb2
+from lance_ops.store.paths import check_path
+from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
+from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.index_upkeep import holds_row_addresses
+from lance_ops.transactions.lookup import check_present
+from lance_ops.transactions.numbering import number_fragments
+from lance_ops.transactions.operation import Context, Operation
+
+__all__ = ["Rewrite", "RewriteGroup", "RewrittenIndex"]
+
+
+@dataclass(frozen=True)
+class RewriteGroup:
+    """Fragments, and those that hold their surviving rows in the same order, with ids reserved before or none."""
+
+    old_fragments: tuple[Fragment, ...]
+    new_fragments: tuple[Fragment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenIndex:
+    """A segment remapped to the new addresses: `new_id` takes the place of `old_id`."""
+
+    old_id: UUID
+    new_id: UUID
+    details: IndexDetails | None = None
+    index_version: int = 0
+    files: tuple[IndexFile, ...] = ()
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Rewrite.RewrittenIndex, path: str) -> Self:
+        """Read the wire's message."""
+        if len(message.old_id.uuid) != 16 or len(message.new_id.uuid) != 16:
+            raise CorruptFile(path, "rewritten index", "an id that is no UUID")
+        details = message.new_index_details
+        return cls(
+            old_id=UUID(bytes=message.old_id.uuid),
+            new_id=UUID(bytes=message.new_id.uuid),
+            details=IndexDetails(details.type_url, details.value) if message.HasField("new_index_details") else None,
+            index_version=message.new_index_version,
+            files=tuple(IndexFile(check_path(file.path), file.size_bytes) for file in message.new_index_files),
+        )
+
+    def to_pb(self) -> transaction_pb2.Transaction.Rewrite.RewrittenIndex:
+        """Return the wire's message."""
+        message = transaction_pb2.Transaction.Rewrite.RewrittenIndex(
+            old_id=table_pb2.UUID(uuid=self.old_id.bytes),
+            new_id=table_pb2.UUID(uuid=self.new_id.bytes),
+            new_index_version=self.index_version,
+            new_index_files=[table_pb2.IndexFile(path=file.path, size_bytes=file.size_bytes) for file in self.files],
+        )
+        if self.details is not None:
+            message.new_index_details.type_url = self.details.type_url
+            message.new_index_details.value = self.details.value
+        return message
+
+
+@dataclass(frozen=True)
+class Rewrite(Operation):
+    """Exchange groups of fragments, and the index segments that were remapped with them.
+
+    A segment that was not remapped keeps its bitmap of fragments that are gone: it covers nothing of the new ones.
+    """
+
+    groups: tuple[RewriteGroup, ...]
+    rewritten_indices: tuple[RewrittenIndex, ...] = ()
+
+    wire_name = "rewrite"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Rewrite, path: str) -> Self:
+        groups = [(group.old_fragments, group.new_fragments) for group in message.groups]
+        if message.old_fragments or message.new_fragments:  # a writer from before there were groups
+            groups.append((message.old_fragments, message.new_fragments))
+        return cls(
+            groups=tuple(
+                RewriteGroup(
+                    tuple(Fragment.from_pb(fragment, path) for fragment in old),
+                    tuple(Fragment.from_pb(fragment, path) for fragment in new),
+                )
+                for old, new in groups
+            ),
+            rewritten_indices=tuple(RewrittenIndex.from_pb(index, path) for index in message.rewritten_indices),
+        )
+
+    def to_pb(self) -> transaction_pb2.Transaction.Rewrite:
+        return transaction_pb2.Transaction.Rewrite(
+            groups=[
+                transaction_pb2.Transaction.Rewrite.RewriteGroup(
+                    old_fragments=[fragment.to_pb() for fragment in group.old_fragments],
+                    new_fragments=[fragment.to_pb() for fragment in group.new_fragments],
+                )
+                for group in self.groups
+            ],
+            rewritten_indices=[index.to_pb() for index in self.rewritten_indices],
+        )
+
+    def footprint(self) -> Footprint:
+        old = frozenset(fragment.id for group in self.groups for fragment in group.old_fragments)
+        return Footprint(drops=old, rewrites=old, index_ids=frozenset(index.old_id for index in self.rewritten_indices))
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        old = [fragment.id for group in self.groups for fragment in group.old_fragments]
+        gone = frozenset(old)
+        if len(gone) != len(old):
+            raise InvalidInput("a fragment stands in two groups of one rewrite")
+        check_present(manifest, gone, self.name)
+        fragments = tuple(fragment for fragment in manifest.fragments if fragment.id not in gone)
+        exchanged = []
+        for group in self.groups:
+            manifest, new = number_fragments(manifest, group.new_fragments)
+            fragments += new
+            exchanged.append((BitMap(f.id for f in group.old_fragments), BitMap(f.id for f in new)))
+        return replace(manifest, fragments=fragments, indices=self._indices(manifest, exchanged))
+
+    def _indices(self, manifest: Manifest, exchanged: Iterable[tuple[BitMap, BitMap]]) -> tuple[IndexMetadata, ...]:
+        remapped = {index.old_id: index for index in self.rewritten_indices}
+        if len(remapped) != len(self.rewritten_indices):
+            raise InvalidInput("an index segment is remapped twice in one rewrite")
+        missing = remapped.keys() - {index.uuid for index in manifest.indices}
+        if missing:
+            raise IncompatibleTransaction(f"version {manifest.version} has no index segment {min(map(str, missing))}")
+        pairs = list(exchanged)
+        indices = []
+        for index in manifest.indices:
+            new = remapped.get(index.uuid)
+            if new is not None:
+                index = replace(
+                    index,
+                    uuid=new.new_id,
+                    fragment_bitmap=_follow(index, pairs),
+                    details=new.details or index.details,
+                    index_version=new.index_version,
+                    files=new.files,
+                )
+            elif manifest.uses_stable_row_ids and not index.is_system and index.fragment_bitmap is not None:
+                index = replace(index, fragment_bitmap=_follow_by_row_id(index, index.fragment_bitmap, pairs))
+            indices.append(index)
+        return tuple(indices)
+
+
+def _follow(index: IndexMetadata, exchanged: Iterable[tuple[BitMap, BitMap]]) -> FrozenBitMap:
+    """Return what a remapped segment covers; a group is in it as a whole or not at all."""
+    if index.fragment_bitmap is None:
+        raise InvalidInput(f"index {index.name!r} does not say which fragments it covers, so it cannot be remapped")
+    covered = BitMap(index.fragment_bitmap)
+    for old, new in exchanged:
+        if old <= index.fragment_bitmap:
+            covered = (covered - old) | new
+        elif old & index.fragment_bitmap:
+            raise InvalidInput(f"index {index.name!r} covers fragments {list(old)} of a rewrite in part")
+    return FrozenBitMap(covered)
+
+
+def _follow_by_row_id(
+    index: IndexMetadata, bitmap: FrozenBitMap, exchanged: Iterable[tuple[BitMap, BitMap]]
+) -> FrozenBitMap:
+    """Return what a segment of stable row ids still covers: new fragments too, if it knew all rows and knows ids."""
+    covered = BitMap(bitmap)
+    for old, new in exchanged:
+        follows = old <= bitmap and not holds_row_addresses(index)
+        covered = (covered - old) | new if follows else covered - old
+    return FrozenBitMap(covered)

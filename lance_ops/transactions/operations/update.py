@@ -1,0 +1,169 @@
+"""Update: rows with new values, moved to new fragments or written in place column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Self
+
+from pyroaring import BitMap, FrozenBitMap
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Fragment, IndexMetadata, Manifest
+from lance_ops.table.roaring import decode_bitmap, encode_bitmap
+from lance_ops.table.row_ids import count_row_ids
+from lance_ops.transactions.footprint import Footprint, InsertedKeys
+from lance_ops.transactions.index_upkeep import drop_orphans, holds_row_addresses, uncover
+from lance_ops.transactions.lookup import by_id, check_present
+from lance_ops.transactions.numbering import number_fragments, with_row_ids
+from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.row_lineage import stamp_moved_rows, stamp_rewritten_offsets
+
+__all__ = ["Update", "UpdateMode"]
+
+
+class UpdateMode(Enum):
+    """Whether rows move or stay; the value is the wire's number."""
+
+    REWRITE_ROWS = 0
+    REWRITE_COLUMNS = 1
+
+
+@dataclass(frozen=True)
+class Update(Operation):
+    """Rows updated, and with `merge_insert` inserted and deleted too.
+
+    By rows: the old rows are deleted in `updated_fragments` (or with the whole of `removed_fragment_ids`) and stand
+    with their new values in `new_fragments`. By columns: `updated_fragments` have new files for `fields_modified`.
+    `updated_offsets` says, by fragment, which rows those changed. `inserted_rows` is the wire's filter of inserted
+    keys, kept as it came.
+    """
+
+    removed_fragment_ids: tuple[int, ...] = ()
+    updated_fragments: tuple[Fragment, ...] = ()
+    new_fragments: tuple[Fragment, ...] = ()
+    fields_modified: tuple[int, ...] = ()
+    fields_for_preserving_frag_bitmap: tuple[int, ...] = ()
+    update_mode: UpdateMode = UpdateMode.REWRITE_ROWS
+    updated_offsets: Mapping[int, BitMap] = field(default_factory=dict)
+    inserted_rows: bytes | None = None
+    compacted_sstables: tuple[bytes, ...] = ()
+
+    wire_name = "update"
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.Update, path: str) -> Self:
+        offsets = {
+            key: BitMap(message.updated_fragment_offsets[key].values) for key in message.updated_fragment_offsets
+        }
+        for key in message.updated_fragment_offset_bitmaps:
+            offsets[key] = decode_bitmap(message.updated_fragment_offset_bitmaps[key], path, "updated offsets")
+        columns = message.update_mode == transaction_pb2.Transaction.REWRITE_COLUMNS
+        return cls(
+            removed_fragment_ids=tuple(message.removed_fragment_ids),
+            updated_fragments=tuple(Fragment.from_pb(fragment, path) for fragment in message.updated_fragments),
+            new_fragments=tuple(Fragment.from_pb(fragment, path) for fragment in message.new_fragments),
+            fields_modified=tuple(message.fields_modified),
+            fields_for_preserving_frag_bitmap=tuple(message.fields_for_preserving_frag_bitmap),
+            update_mode=UpdateMode.REWRITE_COLUMNS if columns else UpdateMode.REWRITE_ROWS,
+            updated_offsets=offsets,
+            inserted_rows=message.inserted_rows.SerializeToString() if message.HasField("inserted_rows") else None,
+            compacted_sstables=tuple(table.SerializeToString() for table in message.compacted_sstables),
+        )
+
+    def to_pb(self) -> transaction_pb2.Transaction.Update:
+        columns = self.update_mode is UpdateMode.REWRITE_COLUMNS
+        message = transaction_pb2.Transaction.Update(
+            removed_fragment_ids=self.removed_fragment_ids,
+            updated_fragments=[fragment.to_pb() for fragment in self.updated_fragments],
+            new_fragments=[fragment.to_pb() for fragment in self.new_fragments],
+            fields_modified=self.fields_modified,
+            fields_for_preserving_frag_bitmap=self.fields_for_preserving_frag_bitmap,
+            update_mode=(
+                transaction_pb2.Transaction.REWRITE_COLUMNS if columns else transaction_pb2.Transaction.REWRITE_ROWS
+            ),
+            updated_fragment_offset_bitmaps={key: encode_bitmap(rows) for key, rows in self.updated_offsets.items()},
+        )
+        if self.inserted_rows is not None:
+            message.inserted_rows.MergeFromString(self.inserted_rows)
+        for table in self.compacted_sstables:
+            message.compacted_sstables.add().MergeFromString(table)
+        return message
+
+    def footprint(self) -> Footprint:
+        updated = frozenset(fragment.id for fragment in self.updated_fragments)
+        removed = frozenset(self.removed_fragment_ids)
+        in_place = self.update_mode is UpdateMode.REWRITE_COLUMNS
+        return Footprint(
+            thins=frozenset() if in_place else updated,
+            drops=removed,
+            moves=removed if in_place else updated | removed,
+            writes=dict.fromkeys(updated, frozenset(self.fields_modified)) if in_place else {},
+            adds_rows=bool(self.new_fragments),
+            inserted_keys=self._inserted_keys(),
+            is_known=not self.compacted_sstables,
+        )
+
+    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+        if self.compacted_sstables:
+            raise UnsupportedFeature("an update that merges write-ahead tables")
+        updated = by_id(self.updated_fragments)
+        removed = frozenset(self.removed_fragment_ids)
+        check_present(manifest, removed | updated.keys(), self.name)
+        before = manifest
+        manifest, new = number_fragments(manifest, self.new_fragments)
+        touched = [fragment for fragment in before.fragments if fragment.id in removed or fragment.id in updated]
+        indices = uncover(manifest.indices, updated, self.fields_modified)
+        kept = [
+            self._updated(fragment, updated[fragment.id]) if fragment.id in updated else fragment
+            for fragment in manifest.fragments
+            if fragment.id not in removed
+        ]
+        if manifest.uses_stable_row_ids:
+            moved = {fragment.id for fragment in new if _has_only_moved_rows(fragment)}
+            manifest, new = with_row_ids(manifest, new)
+            new = stamp_moved_rows(touched, new, before.version + 1)
+            kept = [
+                stamp_rewritten_offsets(fragment, self.updated_offsets.get(fragment.id), before.version + 1)
+                for fragment in kept
+            ]
+            if self.update_mode is UpdateMode.REWRITE_ROWS:
+                indices = self._cover_moved(indices, moved, [fragment.id for fragment in touched])
+        fragments = (*kept, *new)
+        indices = drop_orphans(indices, manifest.schema, fragments)
+        return replace(manifest, fragments=fragments, indices=indices)
+
+    def _updated(self, fragment: Fragment, update: Fragment) -> Fragment:
+        """Take over what the update changed, and nothing else: the rest may have changed meanwhile."""
+        if self.update_mode is UpdateMode.REWRITE_COLUMNS:
+            return replace(fragment, files=update.files)
+        return replace(fragment, deletion_file=update.deletion_file)
+
+    def _cover_moved(
+        self, indices: Iterable[IndexMetadata], moved: set[int], origins: Iterable[int]
+    ) -> tuple[IndexMetadata, ...]:
+        """Let segments of row ids follow rows that moved with their indexed values unchanged."""
+        changed, home = frozenset(self.fields_for_preserving_frag_bitmap), BitMap(origins)
+
+        def followed(index: IndexMetadata) -> IndexMetadata:
+            known = index.fragment_bitmap
+            if known is None or not home <= known or holds_row_addresses(index) or changed.intersection(index.fields):
+                return index
+            return replace(index, fragment_bitmap=FrozenBitMap(known | BitMap(moved)))
+
+        return tuple(map(followed, indices))
+
+    def _inserted_keys(self) -> InsertedKeys | None:
+        if self.inserted_rows is None:
+            return None
+        keys = transaction_pb2.Transaction.KeyExistenceFilter.FromString(self.inserted_rows)
+        exact = frozenset(keys.exact.key_hashes) if keys.WhichOneof("data") == "exact" else None
+        return InsertedKeys(tuple(keys.field_ids), exact)
+
+
+def _has_only_moved_rows(fragment: Fragment) -> bool:
+    """Return whether every row came with the id it had before."""
+    known = fragment.row_ids
+    return isinstance(known, bytes) and count_row_ids(known, f"fragment {fragment.id}") == fragment.physical_rows

@@ -1,0 +1,64 @@
+"""Work that must happen once: a caller's token in the transaction's properties.
+
+    lance_ops.token          a replay of the same token is answered with the version that has it
+    lance_ops.batch.<key>    a batch of input: no two commits on the same version may bring the same key
+
+The history holds the tokens of the versions that are retained. Before clean-up removes a version it writes down the
+token that the version carries:
+
+    _lance_ops/tokens/{SHA-256 of the token}.json       {"token": "…", "version": 7, "uuid": "…"}
+
+A transaction's file proves nothing: one that never was committed looks the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from lance_ops.core.errors import CorruptFile, ObjectNotFound
+from lance_ops.store.contract import Store
+from lance_ops.transactions.landed import Landed
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["BATCH_PREFIX", "TOKEN", "TOKENS_DIR", "keep_token", "kept_token", "shared_batches", "token_of"]
+
+TOKEN = "lance_ops.token"
+BATCH_PREFIX = "lance_ops.batch."
+TOKENS_DIR = "_lance_ops/tokens"
+
+
+def token_of(transaction: Transaction) -> str | None:
+    """Return the transaction's token."""
+    return transaction.properties.get(TOKEN)
+
+
+def shared_batches(ours: Transaction, theirs: Transaction) -> list[str]:
+    """Return the keys of the batches that both bring."""
+    shared = ours.properties.keys() & theirs.properties.keys()
+    return sorted(key.removeprefix(BATCH_PREFIX) for key in shared if key.startswith(BATCH_PREFIX))
+
+
+def keep_token(store: Store, landed: Landed) -> None:
+    """Write down, durably, the token of a version that is about to be removed; nothing if it has none."""
+    token = token_of(landed.transaction) if landed.transaction else None
+    if token is None or landed.transaction is None:
+        return
+    content = {"token": token, "version": landed.version, "uuid": landed.transaction.uuid}
+    store.put(_path(token), json.dumps(content, sort_keys=True).encode())
+
+
+def kept_token(store: Store, token: str) -> int | None:
+    """Return the removed version that carried the token; None if none was written down."""
+    path = _path(token)
+    try:
+        content = json.loads(store.get(path).to_pybytes())
+        return int(content["version"]) if content["token"] == token else None
+    except ObjectNotFound:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptFile(store.uri_of(path), "token", f"not a version: {error!r}") from error
+
+
+def _path(token: str) -> str:
+    return f"{TOKENS_DIR}/{hashlib.sha256(token.encode()).hexdigest()}.json"

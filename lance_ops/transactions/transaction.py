@@ -1,0 +1,88 @@
+"""A transaction: one operation, the version it was planned on, and who asked for it.
+
+Its file in `_transactions` and the section inside of the manifest are the same bytes, one protobuf message.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lance_ops.core.names import TRANSACTIONS_DIR, transaction_name
+from lance_ops.pb import transaction_pb2
+from lance_ops.transactions.operation import Operation
+from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation
+from lance_ops.wire.framing import parse_message
+from lance_ops.wire.unknown import restore_unknown, unknown_fields
+
+__all__ = ["COMMIT_MESSAGE", "Transaction"]
+
+COMMIT_MESSAGE = "__lance_commit_message"
+"""The property that holds a commit's message."""
+
+_BY_WIRE_NAME = {operation.wire_name: operation for operation in ALL_OPERATIONS}
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """`uuid` is fresh for every logical commit: it is how a writer recognises its own commit."""
+
+    read_version: int
+    uuid: str
+    operation: Operation
+    properties: Mapping[str, str] = field(default_factory=dict)
+    tag: str = ""
+    unknown: bytes = b""
+
+    @classmethod
+    def new(
+        cls, read_version: int, operation: Operation, properties: Mapping[str, str] | None = None, tag: str = ""
+    ) -> Transaction:
+        """Make a transaction with a fresh UUID."""
+        return cls(read_version, str(uuids.uuid4()), operation, dict(properties or {}), tag)
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file in `_transactions`."""
+        return transaction_name(self.read_version, self.uuid)
+
+    @property
+    def path(self) -> str:
+        """Where its file is, beneath the table's root."""
+        return f"{TRANSACTIONS_DIR}/{self.file_name}"
+
+    def encode(self) -> bytes:
+        """Return the message; the same transaction always gives the same bytes."""
+        if isinstance(self.operation, UnknownOperation):
+            return self.operation.message
+        message = transaction_pb2.Transaction(
+            read_version=self.read_version,
+            uuid=self.uuid,
+            tag=self.tag,
+            transaction_properties=self.properties,
+        )
+        slot = getattr(message, self.operation.wire_name)
+        slot.CopyFrom(self.operation.to_pb())
+        slot.SetInParent()  # an operation without a field set is one all the same
+        restore_unknown(message, self.unknown)
+        return message.SerializeToString(deterministic=True)
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> Transaction:
+        """Read a message; `path` names it in errors. An operation this library does not know is kept as it came."""
+        message = parse_message(transaction_pb2.Transaction, data, path, "transaction")
+        which = message.WhichOneof("operation")
+        operation: Operation
+        if which is None:
+            operation = UnknownOperation(data)
+        else:
+            operation = _BY_WIRE_NAME[which].from_pb(getattr(message, which), path)
+        return cls(
+            read_version=message.read_version,
+            uuid=message.uuid,
+            operation=operation,
+            properties=dict(message.transaction_properties),
+            tag=message.tag,
+            unknown=unknown_fields(message) if which is not None else b"",
+        )

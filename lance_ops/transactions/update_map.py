@@ -1,0 +1,65 @@
+"""Changes of a map of the manifest: keys set, keys removed, or the whole map replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lance_ops.core.errors import IncompatibleTransaction
+from lance_ops.core.schema import Field, Schema
+from lance_ops.pb import transaction_pb2
+from lance_ops.transactions.footprint import EVERY_KEY, Key
+
+__all__ = ["UpdateMap", "with_field_metadata"]
+
+_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+
+
+@dataclass(frozen=True)
+class UpdateMap:
+    """New values by key, None to remove the key; with `replace` the entries are the whole new map."""
+
+    entries: Mapping[str, str | None]
+    replace: bool = False
+
+    @classmethod
+    def from_pb(cls, message: transaction_pb2.Transaction.UpdateMap) -> UpdateMap:
+        """Read the wire's message."""
+        entries = {entry.key: entry.value if entry.HasField("value") else None for entry in message.update_entries}
+        return cls(entries, message.replace)
+
+    def to_pb(self) -> transaction_pb2.Transaction.UpdateMap:
+        """Return the wire's message."""
+        entries = [
+            transaction_pb2.Transaction.UpdateMapEntry(key=key, value=value) for key, value in self.entries.items()
+        ]
+        return transaction_pb2.Transaction.UpdateMap(update_entries=entries, replace=self.replace)
+
+    def apply(self, old: Mapping[str, str]) -> dict[str, str]:
+        """Return the map after the update."""
+        new = {} if self.replace else dict(old)
+        for key, value in self.entries.items():
+            if value is None:
+                new.pop(key, None)
+            else:
+                new[key] = value
+        return new
+
+    def keys(self, scope: str) -> set[Key]:
+        """Return what the update touches."""
+        return {(scope, EVERY_KEY)} if self.replace else {(scope, key) for key in self.entries}
+
+
+def with_field_metadata(schema: Schema, field_id: int, update: UpdateMap) -> Schema:
+    """Return the schema with one field's metadata updated; raise `IncompatibleTransaction` if it has no such field."""
+    if schema.by_id(field_id) is None:
+        raise IncompatibleTransaction(f"field {field_id} is not in the schema any more")
+
+    def rebuilt(node: Field) -> Field:
+        if node.id != field_id:
+            return replace(node, children=tuple(map(rebuilt, node.children)))
+        metadata = update.apply(node.metadata)
+        is_key = metadata.get(_PRIMARY_KEY, "").lower() in ("true", "1", "yes", "on", "y", "t")
+        return replace(node, metadata=metadata, unenforced_primary_key=is_key)
+
+    return replace(schema, fields=tuple(map(rebuilt, schema.fields)))
