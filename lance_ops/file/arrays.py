@@ -172,6 +172,10 @@ def _validity_bits(array: pa.Array) -> npt.NDArray[np.uint8] | None:
 
 
 def _items_of(values: FixedSizeListValues, item_type: pa.DataType) -> pa.Array:
+    if isinstance(values.items, FixedWidth) and not values.items.bits_per_value and values.validity is not None:
+        if values.validity.any():
+            raise CorruptValues("items without bytes that are not null")
+        return pa.nulls(values.items.num_values, item_type)
     items = array_of(values.items, item_type)
     if values.validity is None:
         return items

@@ -15,10 +15,11 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.extensions import EXTENSION_NAME
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["BLOB_V2", "Leaf", "Step", "is_leaf", "leaves_of", "leaves_of_field"]
+__all__ = ["BLOB_V2", "Leaf", "Step", "is_blob", "is_leaf", "leaves_of", "leaves_of_field"]
 
 BLOB_V2 = "lance.blob.v2"
 _PACKED_KEYS = ("lance-encoding:packed", "packed")
+_BLOB_KEY = "lance-encoding:blob"
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct", "map")
 
 
@@ -67,6 +68,11 @@ def is_leaf(field: Field) -> bool:
 def is_blob_v2(field: Field) -> bool:
     """Return whether a struct holds descriptors of blobs."""
     return BLOB_V2 in (field.extension_name, field.metadata.get(EXTENSION_NAME))
+
+
+def is_blob(field: Field) -> bool:
+    """Return whether values are so large that they stand outside of pages."""
+    return field.logical_type in ("binary", "large_binary") and field.metadata.get(_BLOB_KEY, "").lower() == "true"
 
 
 def _is_packed(field: Field) -> bool:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.choose import Structure, choose_structure
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import select, validity_of, values_of
+from lance_ops.file.container import Extent
+from lance_ops.file.layouts.blob import encode_blob
 from lance_ops.file.layouts.constant import encode_constant
 from lance_ops.file.layouts.contract import EncodedPage, LeafRows, PageChoice
 from lance_ops.file.layouts.full_zip import encode_full_zip
 from lance_ops.file.layouts.mini_block import encode_mini_block
 from lance_ops.file.levels import EncodedLevels, Items, encode_levels
 
-__all__ = ["encode_page"]
+__all__ = ["encode_blob_page", "encode_page"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -25,10 +30,14 @@ Bools = npt.NDArray[np.bool_]
 def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     """Choose a page's layout and encode it."""
     array = rows.values
-    levels = encode_levels([*rows.layers, Items(len(array), validity_of(array))])
+    if pt.is_dictionary(array.type):
+        return _encode_dictionary(rows, choice)
+    if pt.is_struct(array.type) and not array.type.num_fields:
+        return _encode_fieldless(rows, choice)
+    levels = _levels_of(rows, array)
     if _has_no_value(levels):
         return encode_constant(None, levels, choice)
-    values = _visible_values(array, levels)
+    values = _visible_values(values_of(array), levels)
     constant = _only_value(values, levels, choice)
     if constant is not None:
         return encode_constant(constant, levels, choice)
@@ -38,14 +47,55 @@ def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     return encode_full_zip(values, levels, choice) if page is None else page
 
 
+def encode_blob_page(rows: LeafRows, choice: PageChoice, write: Callable[[memoryview], Extent]) -> EncodedPage:
+    """Write every value with `write` and encode a page that tells where they are."""
+    levels = _levels_of(rows, rows.values)
+    if levels.rep is not None:
+        raise UnsupportedFeature("blobs in lists")
+    values = values_of(rows.values)
+    assert isinstance(values, VariableWidth)
+    present = np.ones(values.num_values, np.bool_) if levels.definition is None else levels.definition == 0
+    bounds = values.offsets.tolist()
+    view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs know no buffer protocol before 3.12
+    extents = [
+        write(view[start:end]) if there and end > start else Extent(0, 0)
+        for start, end, there in zip(bounds[:-1], bounds[1:], present.tolist(), strict=True)
+    ]
+    return encode_blob([extent.position for extent in extents], [extent.size for extent in extents], levels, choice)
+
+
+def _encode_dictionary(rows: LeafRows, choice: PageChoice) -> EncodedPage:
+    """Encode a column that is a dictionary in Arrow: readers expect one in the page."""
+    array = rows.values
+    if len(array.dictionary) > len(array) or array.dictionary.null_count:
+        array = array.dictionary_decode().dictionary_encode().cast(array.type)
+    levels = _levels_of(rows, array)
+    if _has_no_value(levels):
+        return encode_constant(None, levels, choice)
+    indices = array.indices
+    positions = _visible_values(values_of(indices.fill_null(0)), levels)
+    page = encode_mini_block(positions, levels, choice, values_of(array.dictionary))
+    if page is None:
+        raise UnsupportedFeature("a dictionary in a row of tens of thousands of empty lists")
+    return page
+
+
+def _encode_fieldless(rows: LeafRows, choice: PageChoice) -> EncodedPage:
+    """Encode structs without fields the way that readers know: as nulls that are read as structs."""
+    if rows.layers or rows.values.null_count:
+        raise UnsupportedFeature("a struct without fields that is null or stands in a struct or list")
+    return encode_constant(None, encode_levels([Items(len(rows.values), np.zeros(len(rows.values), np.bool_))]), choice)
+
+
+def _levels_of(rows: LeafRows, array: pa.Array) -> EncodedLevels:
+    return encode_levels([*rows.layers, Items(len(array), validity_of(array))])
+
+
 def _has_no_value(levels: EncodedLevels) -> bool:
     return levels.definition is not None and not (levels.definition == 0).any()
 
 
-def _visible_values(array: pa.Array, levels: EncodedLevels) -> Values:
-    if pt.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    values = values_of(array)
+def _visible_values(values: Values, levels: EncodedLevels) -> Values:
     slots = levels.slots
     if not isinstance(slots, slice):
         return select(values, slots)

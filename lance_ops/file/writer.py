@@ -6,22 +6,24 @@ written, so that memory is bounded by the budget times the number of leaves, how
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.options import EncodingOptions
 from lance_ops.file.assemble import concat_rows
-from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field
+from lance_ops.file.columns import Leaf, is_blob, leaves_of, leaves_of_field
 from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, Page, encode_column, encode_extents
 from lance_ops.file.layouts.contract import EncodedPage, LeafRows, PageChoice
-from lance_ops.file.page_encoder import encode_page
+from lance_ops.file.page_encoder import encode_blob_page, encode_page
 from lance_ops.file.pages import PAGE_LAYOUT_URL
 from lance_ops.file.shred import shred, storage_of
 from lance_ops.pb import file_pb2
@@ -94,6 +96,11 @@ class FileWriter:
         self._global_buffers: list[Extent] = []
         self._written: WrittenFile | None = None
         self._sink = store.open_writer(path)
+
+    @property
+    def bytes_written(self) -> int:
+        """The file's length so far; rows whose page is not full yet are not in it."""
+        return self._sink.tell()
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows. Columns come in the schema's order, under its names.
@@ -185,7 +192,7 @@ class FileWriter:
             raise SchemaMismatch(f"the data has the columns {given}; the schema has {wanted}")
 
     def _flush(self, writer: _LeafWriter) -> None:
-        for page in writer.drain():
+        for page in writer.drain(self._write):
             buffers = tuple(self._write(buffer) for buffer in page.buffers)
             writer.record(page, buffers)
 
@@ -222,19 +229,31 @@ class _LeafWriter:
             self._pending[index] = self._pending[index].copy()
         self._num_own = len(self._pending)
 
-    def drain(self) -> list[EncodedPage]:
-        """Encode what is pending."""
+    def drain(self, write: Callable[[memoryview], Extent]) -> list[EncodedPage]:
+        """Encode what is pending; `write` puts bytes that stand outside of pages into the file."""
         if not self._pending:
             return []
-        rows = concat_rows(self._pending)
+        pending = self._pending
         self._pending, self._num_own, self.pending_bytes = [], 0, 0
-        return [encode_page(rows, self._choice)]
+        if is_blob(self.leaf.field):
+            return [encode_blob_page(concat_rows(pending), self._choice, write)]
+        if pt.is_dictionary(self.leaf.arrow_type):
+            return [encode_page(rows, self._choice) for rows in _with_common_keys(pending)]
+        return [encode_page(concat_rows(pending), self._choice)]
 
     def record(self, page: EncodedPage, buffers: tuple[Extent, ...]) -> None:
         """Remember where a page was written."""
         encoding = page.description.SerializeToString()
         self.pages.append(Page(page.length, buffers, self._num_rows, PAGE_LAYOUT_URL, encoding))
         self._num_rows += page.length // self.leaf.elements_per_row
+
+
+def _with_common_keys(parts: list[LeafRows]) -> list[LeafRows]:
+    """Join rows of a dictionary column; leave them apart where one dictionary has more entries than keys."""
+    try:
+        return [concat_rows(parts)]
+    except pa.ArrowInvalid:
+        return parts
 
 
 def _slices(column: pa.Array, page_bytes: int) -> list[pa.Array]:

@@ -1,12 +1,14 @@
 """Blob: very large values outside of the page, which holds where each one is.
 
-The inner page has a packed (u64 position, u64 size) for every entry, positions counted in the file. The entry's
-definition level takes the place of the position where the size is 0: (0, 0) is an empty value, (level, 0) a null.
+The inner page has a packed (u64 position, u64 size) for every entry, positions counted in the file. The entry's levels
+take the place of the position where the size is 0, as definition << 16 | repetition: (0, 0) is an empty value,
+(1 << 16, 0) a null. An entry with bytes has no room for a repetition level, so blobs do not stand in lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -16,16 +18,27 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import VariableWidth
+from lance_ops.encodings.options import NO_OPTIONS
+from lance_ops.encodings.values import FixedWidth, PackedValues, VariableWidth
 from lance_ops.file.arrays import is_variable
 from lance_ops.file.columns import Leaf, Step
-from lance_ops.file.layouts.contract import LeafRows, PageContext, PageLayout, ReadLayout, check_entries, read_scheme
-from lance_ops.file.levels import Entries
+from lance_ops.file.layouts.contract import (
+    EncodedPage,
+    LeafRows,
+    PageChoice,
+    PageContext,
+    PageLayout,
+    ReadLayout,
+    check_entries,
+    read_scheme,
+)
+from lance_ops.file.layouts.mini_block import encode_mini_block
+from lance_ops.file.levels import EncodedLevels, Entries, Items, encode_levels
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Ranges, Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["DESCRIPTOR", "BlobPage"]
+__all__ = ["DESCRIPTOR", "BlobPage", "encode_blob"]
 
 DESCRIPTOR = Leaf(
     Field(
@@ -39,6 +52,9 @@ DESCRIPTOR = Leaf(
     (Step(),),
 )
 """The inner page's only leaf."""
+
+_DEF_SHIFT = 16
+_REP_MASK = (1 << _DEF_SHIFT) - 1
 
 
 class BlobPage(PageLayout):
@@ -69,7 +85,10 @@ class BlobPage(PageLayout):
         positions = _numbers(described.values, 0)
         sizes = _numbers(described.values, 1)
         absent = sizes == 0
-        check(int(positions[absent].max(initial=0)) <= self._scheme.max_def, "a null blob of an unknown level")
+        levels = np.where(absent, positions, 0)
+        check(not (levels & np.uint64(_REP_MASK)).any(), "a blob with a repetition level")
+        levels >>= np.uint64(_DEF_SHIFT)
+        check(int(levels.max(initial=0)) <= self._scheme.max_def, "a null blob of an unknown level")
         size_bytes = self._context.size_bytes
         inside = int(sizes.max(initial=0)) <= size_bytes and (positions[~absent] <= size_bytes - sizes[~absent]).all()
         check(inside, "a blob that ends beyond the file")
@@ -79,10 +98,34 @@ class BlobPage(PageLayout):
         there = ~absent
         data = gather_ranges(fetched.data, fetched.locate(starts[there]), lengths[there])
         offsets = np.append(0, np.cumsum(lengths))
-        levels = np.where(absent, positions, 0).astype(np.uint16) if self._scheme.max_def else None
-        entries = Entries(len(sizes), None, levels)
+        definition = levels.astype(np.uint16) if self._scheme.max_def else None
+        entries = Entries(len(sizes), None, definition)
         check_entries(self._scheme, entries)
         return self._context.finish(self._scheme, entries, self._context.to_array(VariableWidth(offsets, data)))
+
+
+def encode_blob(
+    positions: Sequence[int], sizes: Sequence[int], levels: EncodedLevels, choice: PageChoice
+) -> EncodedPage:
+    """Return a page of blobs whose bytes are in the file already, one position and size a visible slot."""
+    if levels.rep is not None:
+        raise UnsupportedFeature("blobs in lists")
+    described = np.zeros((levels.num_entries, 2), np.dtype("<u8"))
+    described[:, 0], described[:, 1] = positions, sizes
+    described[described[:, 1] == 0] = 0
+    if levels.definition is not None:
+        described[levels.definition > 0, 1] = 0
+        absent = described[:, 1] == 0
+        described[absent, 0] = levels.definition[absent].astype(np.uint64) << np.uint64(_DEF_SHIFT)
+    columns = [FixedWidth(np.ascontiguousarray(described[:, i]).view(np.uint8), 64, len(described)) for i in range(2)]
+    plain = encode_levels([Items(levels.num_entries)])
+    inner = encode_mini_block(PackedValues(tuple(columns)), plain, replace(choice, options=NO_OPTIONS))
+    assert inner is not None
+    layout = pb.BlobLayout(
+        inner_layout=inner.description,
+        layers=levels.scheme.kinds,  # type: ignore[arg-type]  # numbers of the enum
+    )
+    return EncodedPage(pb.PageLayout(blob_layout=layout), inner.buffers, inner.length)
 
 
 def _numbers(structs: pa.Array, child: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:

@@ -6,7 +6,8 @@
 
 Values of one width stand wherever an entry is visible, null or not. Values with a length, and the length itself, are
 there only where the definition level is 0. The repetition index has the byte offset of every row and the end of the
-last, in 1, 2, 4 or 8 bytes each; it is left out where rows are equally long: one width and no lists.
+last, in 1, 2, 4 or 8 bytes each; it is left out where rows are equally long: one width and no lists. A boolean takes
+a byte.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from lance_ops.encodings.choose import choose_zipped
-from lance_ops.encodings.contract import check
+from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, select, spread, values_of
@@ -31,6 +33,7 @@ from lance_ops.file.layouts.contract import (
     PageContext,
     PageLayout,
     ReadLayout,
+    ToArray,
     check_entries,
     names_of,
     read_scheme,
@@ -122,7 +125,7 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, located + self._word_bytes, sizes)
         entries = self._entries(words, len(located))
         check_entries(self._scheme, entries)
-        return self._context.finish(self._scheme, entries, self._context.to_array(values))
+        return self._context.finish(self._scheme, entries, self._to_array(values))
 
     def _read_index(self, elements: Rows) -> Steps[tuple[Integers, Integers]]:
         """Return where in the file each wanted row starts and stops."""
@@ -158,7 +161,7 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, starts, sizes)
         if present is not None:
             values = spread(values, present)
-        return self._context.finish(self._scheme, entries, self._context.to_array(values))
+        return self._context.finish(self._scheme, entries, self._to_array(values))
 
     def _decode_lists(self, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
         words, value_starts, sizes = walk_entries(
@@ -180,7 +183,12 @@ class FullZipPage(PageLayout):
         if self._length_bytes and entries.definition is not None:
             visible = entries.definition[entries.definition <= self._scheme.max_visible_def]
             values = spread(values, visible == 0)
-        return self._context.finish(self._scheme, entries, self._context.to_array(values))
+        return self._context.finish(self._scheme, entries, self._to_array(values))
+
+    def _to_array(self, values: Values) -> ToArray:
+        if pt.is_boolean(self._context.leaf.arrow_type):
+            values = _flags_of_bytes(values)
+        return self._context.to_array(values)
 
     def _entries(self, words: Words | None, count: int) -> Entries:
         if words is None:
@@ -192,6 +200,8 @@ class FullZipPage(PageLayout):
 
 def encode_full_zip(values: Values, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
     """Return a page of the visible values."""
+    if isinstance(values, FixedWidth) and values.bits_per_value == 1:
+        values = _bytes_of_flags(values)
     bits_rep, bits_def = levels.scheme.max_rep.bit_length(), levels.scheme.max_def.bit_length()
     encoding = choose_zipped(values, choice.options, choice.version)
     layout = pb.FullZipLayout(
@@ -277,6 +287,17 @@ def _join(heads: Bytes | VariableWidth, values: VariableWidth) -> tuple[Bytes, I
     joined = values_of(pc.binary_join_element_wise(array_of(heads, wide), array_of(values, wide), empty))
     assert isinstance(joined, VariableWidth)
     return joined.data, joined.offsets.astype(np.int64)
+
+
+def _bytes_of_flags(values: FixedWidth) -> FixedWidth:
+    """Give every boolean a byte, as entries need."""
+    return FixedWidth(np.unpackbits(values.data, count=values.num_values, bitorder="little"), 8, values.num_values)
+
+
+def _flags_of_bytes(values: Values) -> FixedWidth:
+    if not isinstance(values, FixedWidth) or values.bits_per_value != 8:
+        raise CorruptValues("booleans that are not a byte each")
+    return FixedWidth(np.packbits(values.data[: values.num_values], bitorder="little"), 1, values.num_values)
 
 
 def _word_bytes(bits: int) -> int:

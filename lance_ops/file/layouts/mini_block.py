@@ -6,7 +6,7 @@
                     the header and every buffer are padded to 8 bytes
 
 `num_levels` is 0 where neither kind of levels is stored. Levels count entries; chunk words count values. With a
-dictionary the values are u32 positions in it.
+dictionary the values are positions in it: u32, or as wide as the keys of a column that is a dictionary in Arrow too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.encodings.choose import choose_block, choose_mini_block
-from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, EncodedChunks, check
+from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, CorruptValues, EncodedChunks, check
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, select
@@ -57,6 +57,7 @@ _MAX_NUM_BUFFERS = 64
 _MAX_U16 = (1 << 16) - 1
 _MAX_SMALL_CHUNK = 8 << 12
 _PAD = 0xFE
+_POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,10 +247,12 @@ class MiniBlockPage(PageLayout):
         if dictionary is None:
             return self._context.to_array(values)
         leaf_type = self._context.leaf.arrow_type
-        check(isinstance(values, FixedWidth) and values.bits_per_value == 32, "positions in a dictionary are not u32")
+        if not isinstance(values, FixedWidth) or values.bits_per_value not in _POSITION_TYPES:
+            raise CorruptValues("positions in a dictionary that are no numbers")
+        position_type = _POSITION_TYPES[values.bits_per_value]
 
         def build(validity: Bools | None) -> pa.Array:
-            positions = array_of(values, pa.uint32(), validity)
+            positions = array_of(values, position_type, validity)
             check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
             if pt.is_dictionary(leaf_type):
                 return pa.DictionaryArray.from_arrays(positions.cast(leaf_type.index_type), dictionary)
@@ -258,8 +261,13 @@ class MiniBlockPage(PageLayout):
         return build
 
 
-def encode_mini_block(values: Values, levels: EncodedLevels, choice: PageChoice) -> EncodedPage | None:
-    """Return a page of the visible values; None if it cannot be one: too many levels between two of its values."""
+def encode_mini_block(
+    values: Values, levels: EncodedLevels, choice: PageChoice, dictionary: Values | None = None
+) -> EncodedPage | None:
+    """Return a page of the visible values, which are positions if there is a dictionary.
+
+    None if it cannot be one: too many levels between two of its values.
+    """
     encoding = choose_mini_block(values, choice.options, choice.version)
     chunks = encoding.encode_chunks(values, DEFAULT_LIMITS)
     chunk_ends = _entry_ends(levels, chunks.num_values)
@@ -291,6 +299,11 @@ def encode_mini_block(values: Values, levels: EncodedLevels, choice: PageChoice)
     if not large and int(sizes.max(initial=0)) > _MAX_SMALL_CHUNK:
         return None
     buffers = [encode_words(sizes, chunks.num_values, large), body]
+    if dictionary is not None:
+        block = choose_block(dictionary, choice.options, choice.version)
+        buffers.append(block.encode_block(dictionary))
+        layout.dictionary.CopyFrom(block.to_pb())
+        layout.num_dictionary_items = dictionary.num_values
     length = levels.num_entries
     if levels.rep is not None:
         layout.repetition_index_depth = 1
@@ -382,9 +395,8 @@ def _take(values: Values, selection: Selection) -> Values:
     return select(values, selection)
 
 
-def _all_below(values: Values, validity: Bools | None, bound: int) -> bool:
+def _all_below(values: FixedWidth, validity: Bools | None, bound: int) -> bool:
     """Return whether every valid position is within bounds; those of nulls may be anything."""
-    assert isinstance(values, FixedWidth)
     positions = values.as_integers()
     if not len(positions) or int(positions.max()) < bound:
         return True
