@@ -122,7 +122,7 @@ def _decode_arrow(data: pa.Buffer | bytes, path: str) -> np.ndarray[tuple[int], 
             table = reader.read_all()
         table.validate(full=True)
         column = table.column(0).cast(pa.uint32()) if table.num_columns == 1 else None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # a name that is no UTF-8 is a mere ValueError
         raise CorruptFile(path, "deletion vector", f"not an Arrow file of row offsets: {error}") from error
     if column is None or column.null_count:
         raise CorruptFile(path, "deletion vector", "not one column of row offsets without nulls")

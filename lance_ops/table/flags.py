@@ -78,7 +78,7 @@ def flags_for(manifest: Manifest) -> tuple[int, int]:
 
 
 def _mixes_file_versions(manifest: Manifest) -> bool:
-    default = FileVersion(manifest.data_format.version)
+    default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     if default is FileVersion.V0_1:
         return False
     numbers = {file.numbers for fragment in manifest.fragments for file in fragment.files}

@@ -84,7 +84,7 @@ def stable_row_ids_are_on_every_fragment(manifest: Manifest) -> Iterator[str]:
 
 
 def files_have_the_tables_version(manifest: Manifest) -> Iterator[str]:
-    default = FileVersion(manifest.data_format.version)
+    default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS
     for fragment in manifest.fragments:
         for file in fragment.files:

@@ -1,0 +1,76 @@
+"""Each invariant catches the manifest that breaks it, and no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.table import ALL_INVARIANTS, TOMBSTONED, DataFormat, Manifest, check_adds_no_violation, violations
+from tests.table.samples import SCHEMA, data_file, fragment, index, manifest
+
+SOUND = manifest(fragment(0), fragment(4, deleted=2), indices=(index(1, covers=(0,)), index(2, covers=(4,))))
+
+
+def with_files(*names: str, fields: tuple[int, ...] = (0,)) -> Manifest:
+    return manifest(replace(fragment(0), files=tuple(data_file(name, fields) for name in names)))
+
+
+BROKEN = {
+    "field_ids_are_unique": replace(
+        SOUND, schema=replace(SCHEMA, fields=(*SCHEMA.fields, replace(SCHEMA.fields[0], name="b")))
+    ),
+    "fragment_ids_are_unique": manifest(fragment(0), replace(fragment(0), files=())),
+    "max_fragment_id_bounds_every_fragment": replace(SOUND, max_fragment_id=3),
+    "a_data_file_belongs_to_one_fragment": manifest(fragment(0), replace(fragment(0), id=1)),
+    "a_field_lies_in_one_file_of_a_fragment": with_files("f", "g"),
+    "column_indices_match_fields": manifest(
+        replace(fragment(0), files=(replace(data_file("f"), column_indices=(0, 0, 1)),))
+    ),
+    "fewer_rows_are_deleted_than_there_are": manifest(fragment(0, rows=2, deleted=3)),
+    "stable_row_ids_are_on_every_fragment": replace(
+        manifest(fragment(0)), reader_feature_flags=2, writer_feature_flags=2
+    ),
+    "files_have_the_tables_version": replace(
+        manifest(fragment(0)), data_format=DataFormat("2.0"), reader_feature_flags=0
+    ),
+    "base_ids_are_declared": manifest(replace(fragment(0), files=(replace(data_file("f"), base_id=1),))),
+    "index_ids_are_unique": manifest(fragment(0), indices=(index(1, "x"), index(1, "y"))),
+    "indexed_fields_exist": manifest(fragment(0), indices=(index(1, fields=(9,)),)),
+    "a_fragment_is_in_one_segment_of_an_index": manifest(fragment(0), indices=(index(1), index(2))),
+    "flags_say_what_is_there": replace(SOUND, reader_feature_flags=0),
+}
+
+
+def test_a_sound_manifest_breaks_none() -> None:
+    assert violations(SOUND) == []
+
+
+def test_every_invariant_has_its_case() -> None:
+    assert [check.__name__ for check in ALL_INVARIANTS] == list(BROKEN)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_broken_invariant_is_named(name: str) -> None:
+    broken = {violation.invariant for violation in violations(BROKEN[name])}
+
+    # A file of another version also lacks the flag that would allow it.
+    assert broken - {"flags_say_what_is_there"} <= {name}
+    assert name in broken
+
+
+def test_a_tombstoned_field_may_lie_elsewhere() -> None:
+    files = (data_file("f", (0, TOMBSTONED, TOMBSTONED)), data_file("g", (2, 3)))
+
+    assert violations(manifest(replace(fragment(0), files=files))) == []
+
+
+def test_a_commit_may_keep_an_old_flaw_and_add_none() -> None:
+    flawed = BROKEN["index_ids_are_unique"]
+    check_adds_no_violation(flawed, replace(flawed, version=2))
+
+    with pytest.raises(InvalidInput, match="version 2 would not be sound: indexed fields exist"):
+        check_adds_no_violation(flawed, replace(BROKEN["indexed_fields_exist"], version=2))
+    with pytest.raises(InvalidInput, match="index ids are unique"):
+        check_adds_no_violation(None, flawed)

@@ -1,0 +1,205 @@
+"""The file of a manifest: its layout, what a hostile one is answered with, what survives a rewrite."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from contextlib import suppress
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import example, given
+
+from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
+from lance_ops.pb import table_pb2
+from lance_ops.table import DataFormat, Manifest, decode_manifest, encode_manifest, inline_transaction
+from lance_ops.wire.framing import frame
+from tests.table.samples import MANIFESTS, data_file, fragment, index, manifest
+
+REFUSALS = (CorruptFile, UnsafePath, UnsupportedFeature)
+FULL = manifest(fragment(0, deleted=3), fragment(1), indices=(index(1),))
+
+
+def framed(message: table_pb2.Manifest, *before: bytes) -> bytes:
+    """Return a manifest's file around a message."""
+    head = b"".join(before)
+    return head + frame(message.SerializeToString()) + struct.pack("<QHH4s", len(head), 0, 2, b"LANC")
+
+
+@given(MANIFESTS, st.binary(max_size=30))
+@example(manifest(), b"")
+def test_what_is_encoded_is_decoded(content: Manifest, transaction: bytes) -> None:
+    data = encode_manifest(content, transaction)
+
+    assert decode_manifest(data, "m") == content
+    assert inline_transaction(data, "m") == (transaction or None)
+    assert pickle.loads(pickle.dumps(content)) == content
+
+
+def test_sections_stand_in_the_references_order() -> None:
+    data = encode_manifest(FULL, b"transaction")
+
+    position, major, minor, magic = struct.unpack("<QHH4s", data[-16:])
+    assert (major, minor, magic) == (0, 2, b"LANC")
+    index_length = int.from_bytes(data[:4], "little")
+    assert table_pb2.IndexSection.FromString(data[4 : 4 + index_length]).indices[0].name == "a_idx"
+    at = 4 + index_length
+    assert data[at : at + 15] == struct.pack("<I", 11) + b"transaction"
+    assert position == at + 15
+    message = table_pb2.Manifest.FromString(data[position + 4 : -16])
+    assert (message.index_section, message.transaction_section) == (0, at)
+    assert not message.HasField("transaction_section_deprecated")
+    assert position + 4 + int.from_bytes(data[position : position + 4], "little") + 16 == len(data)
+
+
+def test_without_indices_and_transaction_the_manifest_stands_first() -> None:
+    data = encode_manifest(manifest(), b"")
+
+    assert struct.unpack("<Q", data[-16:-8]) == (0,)
+    assert not table_pb2.Manifest.FromString(data[4:-16]).HasField("index_section")
+    assert inline_transaction(data, "m") is None
+
+
+def test_a_root_field_has_the_parent_minus_one() -> None:
+    message = table_pb2.Manifest.FromString(encode_manifest(manifest(), b"")[4:-16])
+
+    assert [(field.id, field.parent_id) for field in message.fields] == [(0, -1), (1, -1), (2, 1), (3, 1)]
+
+
+def test_the_transaction_position_of_older_writers_is_read() -> None:
+    message = manifest().to_pb()
+    message.transaction_section_deprecated = 0
+
+    assert inline_transaction(framed(message, frame(b"old")), "m") == b"old"
+
+
+def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
+    unknown = b"\xc2\x3e\x03new"  # field 1000, three bytes
+    content = replace(
+        FULL,
+        fragments=(
+            replace(FULL.fragments[0], unknown=unknown, files=(replace(data_file("f0"), unknown=unknown),)),
+            FULL.fragments[1],
+        ),
+        indices=(replace(FULL.indices[0], unknown=unknown),),
+        unknown=unknown,
+        unknown_of_indices=unknown,
+    )
+
+    again = decode_manifest(encode_manifest(content, b""), "m")
+
+    assert again == content
+    assert encode_manifest(again, b"") == encode_manifest(content, b"")
+
+
+def test_a_missing_data_format_is_told_from_the_files() -> None:
+    message = manifest(fragment(0)).to_pb()
+    message.ClearField("data_format")
+    assert decode_manifest(framed(message), "m").data_format == DataFormat("2.2")
+
+    message.fragments[0].files[0].file_major_version, message.fragments[0].files[0].file_minor_version = 0, 3
+    assert decode_manifest(framed(message), "m").data_format == DataFormat("2.0")
+
+    message.fragments[0].files[0].file_minor_version = 0
+    assert decode_manifest(framed(message), "m").data_format == DataFormat("0.1")
+
+    del message.fragments[:]
+    message.writer_feature_flags = 4
+    assert decode_manifest(framed(message), "m").data_format == DataFormat("2.2")
+
+
+def test_a_missing_highest_fragment_id_is_told_from_the_fragments() -> None:
+    message = manifest(fragment(3), fragment(5)).to_pb()
+    message.ClearField("max_fragment_id")
+
+    assert decode_manifest(framed(message), "m").max_fragment_id == 5
+
+
+def test_a_fragment_tree_is_not_taken_for_an_empty_table() -> None:
+    message = manifest().to_pb()
+    message.fragment_tree.SetInParent()
+
+    with pytest.raises(UnsupportedFeature, match="fragment tree"):
+        decode_manifest(framed(message), "m")
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.lance", "/etc/passwd", "s3://other/x.lance", "a/../../b", "", "a\0b", "a\\b"]
+)
+@pytest.mark.parametrize("where", ["data", "row_ids", "index"])
+def test_a_path_that_leaves_the_table_is_refused(path: str, where: str) -> None:
+    message, section = manifest(fragment(0)).to_pb(), FULL.indices_to_pb()
+    if where == "data":
+        message.fragments[0].files[0].path = path
+    elif where == "row_ids":
+        message.fragments[0].external_row_ids.path = path
+    else:
+        section.indices[0].files[0].path = path
+        message.index_section = 0
+
+    with pytest.raises(UnsafePath):
+        decode_manifest(framed(message, frame(section.SerializeToString())), "m")
+
+
+def test_a_base_path_that_climbs_is_refused() -> None:
+    message = manifest().to_pb()
+    message.base_paths.add(id=1, path="/data/../etc")
+
+    with pytest.raises(UnsafePath, match="base path 1"):
+        decode_manifest(framed(message), "m")
+
+
+@pytest.mark.parametrize("length", range(len(encode_manifest(FULL, b"transaction"))))
+def test_a_truncated_file_is_corrupt_at_every_length(length: int) -> None:
+    data = encode_manifest(FULL, b"transaction")
+
+    with pytest.raises(CorruptFile, match="^some/path: "):
+        decode_manifest(data[:length], "some/path")
+
+
+def test_a_longer_file_is_corrupt() -> None:
+    data = encode_manifest(FULL, b"")
+
+    with pytest.raises(CorruptFile, match="do not end at the footer"):
+        decode_manifest(data[:-16] + b"\0" + data[-16:], "m")
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=4))
+def test_flipped_bytes_are_read_or_refused(flips: list[tuple[int, int]]) -> None:
+    data = bytearray(encode_manifest(FULL, b"transaction"))
+    for at, mask in flips:
+        data[at % len(data)] ^= mask
+
+    for read in (decode_manifest, inline_transaction):
+        with suppress(*REFUSALS):
+            read(bytes(data), "m")
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_refused_by_name(junk: bytes) -> None:
+    with pytest.raises(CorruptFile):
+        decode_manifest(junk + struct.pack("<QHH4s", 0, 0, 2, b"LANC"), "m")
+
+
+def test_an_impossible_time_is_corrupt() -> None:
+    message = manifest().to_pb()
+    message.timestamp.seconds = 2**62
+
+    with pytest.raises(CorruptFile, match="timestamp"):
+        decode_manifest(framed(message), "m")
+
+
+def test_the_time_is_in_utc() -> None:
+    content = decode_manifest(encode_manifest(FULL, b""), "m")
+
+    assert content.timestamp is not None
+    assert content.timestamp.isoformat() == "2023-11-14T22:13:20.123456+00:00"
+
+
+def test_dictionaries_of_a_legacy_table_cannot_be_left_behind() -> None:
+    field = replace(FULL.schema.fields[0], logical_type="dict:string:int32:false", dictionary=(2, 5))
+    content = replace(FULL, schema=replace(FULL.schema, fields=(field,)))
+
+    with pytest.raises(UnsupportedFeature, match="dictionary columns"):
+        encode_manifest(content, b"")

@@ -1,0 +1,131 @@
+"""Row id and version sequences: each kind of segment, the reference's bytes, hostile bytes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.pb import rowids_pb2
+from lance_ops.table.row_ids import (
+    count_row_ids,
+    decode_row_ids,
+    decode_versions,
+    encode_row_id_range,
+    encode_row_ids,
+    encode_uniform_versions,
+    encode_versions,
+)
+
+IDS = st.one_of(
+    st.lists(st.integers(0, 2**64 - 3), max_size=30, unique=True),
+    st.lists(st.integers(0, 300), max_size=200, unique=True).map(sorted),
+    st.lists(st.integers(2**40, 2**40 + 70_000), max_size=50, unique=True).map(sorted),
+    st.integers(0, 2**60).map(lambda start: list(range(start, start + 40))),
+)
+
+
+def u64s(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    return np.array(values, np.uint64)
+
+
+def segment_of(data: bytes) -> rowids_pb2.U64Segment:
+    """Return the only segment of a sequence."""
+    (segment,) = rowids_pb2.RowIdSequence.FromString(data).segments
+    return segment
+
+
+@given(IDS)
+def test_what_is_encoded_is_decoded(ids: list[int]) -> None:
+    data = encode_row_ids(u64s(ids))
+
+    assert decode_row_ids(data, len(ids), "s").tolist() == ids
+    assert count_row_ids(data, "s") == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [
+        ([], "range"),
+        (list(range(5, 50)), "range"),
+        ([i for i in range(1000) if i not in (3, 700)], "range_with_holes"),
+        (list(range(0, 1000, 3)), "range_with_bitmap"),
+        ([1, 10_000, 90_000], "sorted_array"),
+        ([3, 1, 2], "array"),
+        ([1, 1, 2], "array"),
+    ],
+)
+def test_the_smallest_segment_is_chosen(ids: list[int], kind: str) -> None:
+    assert segment_of(encode_row_ids(u64s(ids))).WhichOneof("segment") == kind
+
+
+def test_bitmaps_count_from_the_least_significant_bit() -> None:
+    segment = rowids_pb2.U64Segment(
+        range_with_bitmap=rowids_pb2.U64Segment.RangeWithBitmap(start=0, end=10, bitmap=bytes.fromhex("5703"))
+    )
+    data = rowids_pb2.RowIdSequence(segments=[segment]).SerializeToString()
+
+    assert decode_row_ids(data, 7, "s").tolist() == [0, 1, 2, 4, 6, 8, 9]
+
+
+@pytest.mark.parametrize(("spread", "kind"), [(9, "u16_array"), (70_000, "u32_array"), (2**33, "u64_array")])
+def test_arrays_are_as_narrow_as_their_spread_allows(spread: int, kind: str) -> None:
+    segment = segment_of(encode_row_ids(u64s([2**50 + spread, 2**50, 2**50 + 1])))
+
+    assert segment.array.WhichOneof("array") == kind
+
+
+def test_segments_follow_each_other() -> None:
+    sequence = rowids_pb2.RowIdSequence.FromString(encode_row_id_range(10, 3))
+    sequence.MergeFromString(encode_row_ids(u64s([7, 5])))
+
+    assert decode_row_ids(sequence.SerializeToString(), 5, "s").tolist() == [10, 11, 12, 7, 5]
+
+
+def test_another_number_of_ids_than_rows_is_corrupt() -> None:
+    with pytest.raises(CorruptFile, match="s: row id sequence: 3 values for 4 rows"):
+        decode_row_ids(encode_row_id_range(0, 3), 4, "s")
+
+
+def test_a_range_beyond_memory_is_refused_before_it_is_expanded() -> None:
+    with pytest.raises(CorruptFile, match="values for 10 rows"):
+        decode_row_ids(encode_row_id_range(0, 2**62), 10, "s")
+
+
+@given(IDS, st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=3))
+def test_flipped_bytes_are_read_or_corrupt(ids: list[int], flips: list[tuple[int, int]]) -> None:
+    data = bytearray(encode_row_ids(u64s(ids)))
+    for at, mask in flips:
+        data[at % len(data)] ^= mask
+    with suppress(CorruptFile):
+        assert len(decode_row_ids(bytes(data), len(ids), "s")) == len(ids)
+
+
+@given(st.lists(st.integers(1, 5), max_size=60))
+def test_versions_come_back(versions: list[int]) -> None:
+    data = encode_versions(u64s(versions))
+
+    assert decode_versions(data, len(versions), "s").tolist() == versions
+    runs = rowids_pb2.RowDatasetVersionSequence.FromString(data).runs
+    assert all(before.version != after.version for before, after in pairwise(runs))
+
+
+def test_one_version_is_one_run() -> None:
+    data = encode_uniform_versions(9, 4)
+
+    assert decode_versions(data, 4, "s").tolist() == [9] * 4
+    assert len(rowids_pb2.RowDatasetVersionSequence.FromString(data).runs) == 1
+
+
+def test_of_a_runs_span_only_the_count_is_read() -> None:
+    sequence = rowids_pb2.RowDatasetVersionSequence()
+    for version in (3, 8):  # both spans are of old fragments, as the reference leaves them after a compaction
+        bitmap = rowids_pb2.U64Segment.RangeWithBitmap(start=0, end=10, bitmap=bytes.fromhex("5703"))
+        sequence.runs.add(span=rowids_pb2.U64Segment(range_with_bitmap=bitmap), version=version)
+
+    assert decode_versions(sequence.SerializeToString(), 14, "s").tolist() == [3] * 7 + [8] * 7
