@@ -1,26 +1,61 @@
 """The one place that decides how a page's values are laid out and encoded.
 
 A choice depends on the values, on the field's options and on the file version, and on nothing else, so that the same
-input always makes the same file.
+values always make the same page. Candidates are tried in the order of how fast they are read: a later one is taken
+when it is smaller by more than the difference is worth.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
+
+import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
+from lance_ops.encodings.codecs import Codec, Lz4, Zstd
 from lance_ops.encodings.contract import Encoding
+from lance_ops.encodings.dictionary import DictionaryValues, encode_dictionary
 from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
 from lance_ops.encodings.flat import FlatEncoding
+from lance_ops.encodings.fsst import FsstEncoding
+from lance_ops.encodings.general import GeneralEncoding
+from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS
 from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
-from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, PackedValues, Values, VariableWidth
+from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
+from lance_ops.encodings.packed_struct import PackedStructEncoding
+from lance_ops.encodings.rle import RleEncoding
+from lance_ops.encodings.stats import FixedStatistics, estimate_distinct, sample_runs
+from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, Integers, PackedValues, Values, VariableWidth
 from lance_ops.encodings.variable import VariableEncoding
+from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 
-__all__ = ["Structure", "choose_block", "choose_mini_block", "choose_structure", "choose_zipped"]
+__all__ = [
+    "Structure",
+    "choose_block",
+    "choose_dictionary",
+    "choose_levels",
+    "choose_mini_block",
+    "choose_structure",
+    "choose_zipped",
+]
 
 # A value of this many bytes would leave too few values in a chunk.
 _LARGE_VALUE_BYTES = 256
+# From here on, values are compressed one by one as documents are, not with a table of short symbols.
+_HUGE_VALUE_BYTES = 32 * 1024
+# A slower encoding must save this share of the bytes.
+_WORTH = 0.97
+# Fewer bytes do not pay for a symbol table, or for a general codec's headers.
+_MIN_FSST_BYTES = 16 * 1024
+_MIN_GENERAL_BYTES = 4 * 1024
+_MIN_DICTIONARY_VALUES = 100
+# A dictionary this much smaller than the strings needs no comparison with a symbol table.
+_SURE = 0.4
+_SAMPLE_RUNS = 8
 
 
 class Structure(Enum):
@@ -32,24 +67,179 @@ class Structure(Enum):
 
 def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> Structure:
     """Choose the layout of a page: full-zip when a value can be large, mini-block otherwise."""
+    if isinstance(values, PackedValues):
+        return Structure.MINI_BLOCK if _is_plain_struct(values) else Structure.FULL_ZIP
     if options.structural_encoding is not None:
         return Structure(options.structural_encoding)
     return Structure.FULL_ZIP if _largest_value_bytes(values) >= _LARGE_VALUE_BYTES else Structure.MINI_BLOCK
 
 
+def choose_dictionary(values: Values, options: EncodingOptions, version: FileVersion) -> DictionaryValues | None:
+    """Make a dictionary of a mini-block page's values if that makes the page smaller, else return None.
+
+    2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit values too.
+    """
+    if options.compression in ("none", "fsst") or values.num_values < _MIN_DICTIONARY_VALUES:
+        return None
+    if isinstance(values, VariableWidth):
+        raw_bytes = _raw_bytes(values)
+        plain_bytes: float = raw_bytes
+    elif isinstance(values, FixedWidth) and values.bits_per_value in (64, 128) and version >= FileVersion.V2_2:
+        raw_bytes = values.size_bytes
+        plain_bytes = _plain_bytes(values)
+    else:
+        return None
+    most_bytes = min(raw_bytes * (options.dict_size_ratio or 0.8), plain_bytes * 0.9)
+    most_entries = values.num_values / (options.dict_divisor or 2)
+    num_entries = estimate_distinct(values)
+    if num_entries > most_entries or _least_dictionary_bytes(values, num_entries) > most_bytes:
+        return None
+    made = encode_dictionary(values)
+    indices = FixedStatistics(made.indices)
+    size = _raw_bytes(made.entries) + min(indices.bitpacked_bytes, indices.rle_bytes)
+    if made.entries.num_values > most_entries or size > most_bytes:
+        return None
+    if isinstance(values, VariableWidth) and size > raw_bytes * _SURE and _coded_bytes(values) < size:
+        return None
+    return made
+
+
 def choose_mini_block(values: Values, options: EncodingOptions, version: FileVersion) -> Encoding:
-    """Choose the encoding of a mini-block page's values."""
-    return _plain(values)
+    """Choose the encoding of a mini-block page's values, or of its dictionary's indices."""
+    if isinstance(values, FixedWidth):
+        return _choose_fixed(values, options)
+    if isinstance(values, VariableWidth):
+        plain = VariableEncoding(values.bits_per_offset)
+        codec = _codec_asked_for(options)
+        if codec is not None:
+            return _with_codec(codec, values, [plain])
+        return _choose_strings(values, options)
+    if isinstance(values, PackedValues):
+        return _packed_struct(values)
+    return _lists(values)
 
 
 def choose_zipped(values: Values, options: EncodingOptions, version: FileVersion) -> Encoding:
     """Choose the encoding of a full-zip page's values."""
-    return _plain(values)
+    if isinstance(values, FixedWidth):
+        return FlatEncoding(values.bits_per_value)
+    if isinstance(values, VariableWidth):
+        plain = VariableEncoding(values.bits_per_offset)
+        codec = _codec_asked_for(options)
+        if codec is not None and values.size_bytes >= _MIN_GENERAL_BYTES:
+            return GeneralEncoding(codec, plain)
+        if options.compression is None and _largest_value_bytes(values) > _HUGE_VALUE_BYTES:
+            return _general_if_smaller(Zstd(), values)
+        return _choose_strings(values, options)
+    if isinstance(values, PackedValues):
+        return _choose_packed_rows(values, options, version)
+    return _lists(values)
 
 
 def choose_block(values: Values, options: EncodingOptions, version: FileVersion) -> Encoding:
-    """Choose the encoding of levels or of a dictionary's entries."""
-    return _plain(values)
+    """Choose the encoding of a dictionary's entries: plain, and compressed where 2.2 allows it."""
+    plain = _plain(values)
+    asked = options.dict_values_compression
+    if version < FileVersion.V2_2 or asked == "none":
+        return plain
+    compressed = GeneralEncoding(Zstd() if asked == "zstd" else Lz4(), plain)
+    size = len(plain.encode_block(values))
+    return compressed if size and len(compressed.encode_block(values)) < size * _WORTH else plain
+
+
+def choose_levels(levels: FixedWidth, num_levels: Integers, version: FileVersion) -> Encoding:
+    """Choose the encoding of repetition or definition levels, cut into blocks of `num_levels[i]`; 2.2 knows runs."""
+    width = int(levels.as_integers().max(initial=1)).bit_length()
+    packed = OutOfLineBitpackingEncoding(levels.bits_per_value, width)
+    sizes: list[tuple[Encoding, float]] = [
+        (FlatEncoding(levels.bits_per_value), levels.size_bytes),
+        (packed, packed.size_of_blocks(num_levels)),
+    ]
+    if version >= FileVersion.V2_2:
+        sizes.append((RleEncoding(levels.bits_per_value), FixedStatistics(levels).rle_bytes + 8 * len(num_levels)))
+    return _smallest(sizes)
+
+
+def _choose_fixed(values: FixedWidth, options: EncodingOptions) -> Encoding:
+    bits = values.bits_per_value
+    flat = FlatEncoding(bits)
+    codec = _codec_asked_for(options)
+    if bits not in INTEGER_BITS or values.num_values == 0 or options.compression == "none":
+        return flat if codec is None or bits % 8 else _with_codec(codec, values, [flat])
+    statistics = FixedStatistics(values)
+    runs = RleEncoding(bits)
+    if options.rle_threshold is not None and statistics.num_runs < options.rle_threshold * values.num_values:
+        return runs
+    packed = InlineBitpackingEncoding(bits)
+    if codec is not None:
+        return _with_codec(codec, values, [flat, packed, *_byte_streams(bits, options)])
+    sizes: list[tuple[Encoding, float]] = [(flat, statistics.flat_bytes), (packed, statistics.bitpacked_bytes)]
+    if options.rle_threshold is None:
+        sizes.append((runs, statistics.rle_bytes))
+    return _smallest(sizes)
+
+
+def _byte_streams(bits: int, options: EncodingOptions) -> list[Encoding]:
+    return [ByteStreamSplitEncoding(bits)] if bits in (32, 64) and options.byte_stream_split != "off" else []
+
+
+def _choose_strings(values: VariableWidth, options: EncodingOptions) -> Encoding:
+    """Choose between strings as they are and codes of a symbol table."""
+    plain = VariableEncoding(values.bits_per_offset)
+    if options.compression == "none" or values.size_bytes == 0:
+        return plain
+    if options.compression != "fsst" and values.size_bytes < _MIN_FSST_BYTES:
+        return plain
+    coded = FsstEncoding.train(values)
+    if options.compression == "fsst" or _coded_bytes(values, coded) < _raw_bytes(values) * _WORTH:
+        return coded
+    return plain
+
+
+def _coded_bytes(values: VariableWidth, coded: FsstEncoding | None = None) -> float:
+    """Estimate the bytes of strings as codes of a symbol table, with their offsets."""
+    coded = coded or FsstEncoding.train(values)
+    coded_bytes = values.size_bytes * coded.sampled_ratio(values)
+    return coded_bytes + len(coded.symbol_table) + values.num_values * values.bits_per_offset // 8
+
+
+def _choose_packed_rows(values: PackedValues, options: EncodingOptions, version: FileVersion) -> Encoding:
+    if _is_plain_struct(values):
+        return _packed_struct(values)
+    if version < FileVersion.V2_2:
+        raise UnsupportedFeature(
+            f"a packed struct with variable-width children or lists in file version {version.value}"
+        )
+    return VariablePackedStructEncoding(tuple(_packed_child(child, options, version) for child in values.children))
+
+
+def _packed_child(child: Values, options: EncodingOptions, version: FileVersion) -> PackedChild:
+    encoding = choose_zipped(child, options, version)
+    if isinstance(child, VariableWidth):
+        return PackedChild(encoding, child.bits_per_offset, is_variable=True)
+    if isinstance(encoding, FlatEncoding) and encoding.bits_per_value % 8 == 0:
+        return PackedChild(encoding, encoding.bits_per_value, is_variable=False)
+    if isinstance(encoding, FixedSizeListEncoding):
+        return PackedChild(encoding, encoding.zipped_bytes * 8, is_variable=False)
+    raise UnsupportedFeature("a packed struct with a struct or booleans inside")
+
+
+def _packed_struct(values: PackedValues) -> Encoding:
+    widths = [child.bits_per_value for child in values.children if isinstance(child, FixedWidth)]
+    if len(widths) < len(values.children) or any(width % 8 for width in widths):
+        raise UnsupportedFeature(
+            "a packed struct of other than fixed-width children of whole bytes in mini-block pages"
+        )
+    return PackedStructEncoding(tuple(widths))
+
+
+def _is_plain_struct(values: PackedValues) -> bool:
+    return all(isinstance(child, FixedWidth) for child in values.children)
+
+
+def _lists(values: FixedSizeListValues) -> FixedSizeListEncoding:
+    items = FlatEncoding(values.items.bits_per_value) if isinstance(values.items, FixedWidth) else _lists(values.items)
+    return FixedSizeListEncoding(values.dimension, values.validity is not None, items)
 
 
 def _plain(values: Values) -> Encoding:
@@ -57,18 +247,69 @@ def _plain(values: Values) -> Encoding:
         return FlatEncoding(values.bits_per_value)
     if isinstance(values, VariableWidth):
         return VariableEncoding(values.bits_per_offset)
-    if isinstance(values, FixedSizeListValues):
-        items = _plain(values.items)
-        assert isinstance(items, FlatEncoding | FixedSizeListEncoding)
-        return FixedSizeListEncoding(values.dimension, values.validity is not None, items)
-    raise UnsupportedFeature("packed structs")
+    raise UnsupportedFeature(f"a dictionary of {type(values).__name__}")
 
 
-def _largest_value_bytes(values: Values) -> float:
+def _codec_asked_for(options: EncodingOptions) -> Codec | None:
+    if options.compression == "lz4":
+        return Lz4()
+    if options.compression == "zstd":
+        return Zstd(options.compression_level)
+    return None
+
+
+def _with_codec(codec: Codec, values: FixedWidth | VariableWidth, inner: Iterable[Encoding]) -> Encoding:
+    """Choose what to compress, by a sample; one that does not shrink stays as it is."""
+    inner = list(inner)
+    if values.size_bytes < _MIN_GENERAL_BYTES:
+        return inner[0]
+    candidates = [*inner, *(GeneralEncoding(codec, encoding) for encoding in inner)]
+    runs = sample_runs(values, BLOCK, _SAMPLE_RUNS)
+    return _smallest([(candidate, _encoded_bytes(candidate, runs)) for candidate in candidates])
+
+
+def _general_if_smaller(codec: Codec, values: VariableWidth) -> Encoding:
+    plain = VariableEncoding(values.bits_per_offset)
+    sample = values.data[: 2 * _HUGE_VALUE_BYTES]
+    compressed, _ = codec.compress(sample, np.array([len(sample)], np.int64))
+    return GeneralEncoding(codec, plain) if len(compressed) < len(sample) * _WORTH else plain
+
+
+def _smallest(sizes: list[tuple[Encoding, float]]) -> Encoding:
+    best, least = sizes[0]
+    for encoding, size in sizes[1:]:
+        if size < least * _WORTH:
+            best, least = encoding, size
+    return best
+
+
+def _encoded_bytes(encoding: Encoding, runs: list[Values]) -> int:
+    return sum(int(sizes.sum()) for run in runs for sizes in encoding.encode_chunks(run).sizes)
+
+
+def _plain_bytes(values: FixedWidth) -> float:
+    """The bytes of fixed-width values in their smallest encoding without a dictionary."""
+    if values.bits_per_value not in INTEGER_BITS:
+        return values.size_bytes
+    statistics = FixedStatistics(values)
+    return min(statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes)
+
+
+def _least_dictionary_bytes(values: FixedWidth | VariableWidth, num_entries: float) -> float:
+    """Estimate the fewest bytes of entries and indices, by the number of entries alone."""
+    index_bits = int(num_entries).bit_length()
+    return num_entries / values.num_values * _raw_bytes(values) * 0.7 + values.num_values * index_bits / 16
+
+
+def _raw_bytes(values: FixedWidth | VariableWidth) -> int:
+    if isinstance(values, FixedWidth):
+        return values.size_bytes
+    return values.size_bytes + values.num_values * values.bits_per_offset // 8
+
+
+def _largest_value_bytes(values: FixedWidth | VariableWidth | FixedSizeListValues) -> float:
     if isinstance(values, VariableWidth):
         return int(values.lengths().max()) if values.num_values else 0
-    if isinstance(values, PackedValues):
-        return sum(_largest_value_bytes(child) for child in values.children)
     if isinstance(values, FixedSizeListValues):
         return values.dimension * _largest_value_bytes(values.items)
     return values.bits_per_value / 8

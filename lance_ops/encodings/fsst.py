@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import (
+    DEFAULT_LIMITS,
     ChunkBuffers,
+    ChunkLimits,
+    EncodedChunks,
     Encoding,
     ReadNested,
     check,
 )
-from lance_ops.encodings.values import Bytes, Integers, VariableWidth
+from lance_ops.encodings.values import Bytes, Integers, Values, VariableWidth
 from lance_ops.encodings.variable import VariableEncoding, narrow_offsets
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -32,6 +35,9 @@ __all__ = ["FsstEncoding"]
 
 _TABLE_BYTES = 2312
 _MAGIC = b"TSSF"
+_MAX_SYMBOLS = 255
+_SAMPLE_BYTES = 32 * 1024
+_SAMPLE_PIECES = 64
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,40 @@ class FsstEncoding(Encoding):
     def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
         return self._decode(self.values.decode_chunks(chunks))
 
+    def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
+        return self.values.encode_chunks(self._encode(values), limits)
+
     def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
         return self._decode(self.values.decode_zipped(data, starts, sizes))
+
+    def encode_zipped(self, values: Values) -> VariableWidth:
+        return self.values.encode_zipped(self._encode(values))
+
+    @classmethod
+    def train(cls, values: VariableWidth) -> Self:
+        """Make a symbol table for values, from a sample of them."""
+        sample = _sample(values)
+        symbols, lengths = np.zeros(_MAX_SYMBOLS, np.uint64), np.zeros(_MAX_SYMBOLS, np.int64)
+        offsets = readable(sample.offsets.astype(np.int64, copy=False))
+        num_symbols = kernels.fsst_train(readable(sample.data), offsets, symbols, lengths)
+        return cls(_write_table(symbols[:num_symbols], lengths[:num_symbols]), VariableEncoding(values.bits_per_offset))
+
+    def sampled_ratio(self, values: VariableWidth) -> float:
+        """Return how many bytes of codes a byte of values takes, in the sample that `train` sees."""
+        sample = _sample(values)
+        return self._encode(sample).size_bytes / max(sample.size_bytes, 1)
+
+    def _encode(self, values: Values) -> VariableWidth:
+        if not isinstance(values, VariableWidth):
+            raise TypeError(f"FSST of {type(values).__name__}")
+        in_use, symbols, lengths = _read_table(self.symbol_table)
+        if not in_use:
+            return values
+        out, offsets = np.empty(2 * values.size_bytes, np.uint8), np.empty(values.num_values + 1, np.int64)
+        value_offsets = readable(values.offsets.astype(np.int64, copy=False))
+        codes, code_lengths = readable(symbols[:_MAX_SYMBOLS]), readable(lengths[:_MAX_SYMBOLS])
+        kernels.fsst_encode(readable(values.data), value_offsets, codes, code_lengths, out, offsets)
+        return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
     def _decode(self, codes: VariableWidth) -> VariableWidth:
         in_use, symbols, lengths = _read_table(self.symbol_table)
@@ -70,6 +108,29 @@ class FsstEncoding(Encoding):
         decoded = kernels.fsst_decode(readable(codes.data), code_offsets, symbols, lengths, out, offsets)
         check(decoded == codes.num_values, "an FSST code without a symbol")
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
+
+
+def _sample(values: VariableWidth) -> VariableWidth:
+    """Return runs of values from all over, some tens of KiB; a long value is cut."""
+    if values.size_bytes <= _SAMPLE_BYTES:
+        return values
+    piece = _SAMPLE_BYTES // _SAMPLE_PIECES
+    begins = np.linspace(0, values.size_bytes - piece, _SAMPLE_PIECES).astype(np.int64)
+    data = np.concatenate([values.data[begin : begin + piece] for begin in begins.tolist()])
+    inside = [
+        values.offsets[slice(*np.searchsorted(values.offsets, [begin + 1, begin + piece]))] - begin + i * piece
+        for i, begin in enumerate(begins.tolist())
+    ]
+    cuts = np.concatenate([np.arange(_SAMPLE_PIECES + 1) * piece, *inside])
+    return VariableWidth(np.sort(cuts).astype(np.int64), data)
+
+
+def _write_table(symbols: NDArray[np.uint64], lengths: NDArray[np.int64]) -> bytes:
+    num_symbols = len(symbols)
+    # readers of codes use neither the terminator nor the suffix limit
+    header = bytes([num_symbols, 0, num_symbols, 1]) + _MAGIC
+    table = header + symbols.astype("<u8").tobytes() + lengths.astype(np.uint8).tobytes()
+    return table.ljust(_TABLE_BYTES, b"\0")
 
 
 def _read_table(table: bytes) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:

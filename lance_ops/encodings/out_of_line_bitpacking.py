@@ -50,6 +50,12 @@ class OutOfLineBitpackingEncoding(Encoding):
     def _packed_bytes(self) -> int:
         return BLOCK // 8 * self.bit_width
 
+    def size_of_blocks(self, num_values: Integers) -> int:
+        """Return the bytes of blocks of `num_values[i]` values each."""
+        full, tail = np.divmod(num_values, BLOCK)
+        tails = np.minimum(tail * (self.bits_per_value // 8), self._packed_bytes)
+        return int((full * self._packed_bytes + tails).sum())
+
     def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
         blocks.expect_buffers(1)
         starts, sizes, counts = blocks.starts[0], blocks.sizes[0], blocks.num_values

@@ -14,15 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
-    from lance_ops.kernels.fsst import fsst_decode
+    from lance_ops.kernels.fsst import fsst_decode, fsst_encode, fsst_train
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.ranges import copy_ranges
 
-__all__ = ["copy_ranges", "fsst_decode", "lz4_decode", "pack_blocks", "unpack_blocks"]
+__all__ = [
+    "copy_ranges",
+    "fsst_decode",
+    "fsst_encode",
+    "fsst_train",
+    "lz4_decode",
+    "pack_blocks",
+    "unpack_blocks",
+]
 
 _MODULES = {
     "copy_ranges": "ranges",
     "fsst_decode": "fsst",
+    "fsst_encode": "fsst",
+    "fsst_train": "fsst",
     "lz4_decode": "lz4",
     "pack_blocks": "fastlanes",
     "unpack_blocks": "fastlanes",

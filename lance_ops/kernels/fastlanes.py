@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = ["pack_blocks", "unpack_blocks"]
@@ -23,7 +23,7 @@ _ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 _ROW_BYTES = 128
 
 
-@kernel
+@part
 def _lane_mask(first: int, count: int, bits: int) -> np.uint64:
     """Return the word whose lanes of `bits` have their bits `[first, first + count)` set."""
     if count == 0:
@@ -35,7 +35,7 @@ def _lane_mask(first: int, count: int, bits: int) -> np.uint64:
     return word
 
 
-@kernel
+@part
 def _row_place(row: int, bits: int) -> int:
     """Return the byte at which the values of one row lie in an unpacked block."""
     return (_ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 8

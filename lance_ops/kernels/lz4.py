@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = ["lz4_decode"]
@@ -68,7 +68,7 @@ def _decode_block(
     return False
 
 
-@kernel
+@part
 def _length(data: NDArray[np.uint8], nibble: int, source: int, source_end: int) -> tuple[int, int]:
     """Return the length that begins with `nibble` and the byte after it; one beyond every bound where it is cut off."""
     length = nibble
@@ -82,17 +82,20 @@ def _length(data: NDArray[np.uint8], nibble: int, source: int, source_end: int) 
     return length, source
 
 
-@kernel
+@part
 def _byte(data: NDArray[np.uint8], place: int) -> int:
     return np.int64(data[place])  # type: ignore[return-value]  # unsigned, it would turn sums into floats
 
 
-@kernel
+@part
 def _copy_forward(
     data: NDArray[np.uint8], source: int, out: NDArray[np.uint8], place: int, length: int, source_end: int, end: int
 ) -> None:
-    """Copy in ascending order; whole words where neither side leaves its bounds, so up to 7 bytes beyond `length`."""
-    if source + length + 8 <= source_end and place + length + 8 <= end:
+    """Copy in ascending order; whole words where neither side leaves its bounds, so some bytes beyond `length`."""
+    if length <= 16 and source + 16 <= source_end and place + 16 <= end:
+        store_word(out, place, load_word(data, source))
+        store_word(out, place + 8, load_word(data, source + 8))
+    elif source + length + 8 <= source_end and place + length + 8 <= end:
         for word in range(0, length, 8):
             store_word(out, place + word, load_word(data, source + word))
     else:
