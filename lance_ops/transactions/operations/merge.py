@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import drop_orphans, uncover
 from lance_ops.transactions.lookup import by_id
-from lance_ops.transactions.numbering import number_fragments
 from lance_ops.transactions.operation import Context, Operation
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 
@@ -21,7 +21,7 @@ __all__ = ["Merge"]
 
 @dataclass(frozen=True)
 class Merge(Operation):
-    """State every fragment anew, with the files it has then, and the schema.
+    """State every fragment anew, by the ids they have, with the files they have then, and the schema.
 
     `preserves_nullability` states that rows written for the old schema are valid in the new one.
     """
@@ -53,15 +53,19 @@ class Merge(Operation):
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
         before = by_id(manifest.fragments)
-        manifest, fragments = number_fragments(manifest, self.fragments)
+        if _rows(self.fragments) != _rows(manifest.fragments):
+            raise InvalidInput("a merge must state every fragment of the table, each with all of its rows")
         indices = manifest.indices
-        for fragment in fragments:
-            if fragment.id in before:
-                old, new = _homes(before[fragment.id]), _homes(fragment)
-                moved = {field_id for field_id, path in old.items() if new.get(field_id, path) != path}
-                indices = uncover(indices, {fragment.id}, moved) if moved else indices
-        indices = drop_orphans(indices, self.schema, fragments)
-        return replace(manifest, schema=self.schema, fragments=fragments, indices=indices)
+        for fragment in self.fragments:
+            old, new = _homes(before[fragment.id]), _homes(fragment)
+            moved = {field_id for field_id, path in old.items() if new.get(field_id, path) != path}
+            indices = uncover(indices, {fragment.id}, moved) if moved else indices
+        indices = drop_orphans(indices, self.schema, self.fragments)
+        return replace(manifest, schema=self.schema, fragments=self.fragments, indices=indices)
+
+
+def _rows(fragments: Iterable[Fragment]) -> Mapping[int, int]:
+    return {fragment.id: fragment.physical_rows for fragment in fragments}
 
 
 def _homes(fragment: Fragment) -> Mapping[int, str]:

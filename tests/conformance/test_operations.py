@@ -1,0 +1,124 @@
+"""What every operation does alike."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import Manifest
+from lance_ops.transactions import (
+    ALL_OPERATIONS,
+    Compatible,
+    Context,
+    Footprint,
+    Incompatible,
+    Operation,
+    Rebase,
+    Retry,
+    Transaction,
+    UnknownOperation,
+    judge,
+)
+from tests.table.samples import fragment, index, manifest
+from tests.transactions.samples import ONE_OF_EACH
+
+TABLE = manifest(fragment(0), fragment(1), version=4, indices=(index(1, covers=(0, 1)),))
+CONTEXT = Context({1: manifest(fragment(0))})
+
+each = pytest.mark.parametrize("kind", ALL_OPERATIONS, ids=lambda kind: kind.__name__)
+
+
+def test_every_operation_of_the_wire_is_there_once() -> None:
+    wire = [field.name for field in transaction_pb2.Transaction.DESCRIPTOR.oneofs_by_name["operation"].fields]
+
+    assert sorted(kind.wire_name for kind in ALL_OPERATIONS) == sorted(wire)
+    assert list(ONE_OF_EACH) == list(ALL_OPERATIONS)
+
+
+@each
+def test_its_message_comes_back(kind: type[Operation]) -> None:
+    operation = ONE_OF_EACH[kind]
+
+    message = operation.to_pb()
+    assert kind.from_pb(message, "t") == operation
+    assert kind.from_pb(type(message).FromString(message.SerializeToString()), "t") == operation
+
+
+@each
+def test_its_transaction_comes_back(kind: type[Operation]) -> None:
+    transaction = Transaction.new(3, ONE_OF_EACH[kind], {"who": "me"}, tag="v")
+
+    assert Transaction.decode(transaction.encode(), "t") == transaction
+    assert transaction.encode() == Transaction.decode(transaction.encode(), "t").encode()
+
+
+@each
+def test_an_empty_one_is_still_told_from_none(kind: type[Operation]) -> None:
+    message = transaction_pb2.Transaction()
+    getattr(message, kind.wire_name).SetInParent()
+
+    transaction = Transaction.decode(message.SerializeToString(), "t")
+
+    assert type(transaction.operation) is kind
+    assert type(Transaction.decode(transaction.encode(), "t").operation) is kind
+
+
+@each
+def test_it_is_data(kind: type[Operation]) -> None:
+    operation = ONE_OF_EACH[kind]
+
+    assert pickle.loads(pickle.dumps(operation)) == operation
+    assert operation.name == kind.__name__
+    with pytest.raises(FrozenInstanceError):
+        setattr(operation, fields(operation)[0].name, None)  # type: ignore[arg-type]
+
+
+@each
+def test_it_applies_or_says_that_it_cannot(kind: type[Operation]) -> None:
+    before = pickle.dumps(TABLE)
+    try:
+        made = ONE_OF_EACH[kind].apply(_at_creation(kind), CONTEXT)
+    except UnsupportedFeature as error:
+        refused = str(error)
+        assert kind.__name__ in refused or kind.__name__ == "Clone"
+        return
+
+    assert made != TABLE
+    assert (made.max_fragment_id or 0) >= (TABLE.max_fragment_id or 0) or kind.creates_table
+    assert pickle.loads(before) == TABLE
+
+
+@each
+def test_its_footprint_is_known_or_conflicts_with_all(kind: type[Operation]) -> None:
+    footprint = ONE_OF_EACH[kind].footprint()
+
+    assert isinstance(footprint, Footprint)
+    for other in ONE_OF_EACH.values():
+        assert isinstance(judge(ONE_OF_EACH[kind], other), Compatible | Rebase | Retry | Incompatible)
+        if not footprint.is_known:
+            assert isinstance(judge(ONE_OF_EACH[kind], other), Retry)
+            assert isinstance(judge(other, ONE_OF_EACH[kind]), Retry)
+
+
+@each
+def test_a_missing_or_unknown_transaction_is_a_conflict(kind: type[Operation]) -> None:
+    assert isinstance(judge(ONE_OF_EACH[kind], None), Retry)
+    assert isinstance(judge(ONE_OF_EACH[kind], UnknownOperation(b"")), Retry)
+
+
+def test_an_operation_to_come_is_carried_as_it_came() -> None:
+    data = transaction_pb2.Transaction(read_version=3, uuid="u").SerializeToString() + b"\xa2\x1f\x02\x08\x01"
+
+    transaction = Transaction.decode(data, "t")
+
+    assert transaction.operation == UnknownOperation(data)
+    assert transaction.read_version == 3
+    assert transaction.encode() == data
+
+
+def _at_creation(kind: type[Operation]) -> Manifest:
+    return manifest(version=0) if kind.creates_table else TABLE

@@ -1,0 +1,426 @@
+"""The retry loop: who wins, what is left behind, and what an unknown outcome means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.committers import CommitOutcome, PutIfAbsentCommitter, Unknown
+from lance_ops.core.errors import (
+    CommitStateUnknown,
+    CorruptFile,
+    DatasetAlreadyExists,
+    DatasetNotFound,
+    IncompatibleTransaction,
+    InvalidInput,
+    RetryableConflict,
+    StoreError,
+    TooManyConcurrentWriters,
+    UnsupportedFeature,
+    VersionNotFound,
+    WriteRefused,
+)
+from lance_ops.core.names import DELETIONS_DIR, TRANSACTIONS_DIR
+from lance_ops.store import Fault, FaultyStore, MemoryStore, When
+from lance_ops.table import encode_manifest
+from lance_ops.transactions import (
+    Append,
+    CreateIndex,
+    Overwrite,
+    Restore,
+    Transaction,
+    commit,
+    find_transaction,
+    newest_first,
+    read_version,
+)
+from tests.table.samples import SCHEMA, index
+from tests.transactions.samples import OVERWRITE, new_fragment, rewrite, set_config
+from tests.transactions.tables import Table
+
+
+def append(name: str) -> Append:
+    return Append((new_fragment(name),))
+
+
+class RacingCommitter(PutIfAbsentCommitter):
+    """Lets somebody else commit first, the given number of times."""
+
+    def __init__(self, store: MemoryStore, races: int) -> None:
+        super().__init__(store)
+        self.store = store
+        self.races = races
+
+    def commit(self, version: int, data: bytes) -> CommitOutcome:
+        if self.races:
+            self.races -= 1
+            rival = Table(self.store)
+            rival.commit(append(f"rival{self.races}"))
+        return super().commit(version, data)
+
+
+class TestAlone:
+    def test_the_next_version_holds_the_operation_and_its_transaction(self) -> None:
+        table = Table()
+
+        result = table.commit(append("a"))
+
+        assert (result.version, result.replayed) == (2, False)
+        assert table.newest == result.manifest
+        landed = read_version(table.store, table.committer, 2)
+        assert landed.transaction == result.transaction
+
+    def test_the_transactions_file_and_the_inline_section_are_the_same_bytes(self) -> None:
+        table = Table()
+
+        transaction = table.commit(append("a")).transaction
+
+        data = table.store.get(transaction.path).to_pybytes()
+        assert data == transaction.encode()
+        assert data in table.committer.read(2).to_pybytes()
+
+    def test_the_transactions_file_is_there_before_the_manifest(self) -> None:
+        store = FaultyStore(MemoryStore())
+        Table(store).commit(append("a"))
+
+        writes = [call.path for call in store.calls if call.operation in ("put", "put_if_absent")]
+        of_version_2 = [
+            path for path in writes if path.startswith((f"{TRANSACTIONS_DIR}/1-", "_versions/1844674407370955161"))
+        ]
+        assert of_version_2[-2].startswith(TRANSACTIONS_DIR)
+        assert of_version_2[-1].endswith("13.manifest")
+
+    def test_creating_a_table_makes_version_1(self) -> None:
+        table = Table(fragments=3)
+
+        assert table.newest.version == 1
+        assert [fragment.id for fragment in table.newest.fragments] == [0, 1, 2]
+
+    def test_an_old_version_comes_back(self) -> None:
+        table = Table()
+        table.commit(append("a"))
+
+        result = table.commit(Restore(1))
+
+        assert (result.version, len(result.manifest.fragments)) == (3, 2)
+        assert result.manifest.max_fragment_id == 2
+
+
+class TestConcurrent:
+    def test_an_append_goes_on_behind_the_appends_that_won(self) -> None:
+        store = MemoryStore()
+        Table(store)
+        table = Table(store, RacingCommitter(store, races=3))
+
+        result = table.commit(append("a"))
+
+        assert result.version == 5
+        assert len(result.manifest.fragments) == 2 + 3 + 1
+
+    def test_what_landed_before_is_judged_too(self) -> None:
+        table = Table()
+        for name in "abc":
+            table.commit(append(name), read_version=1)
+
+        assert [fragment.files[0].path for fragment in table.newest.fragments[2:]] == ["a.lance", "b.lance", "c.lance"]
+
+    def test_a_retryable_conflict_says_what_stands_against_what(self) -> None:
+        table = Table()
+        table.commit(rewrite(0))
+
+        with pytest.raises(
+            RetryableConflict, match=r"Rewrite planned on version 1 .* version 2, made by Rewrite: fragment 0 left"
+        ):
+            table.commit(rewrite(0, 1), read_version=1)
+
+    def test_an_incompatible_transaction_says_so(self) -> None:
+        table = Table()
+        table.commit(OVERWRITE)
+
+        with pytest.raises(IncompatibleTransaction, match="the table was replaced. The two are incompatible"):
+            table.commit(append("a"), read_version=1)
+
+    def test_too_many_lost_races_end_the_commit(self) -> None:
+        store = MemoryStore()
+        Table(store)
+        committer = RacingCommitter(store, races=9)
+
+        with pytest.raises(TooManyConcurrentWriters, match="lost 3 races"):
+            commit(committer, store, Transaction.new(1, append("a")), max_retries=2)
+
+    def test_too_long_a_wait_ends_the_commit(self) -> None:
+        store = MemoryStore()
+        Table(store)
+        committer = RacingCommitter(store, races=9)
+
+        with pytest.raises(TooManyConcurrentWriters, match="in time"):
+            commit(committer, store, Transaction.new(1, append("a")), timeout_seconds=0)
+
+    def test_of_two_creations_one_wins(self) -> None:
+        table = Table()
+
+        with pytest.raises(DatasetAlreadyExists):
+            table.commit(Overwrite((new_fragment("x"),), SCHEMA), read_version=0)
+
+    def test_many_threads_lose_nothing_and_leave_no_gap(self) -> None:
+        table = Table()
+
+        def work(worker: int) -> None:
+            for number in range(5):
+                planned = table.newest.version
+                transaction = Transaction.new(planned, append(f"w{worker}n{number}"))
+                commit(PutIfAbsentCommitter(table.store), table.store, transaction, max_retries=200)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, range(8)))
+
+        assert table.committer.versions() == list(range(1, 42))
+        paths = Counter(fragment.files[0].path for fragment in table.newest.fragments)
+        assert len(paths) == 2 + 40
+        assert set(paths.values()) == {1}
+        times = [landed.manifest.timestamp_ns or 0 for landed in newest_first(table.store, table.committer)]
+        assert times == sorted(times, reverse=True)
+
+
+class TestRefusals:
+    def test_a_definite_failure_leaves_no_transaction_file(self) -> None:
+        table = Table()
+        table.commit(rewrite(0))
+        before = table.files(TRANSACTIONS_DIR)
+
+        with pytest.raises(RetryableConflict):
+            table.commit(rewrite(0), read_version=1)
+
+        assert table.files(TRANSACTIONS_DIR) == before
+
+    def test_a_result_that_is_not_sound_is_not_committed(self) -> None:
+        table = Table()
+        before = table.files("")
+
+        with pytest.raises(InvalidInput, match="indexed fields exist"):
+            table.commit(CreateIndex((index(1, fields=(77,)),)))
+
+        assert table.files("") == before
+
+    def test_a_version_that_was_cleaned_up_cannot_be_built_on(self) -> None:
+        table = Table()
+        planned = table.newest
+        table.commit(append("a"))
+        table.committer.remove(1)
+
+        with pytest.raises(RetryableConflict, match="version 1, which Append was planned on, was cleaned up"):
+            table.commit(append("b"), read_version=1)
+        with pytest.raises(RetryableConflict, match="cleaned up"):
+            commit(table.committer, table.store, Transaction.new(1, append("b")), base=planned)
+
+    def test_a_gap_in_what_landed_is_a_conflict(self) -> None:
+        table = Table()
+        table.commit(append("a"))
+        table.commit(append("b"))
+        table.committer.remove(2)
+
+        with pytest.raises(RetryableConflict, match="version 2 was cleaned up before Append could be compared"):
+            table.commit(append("c"), read_version=1)
+
+    def test_a_table_that_is_not_there_is_named(self) -> None:
+        with pytest.raises(DatasetNotFound):
+            Table(fragments=0).commit(append("a"), read_version=1)
+
+    def test_a_version_to_restore_that_is_not_there_is_named(self) -> None:
+        with pytest.raises(VersionNotFound):
+            Table().commit(Restore(7))
+
+    def test_a_table_that_needs_a_newer_writer_is_left_alone(self) -> None:
+        table = Table()
+        newer = replace(table.newest, version=2, writer_feature_flags=1 << 20)
+        table.committer.commit(2, encode_manifest(newer, Transaction.new(1, set_config("k")).encode()))
+
+        with pytest.raises(UnsupportedFeature, match="bit 20"):
+            table.commit(append("a"))
+        assert table.committer.latest() == 2
+
+    def test_a_manifest_under_another_versions_name_is_corrupt(self) -> None:
+        table = Table()
+        table.committer.commit(2, table.committer.read(1).to_pybytes())
+
+        with pytest.raises(CorruptFile, match="says version 1"):
+            table.commit(append("a"), read_version=1)
+
+    def test_a_missing_transaction_is_a_conflict(self) -> None:
+        table = Table()
+        silent = replace(table.newest, version=2, transaction_file="")
+        table.committer.commit(2, encode_manifest(silent, b""))
+
+        with pytest.raises(RetryableConflict, match="made by a missing transaction"):
+            table.commit(append("a"), read_version=1)
+
+    def test_a_transaction_in_its_file_only_is_found(self) -> None:
+        table = Table()
+        transaction = Transaction.new(1, append("other"))
+        table.store.put(transaction.path, transaction.encode())
+        outside = replace(table.newest, version=2, transaction_file=transaction.file_name)
+        table.committer.commit(2, encode_manifest(outside, b""))
+
+        assert table.commit(append("a"), read_version=1).version == 3
+
+    def test_a_refused_write_is_a_definite_failure(self) -> None:
+        class Refusing(PutIfAbsentCommitter):
+            def commit(self, version: int, data: bytes) -> CommitOutcome:
+                raise WriteRefused("no")
+
+        table = Table()
+        before = table.files("")
+
+        with pytest.raises(WriteRefused):
+            commit(Refusing(table.store), table.store, Transaction.new(1, append("a")))
+        assert table.files("") == before
+
+
+class TestDoubt:
+    @pytest.mark.parametrize("raises", [False, True])
+    def test_an_unknown_outcome_deletes_nothing(self, raises: bool) -> None:
+        class Doubtful(PutIfAbsentCommitter):
+            def commit(self, version: int, data: bytes) -> CommitOutcome:
+                if raises:
+                    raise StoreError("the line went dead")
+                return Unknown(version, "the line went dead")
+
+        table = Table()
+        transaction = Transaction.new(1, append("a"))
+
+        with pytest.raises(CommitStateUnknown, match="the line went dead") as caught:
+            commit(Doubtful(table.store), table.store, transaction)
+
+        assert (caught.value.uuid, caught.value.version) == (transaction.uuid, 2)
+        assert transaction.path in table.files(TRANSACTIONS_DIR)
+
+    @pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+    def test_a_lost_answer_is_recognised(self, when: When) -> None:
+        inner = MemoryStore()
+        Table(inner)
+        store = FaultyStore(inner, Fault("put_if_absent", "_versions/*", when=when))
+
+        result = Table(store).commit(append("a"))
+
+        assert result.version == 2
+        assert Table(inner).newest == result.manifest
+
+    def test_a_transaction_handed_in_again_is_recognised(self) -> None:
+        table = Table()
+        transaction = Transaction.new(1, append("a"))
+        first = commit(table.committer, table.store, transaction)
+        table.commit(append("b"))
+
+        again = commit(table.committer, table.store, transaction)
+
+        assert (again.version, again.replayed) == (first.version, True)
+        assert again.manifest == first.manifest
+        assert transaction.path in table.files(TRANSACTIONS_DIR)
+
+    def test_a_creation_handed_in_again_is_recognised(self) -> None:
+        table = Table(fragments=0)
+        transaction = Transaction.new(0, Overwrite((new_fragment("a"),), SCHEMA))
+        commit(table.committer, table.store, transaction)
+
+        assert commit(table.committer, table.store, transaction).replayed
+
+    def test_a_transaction_can_be_found_later(self) -> None:
+        table = Table()
+        transaction = table.commit(append("a")).transaction
+        table.commit(append("b"))
+
+        assert find_transaction(table.store, table.committer, transaction.uuid) == 2
+        assert find_transaction(table.store, table.committer, transaction.uuid, since=3) is None
+        assert find_transaction(table.store, table.committer, "another") is None
+
+    def test_a_version_made_again_after_clean_up_is_not_reported_as_success(self) -> None:
+        store = MemoryStore()
+        table = Table(store)
+
+        class Sleeper(PutIfAbsentCommitter):
+            """Sleeps through two commits and a clean-up of all but the newest version."""
+
+            def commit(self, version: int, data: bytes) -> CommitOutcome:
+                table.commit(append("b"))
+                table.commit(append("c"))
+                for old in (1, 2):
+                    table.committer.remove(old)
+                return super().commit(version, data)
+
+        with pytest.raises(CommitStateUnknown, match="cleaned up while"):
+            commit(Sleeper(store), store, Transaction.new(1, append("a")))
+
+
+class TestDeletions:
+    def test_different_rows_of_one_fragment_are_both_deleted(self) -> None:
+        table = Table()
+        ours, theirs = table.delete({0: [1, 2], 1: [5]}), table.delete({0: [3]})
+        table.commit(theirs, read_version=1)
+
+        result = table.commit(ours, read_version=1)
+
+        assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
+        assert list(table.deleted(result.manifest, 1)) == [5]
+
+    def test_deletions_of_the_version_that_was_read_count_for_nobody(self) -> None:
+        table = Table()
+        table.commit(table.delete({0: [9]}))
+        ours, theirs = table.delete({0: [1]}), table.delete({0: [2]})
+        table.commit(theirs, read_version=2)
+
+        result = table.commit(ours, read_version=2)
+
+        assert list(table.deleted(result.manifest, 0)) == [1, 2, 9]
+
+    def test_the_same_row_is_deleted_once(self) -> None:
+        table = Table()
+        ours, theirs = table.delete({0: [1, 2]}), table.delete({0: [2]})
+        table.commit(theirs, read_version=1)
+        before = table.files("")
+
+        with pytest.raises(RetryableConflict, match="1 rows of fragment 0 were deleted or updated by another"):
+            table.commit(ours, read_version=1)
+
+        assert table.files("") == before
+
+    def test_a_fragment_that_two_emptied_leaves(self) -> None:
+        table = Table()
+        ours, theirs = table.delete({0: range(5)}), table.delete({0: range(5, 10)})
+        table.commit(theirs, read_version=1)
+
+        result = table.commit(ours, read_version=1)
+
+        assert [fragment.id for fragment in result.manifest.fragments] == [1]
+
+    def test_the_transaction_says_what_was_committed_and_no_file_is_left_over(self) -> None:
+        store = MemoryStore()
+        table = Table(store)
+        ours, first, second = (table.delete({0: [row]}) for row in (1, 2, 3))
+        table.commit(first, read_version=1)
+
+        class Racing(PutIfAbsentCommitter):
+            has_raced = False
+
+            def commit(self, version: int, data: bytes) -> CommitOutcome:
+                if not self.has_raced:
+                    self.has_raced = True
+                    Table(store).commit(second, read_version=1)
+                return super().commit(version, data)
+
+        result = commit(Racing(store), store, Transaction.new(1, ours))
+
+        assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
+        landed = read_version(store, table.committer, result.version)
+        assert landed.transaction == result.transaction
+        assert store.get(result.transaction.path) == pa.py_buffer(result.transaction.encode())
+        named = {
+            f"{DELETIONS_DIR}/{each.deletion_file.name(each.id)}"
+            for past in newest_first(store, table.committer)
+            for each in past.manifest.fragments
+            if each.deletion_file
+        }
+        assert table.files(DELETIONS_DIR) == named

@@ -1,0 +1,174 @@
+"""Conflicts that the measured matrix leaves open: reserved ids, bases, keys, columns, nulls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import BasePath
+from lance_ops.transactions import (
+    Append,
+    Clone,
+    Compatible,
+    CreateIndex,
+    Incompatible,
+    Operation,
+    Rebase,
+    ReserveFragments,
+    Restore,
+    Retry,
+    Rewrite,
+    RewrittenIndex,
+    Update,
+    UpdateBases,
+    UpdateConfig,
+    UpdateMap,
+    judge,
+)
+from tests.table.samples import index
+from tests.transactions.samples import (
+    MERGE,
+    ONE_OF_EACH,
+    OVERWRITE,
+    PROJECT,
+    create_index,
+    delete,
+    new_fragment,
+    replacement,
+    rewrite,
+    set_config,
+    update,
+    update_columns,
+)
+
+APPEND = Append((new_fragment("a"),))
+RESERVE = ReserveFragments(3)
+
+
+def test_a_verdict_reads_as_a_sentence() -> None:
+    verdict = judge(delete(0, 3), rewrite(3, 4))
+
+    assert isinstance(verdict, Retry)
+    assert verdict.reason == "fragment 3 left the table"
+
+
+def test_rows_deleted_in_the_same_fragments_name_these() -> None:
+    assert judge(delete(0, 1, 2), delete(2, 1, 5)) == Rebase(frozenset({1, 2}))
+
+
+def test_reserved_ids_go_with_everything_but_another_table() -> None:
+    for other in ONE_OF_EACH.values():
+        if not other.footprint().is_known:
+            continue
+        replaced = isinstance(other, Restore | type(OVERWRITE))
+        assert isinstance(judge(RESERVE, other), Incompatible if replaced else Compatible)
+        assert isinstance(judge(other, RESERVE), Compatible)
+
+
+def test_a_clone_went_before_all() -> None:
+    assert isinstance(judge(APPEND, Clone(True, 3, "/elsewhere")), Compatible)
+
+
+def test_an_overwrite_that_sets_the_same_key_is_planned_again() -> None:
+    ours = replace(OVERWRITE, config_upsert_values={"k": "1"})
+
+    assert isinstance(judge(ours, set_config("k")), Retry)
+    assert isinstance(judge(ours, set_config("other")), Compatible)
+    assert isinstance(judge(set_config("k"), ours), Incompatible)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "meet"),
+    [
+        (UpdateConfig(UpdateMap({"a": "1"})), UpdateConfig(None, UpdateMap({"a": "1"})), False),
+        (UpdateConfig(UpdateMap({"a": "1"})), UpdateConfig(UpdateMap({}, replace=True)), True),
+        (UpdateConfig(UpdateMap({}, replace=True)), UpdateConfig(UpdateMap({"a": None})), True),
+        (
+            UpdateConfig(field_metadata_updates={1: UpdateMap({"a": "1"})}),
+            UpdateConfig(field_metadata_updates={2: UpdateMap({"a": "1"})}),
+            False,
+        ),
+        (
+            UpdateConfig(field_metadata_updates={1: UpdateMap({"a": "1"})}),
+            UpdateConfig(field_metadata_updates={1: UpdateMap({"a": "2"})}),
+            True,
+        ),
+    ],
+)
+def test_keys_meet_within_their_map(ours: UpdateConfig, theirs: UpdateConfig, meet: bool) -> None:
+    assert isinstance(judge(ours, theirs), Incompatible if meet else Compatible)
+
+
+def test_metadata_of_fields_needs_the_table_that_was_read() -> None:
+    ours = UpdateConfig(field_metadata_updates={0: UpdateMap({"a": "1"})})
+
+    assert isinstance(judge(ours, OVERWRITE), Incompatible)
+    assert isinstance(judge(set_config("a"), OVERWRITE), Compatible)
+
+
+@pytest.mark.parametrize("ours", [PROJECT, MERGE])
+def test_a_new_schema_does_not_undo_metadata(ours: Operation) -> None:
+    assert isinstance(judge(ours, UpdateConfig(schema_metadata_updates=UpdateMap({"a": "1"}))), Retry)
+
+
+def test_a_schema_that_may_forbid_nulls_meets_writers() -> None:
+    strict = replace(PROJECT, preserves_nullability=False)
+
+    assert isinstance(judge(APPEND, strict), Retry)
+    assert isinstance(judge(strict, APPEND), Retry)
+    assert isinstance(judge(replacement(0), strict), Retry)
+    assert isinstance(judge(delete(0), strict), Compatible)
+
+
+def test_columns_written_in_place_meet_by_field() -> None:
+    assert isinstance(judge(update_columns(0, 0), replacement(0, (0,))), Retry)
+    assert isinstance(judge(update_columns(0, 0), replacement(0, (2,))), Compatible)
+    assert isinstance(judge(update_columns(0), update(0)), Retry)
+    assert isinstance(judge(delete(0), update_columns(0)), Retry)
+
+
+def test_an_index_meets_columns_that_it_is_on() -> None:
+    assert isinstance(judge(create_index("i", fields=(2,)), replacement(0, (0,))), Compatible)
+    assert isinstance(judge(create_index("i", fields=(0,)), update_columns(0, 0)), Retry)
+    assert isinstance(judge(update_columns(0, 0), create_index("i", fields=(0,))), Retry)
+
+
+def test_an_index_that_does_not_say_what_it_covers_may_cover_all() -> None:
+    unknown = CreateIndex((replace(index(1), fragment_bitmap=None),))
+
+    assert isinstance(judge(unknown, rewrite(7)), Retry)
+
+
+def test_a_segment_is_remapped_or_replaced_by_one() -> None:
+    remap = Rewrite(rewrite(5).groups, (RewrittenIndex(index(1).uuid, index(9).uuid),))
+    merge_segments = CreateIndex((index(2, "other", covers=(0,)),), (index(1),))
+
+    assert isinstance(judge(remap, merge_segments), Retry)
+    assert isinstance(judge(merge_segments, remap), Retry)
+    assert isinstance(judge(merge_segments, rewrite(5)), Compatible)
+
+
+def test_bases_are_declared_once() -> None:
+    one = UpdateBases((BasePath(0, "/x"),))
+
+    assert isinstance(judge(one, UpdateBases((BasePath(0, "/y"),))), Compatible)
+    assert isinstance(judge(one, UpdateBases((BasePath(0, "/x"),))), Incompatible)
+    assert isinstance(judge(one, OVERWRITE), Compatible)
+
+
+def inserting(*hashes: int, bloom: bool = False) -> Update:
+    keys = transaction_pb2.Transaction.KeyExistenceFilter(field_ids=[0])
+    if bloom:
+        keys.bloom.num_bits = 8
+    else:
+        keys.exact.key_hashes.extend(hashes)
+    return Update(new_fragments=(new_fragment("i"),), inserted_rows=keys.SerializeToString())
+
+
+def test_the_same_primary_key_is_inserted_once() -> None:
+    assert isinstance(judge(inserting(1, 2), inserting(3)), Compatible)
+    assert isinstance(judge(inserting(1, 2), inserting(2)), Retry)
+    assert isinstance(judge(inserting(1), inserting(bloom=True)), Retry)
+    assert isinstance(judge(inserting(1), APPEND), Compatible)

@@ -1,0 +1,94 @@
+"""Exactly once: tokens and batches in the transactions' properties."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_ops.core.errors import CorruptFile, RetryableConflict
+from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.transactions import BATCH_PREFIX, TOKEN, Append, Overwrite, find_token, keep_token, read_version
+from lance_ops.transactions.tokens import TOKENS_DIR
+from tests.table.samples import SCHEMA
+from tests.transactions.samples import new_fragment
+from tests.transactions.tables import Table
+
+
+def append(name: str) -> Append:
+    return Append((new_fragment(name),))
+
+
+def test_a_token_that_landed_meanwhile_answers_the_replay() -> None:
+    table = Table()
+    first = table.commit(append("a"), properties={TOKEN: "t"})
+    table.commit(append("b"))
+    before = table.files("")
+
+    again = table.commit(append("a again"), read_version=1, properties={TOKEN: "t"})
+
+    assert (again.version, again.replayed) == (first.version, True)
+    assert again.transaction == first.transaction
+    assert table.files("") == before
+
+
+def test_other_tokens_do_not_meet() -> None:
+    table = Table()
+    table.commit(append("a"), properties={TOKEN: "t"})
+
+    assert table.commit(append("b"), read_version=1, properties={TOKEN: "u"}).version == 3
+
+
+def test_a_creation_is_replayed_too() -> None:
+    table = Table(fragments=0)
+    for name in "ab":
+        made = table.commit(Overwrite((new_fragment(name),), SCHEMA), read_version=0, properties={TOKEN: "t"})
+
+    assert (made.version, made.replayed) == (1, True)
+    assert table.committer.versions() == [1]
+
+
+def test_the_same_batch_is_brought_by_one_commit() -> None:
+    table = Table()
+    table.commit(append("a"), properties={f"{BATCH_PREFIX}2024-01-01": "x", f"{BATCH_PREFIX}2024-01-02": "x"})
+
+    with pytest.raises(RetryableConflict, match="both bring batch '2024-01-02'"):
+        table.commit(
+            append("b"), read_version=1, properties={f"{BATCH_PREFIX}2024-01-02": "y", f"{BATCH_PREFIX}2024-01-03": "x"}
+        )
+    assert table.commit(append("c"), read_version=1, properties={f"{BATCH_PREFIX}2024-01-04": "x"}).version == 3
+
+
+def test_a_token_outlives_its_version() -> None:
+    table = Table()
+    table.commit(append("a"), properties={TOKEN: "t"})
+    table.commit(append("b"))
+
+    for version in (1, 2):
+        keep_token(table.store, read_version(table.store, table.committer, version))
+        table.committer.remove(version)
+
+    assert find_token(table.store, table.committer, "t") == 2
+    assert find_token(table.store, table.committer, "u") is None
+    assert len(table.files(TOKENS_DIR)) == 1
+
+
+def test_a_transactions_file_alone_proves_nothing() -> None:
+    table = Table()
+    lost = table.commit(append("a"), properties={TOKEN: "t"}).transaction
+    table.commit(append("b"))
+    table.committer.remove(2)
+
+    assert lost.path in table.files(TRANSACTIONS_DIR)
+    assert find_token(table.store, table.committer, "t") is None
+
+
+def test_a_kept_token_that_is_none_is_corrupt() -> None:
+    table = Table()
+    table.commit(append("a"), properties={TOKEN: "t"})
+    keep_token(table.store, read_version(table.store, table.committer, 2))
+    (path,) = table.files(TOKENS_DIR)
+    table.store.put(path, b"{}")
+    table.commit(append("b"))
+    table.committer.remove(2)
+
+    with pytest.raises(CorruptFile, match="token"):
+        find_token(table.store, table.committer, "t")
