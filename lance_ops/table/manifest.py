@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from lance_ops import __version__
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -43,7 +42,7 @@ class WriterVersion:
     build_metadata: str | None = None
 
 
-WRITER = WriterVersion("lance_ops", __version__)
+WRITER = WriterVersion("lance_ops", "0.1.0")
 """Always stated: without one, the reference takes a table for ancient and migrates it."""
 
 

@@ -11,9 +11,18 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given
 
+import lance_ops
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.pb import table_pb2
-from lance_ops.table import DataFormat, Manifest, decode_manifest, encode_manifest, inline_transaction
+from lance_ops.table import (
+    WRITER,
+    DataFormat,
+    Manifest,
+    WriterVersion,
+    decode_manifest,
+    encode_manifest,
+    inline_transaction,
+)
 from lance_ops.wire.framing import frame
 from tests.table.samples import MANIFESTS, data_file, fragment, index, manifest
 
@@ -51,6 +60,10 @@ def test_sections_stand_in_the_references_order() -> None:
     assert (message.index_section, message.transaction_section) == (0, at)
     assert not message.HasField("transaction_section_deprecated")
     assert position + 4 + int.from_bytes(data[position : position + 4], "little") + 16 == len(data)
+
+
+def test_the_writer_is_this_release() -> None:
+    assert WriterVersion("lance_ops", lance_ops.__version__) == WRITER
 
 
 def test_without_indices_and_transaction_the_manifest_stands_first() -> None:
