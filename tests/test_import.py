@@ -36,13 +36,3 @@ def test_every_public_name_is_listed_and_resolves() -> None:
     assert set(lance_ops.__all__) <= set(dir(lance_ops))
     for name in lance_ops.__all__:
         assert getattr(lance_ops, name) is not None
-
-
-def test_importing_the_dataset_room_does_not_hide_the_function() -> None:
-    run = subprocess.run(
-        [sys.executable, "-c", "import lance_ops, lance_ops.dataset; print(type(lance_ops.dataset).__name__)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.strip() == "function"

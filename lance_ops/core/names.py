@@ -15,6 +15,7 @@ from enum import Enum
 from lance_ops.core.errors import InvalidInput
 
 __all__ = [
+    "BRANCHES_DIR",
     "DATA_DIR",
     "DELETIONS_DIR",
     "INDICES_DIR",
@@ -36,6 +37,7 @@ DATA_DIR = "data"
 DELETIONS_DIR = "_deletions"
 INDICES_DIR = "_indices"
 REFS_DIR = "_refs"
+BRANCHES_DIR = "_refs/branches"
 TAGS_DIR = "_refs/tags"
 TRANSACTIONS_DIR = "_transactions"
 VERSIONS_DIR = "_versions"

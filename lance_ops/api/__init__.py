@@ -1,0 +1,21 @@
+"""The public face: the reference's names, argument order and defaults over the rooms below."""
+
+from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.lance_dataset import DeleteResult, LanceDataset, Version, dataset
+from lance_ops.api.optimize import DatasetOptimizer
+from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.tags import Tag, Tags
+from lance_ops.api.write import write_dataset
+
+__all__ = [
+    "DatasetOptimizer",
+    "DeleteResult",
+    "LanceDataset",
+    "LanceFragment",
+    "LanceScanner",
+    "Tag",
+    "Tags",
+    "Version",
+    "dataset",
+    "write_dataset",
+]

@@ -1,0 +1,472 @@
+"""`LanceDataset`: what a user holds, with the reference's method names, argument order and defaults.
+
+Each method says what it wants in this library's own terms and hands it down; nothing is decided here. A handle stands
+on one version; the methods that commit move it to the version they made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from os import PathLike, fspath
+from typing import Any, TypedDict
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.optimize import DatasetOptimizer
+from lance_ops.api.requests import Columns, Filter, parse_user_filter, refuse, scan_request
+from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
+from lance_ops.api.tags import Reference, Tags, resolve_reference
+from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.maintenance import cleanup, reindex
+from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
+from lance_ops.snapshot.deletion import delete
+from lance_ops.snapshot.history import history
+from lance_ops.snapshot.restore import restore
+from lance_ops.snapshot.retry import retry_conflicts
+from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.take import take_addresses, take_positions
+from lance_ops.snapshot.validate import validate
+from lance_ops.table import Manifest
+from lance_ops.transactions import Transaction, read_version
+
+__all__ = ["DeleteResult", "LanceDataset", "Version", "dataset"]
+
+
+class Version(TypedDict):
+    """A version as `versions` returns it; `metadata` has the reference's totals."""
+
+    version: int
+    timestamp: datetime | None
+    metadata: dict[str, str]
+
+
+class DeleteResult(TypedDict):
+    """What `delete` did."""
+
+    num_deleted_rows: int
+
+
+class LanceDataset:
+    """A dataset at one version. Open one with `lance_ops.dataset`."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    # -- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version this handle stands on, for the verbs of `lance_ops.maintenance`."""
+        return self._snapshot
+
+    @property
+    def uri(self) -> str:
+        """The dataset's root."""
+        return self._snapshot.uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's Arrow schema."""
+        return self._snapshot.schema.to_arrow()
+
+    @property
+    def version(self) -> int:
+        """The version this handle stands on."""
+        return self._snapshot.version
+
+    @property
+    def latest_version(self) -> int:
+        """The newest version there is."""
+        return self._snapshot.latest().version
+
+    @property
+    def data_storage_version(self) -> str:
+        """The file version that new data files get."""
+        return self._snapshot.manifest.data_format.version
+
+    @property
+    def max_field_id(self) -> int:
+        """The highest field id in use."""
+        return self._snapshot.schema.max_field_id
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        return self._snapshot.manifest.uses_stable_row_ids
+
+    def config(self) -> dict[str, str]:
+        """Return the table's configuration."""
+        return dict(self._snapshot.manifest.config)
+
+    @property
+    def tags(self) -> Tags:
+        """Names of versions."""
+        return Tags(self._snapshot)
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Compaction and index maintenance."""
+        return DatasetOptimizer(self._snapshot, self._move)
+
+    @property
+    def stats(self) -> DatasetStats:
+        """Numbers about fragments and indices."""
+        return DatasetStats(self._snapshot)
+
+    def get_fragments(self) -> list[LanceFragment]:
+        """Return the fragments, in the order in which their rows are scanned."""
+        return [LanceFragment(self._snapshot, fragment) for fragment in self._snapshot.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return the fragment of that id."""
+        fragment = self._snapshot.fragments_by_id.get(fragment_id)
+        return LanceFragment(self._snapshot, fragment) if fragment else None
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        fragments: Sequence[LanceFragment] | None = None,
+        *,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        order_by: Sequence[Any] | None = None,
+    ) -> LanceScanner:
+        """Return a scan; nothing is read until it is asked for.
+
+        Rows come in the fragments' order whatever `scan_in_order` says. Raises `InvalidInput`, `InvalidFilter`, and
+        `UnsupportedFeature` for `nearest`, `order_by` and `batch_size_bytes`.
+        """
+        refuse(self.uri, nearest=nearest, order_by=order_by, batch_size_bytes=batch_size_bytes)
+        request = scan_request(
+            self._snapshot,
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            include_deleted_rows=include_deleted_rows,
+            fragment_ids=None if fragments is None else tuple(fragment.fragment_id for fragment in fragments),
+            use_scalar_index=use_scalar_index,
+            fragment_readahead=fragment_readahead or batch_readahead,
+        )
+        return LanceScanner(self._snapshot, request, batch_size)
+
+    def to_table(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        order_by: Sequence[Any] | None = None,
+    ) -> pa.Table:
+        """Return the live rows for which `filter` is true; see `scanner`."""
+        return self.scanner(
+            columns,
+            filter,
+            limit,
+            offset,
+            nearest,
+            batch_size,
+            batch_size_bytes,
+            batch_readahead,
+            fragment_readahead,
+            scan_in_order,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            order_by=order_by,
+        ).to_table()
+
+    def to_batches(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_scalar_index: bool | None = None,
+        order_by: Sequence[Any] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the live rows for which `filter` is true, holding only a few blocks at a time; see `scanner`."""
+        return self.scanner(
+            columns,
+            filter,
+            limit,
+            offset,
+            nearest,
+            batch_size,
+            batch_size_bytes,
+            batch_readahead,
+            fragment_readahead,
+            scan_in_order,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_scalar_index=use_scalar_index,
+            order_by=order_by,
+        ).to_batches()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
+    def head(self, num_rows: int, columns: Columns = None, filter: Filter = None) -> pa.Table:
+        """Return the first rows."""
+        return self.to_table(columns, filter, limit=num_rows)
+
+    def count_rows(self, filter: Filter = None) -> int:
+        """Return the live rows for which the filter is true; all of them without one, from the manifest alone."""
+        return self.scanner(filter=filter).count_rows()
+
+    def take(self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
+        """Return rows by their position among the live rows, in the order asked for, repeats included."""
+        schema = scan_request(self._snapshot, columns=columns).schema
+        return take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), schema)
+
+    def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
+        """Return rows by row id, in the order asked for."""
+        schema = scan_request(self._snapshot, columns=columns).schema
+        return take_addresses(self._snapshot, np.asarray(row_ids, dtype=np.uint64), schema)
+
+    # -- changing -----------------------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        predicate: str | Filter,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = timedelta(seconds=30),
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> DeleteResult:
+        """Delete the rows for which the predicate is true.
+
+        When no row matches, nothing is committed. After a conflict with concurrent traffic the rows are looked for
+        again on the newest version; `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
+        """
+        if predicate is None:
+            raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
+        parsed = parse_user_filter(self._snapshot, predicate)
+        snapshot, num_deleted = retry_conflicts(
+            self._snapshot,
+            lambda current: delete(current, parsed, runner or InThreads(), transaction_properties),
+            conflict_retries,
+            retry_timeout,
+        )
+        self._move(snapshot)
+        return DeleteResult(num_deleted_rows=num_deleted)
+
+    def restore(self) -> None:
+        """Make this handle's version the newest one, as a new version."""
+        self._move(restore(self._snapshot))
+
+    # -- versions -----------------------------------------------------------------------------------------------
+
+    def versions(self) -> list[Version]:
+        """Return every retained version, oldest first."""
+        return [
+            Version(version=past.version, timestamp=past.manifest.timestamp, metadata=_totals(past.manifest))
+            for past in reversed(list(history(self._snapshot.latest())))
+        ]
+
+    def checkout_version(self, version: Reference) -> LanceDataset:
+        """Return a handle on another version, by number or tag."""
+        return LanceDataset(self._snapshot.at(resolve_reference(self._snapshot, version)))
+
+    def checkout_latest(self) -> None:
+        """Move this handle to the newest version."""
+        self._move(self._snapshot.latest())
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """Return the transaction that made a version, None if it was not kept."""
+        return read_version(self._snapshot.store, self._snapshot.committer, version).transaction
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """Return the newest transactions, newest first."""
+        past = zip(history(self._snapshot), range(recent_transactions), strict=False)
+        return [version.transaction for version, _ in past]
+
+    # -- indices ------------------------------------------------------------------------------------------------
+
+    def create_scalar_index(
+        self, column: str, index_type: str, name: str | None = None, *, replace: bool = True, train: bool = True
+    ) -> None:
+        """Build an index on a column; see `lance_ops.maintenance.reindex`."""
+        refuse(self.uri, train=None if train else "False")
+        self._move(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
+
+    def drop_index(self, name: str) -> None:
+        """Remove an index; raise `IndexNotFound` naming those there are."""
+        self._move(reindex.drop_index(self._snapshot, name))
+
+    def list_indices(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each segment of each index."""
+        return list_indices(self._snapshot)
+
+    def describe_indices(self) -> list[Any]:
+        """Return the name, columns and coverage of each index."""
+        return list(describe_indices(self._snapshot))
+
+    def index_statistics(self, index_name: str) -> dict[str, Any]:
+        """Return numbers about an index; raise `IndexNotFound` naming those there are."""
+        return self.stats.index_stats(index_name)
+
+    # -- maintenance --------------------------------------------------------------------------------------------
+
+    def cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+    ) -> CleanupStats:
+        """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup_plan`."""
+        options = CleanupOptions(
+            older_than,
+            retain_versions,
+            delete_unverified,
+            error_if_tagged_old_versions,
+            delete_rate_limit,
+            None if versions is None else tuple(versions),
+        )
+        return cleanup.cleanup_old_versions(self._snapshot, options)
+
+    def explain_cleanup_old_versions(
+        self,
+        older_than: timedelta | None = None,
+        retain_versions: int | None = None,
+        *,
+        delete_unverified: bool = False,
+        error_if_tagged_old_versions: bool = True,
+        delete_rate_limit: int | None = None,
+        versions: Sequence[int] | None = None,
+        include_files: bool = False,
+        max_files: int = cleanup.DEFAULT_MAX_FILES,
+    ) -> CleanupExplanation:
+        """Say what `cleanup_old_versions` would remove, and remove nothing."""
+        options = CleanupOptions(
+            older_than,
+            retain_versions,
+            delete_unverified,
+            error_if_tagged_old_versions,
+            delete_rate_limit,
+            None if versions is None else tuple(versions),
+        )
+        return cleanup.explain_cleanup_old_versions(self._snapshot, options, include_files, max_files)
+
+    def validate(self) -> None:
+        """Check the version's invariants and that its files are there and of the stated size.
+
+        Raises `CorruptFile` naming the first thing that is wrong.
+        """
+        validate(self._snapshot)
+
+    # -- the handle ---------------------------------------------------------------------------------------------
+
+    def _move(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def __reduce__(self) -> tuple[object, tuple[Snapshot]]:
+        return LanceDataset, (self._snapshot,)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LanceDataset):
+            return NotImplemented
+        return (self.uri, self.version) == (other.uri, other.version)
+
+    def __hash__(self) -> int:
+        return hash((self.uri, self.version))
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __repr__(self) -> str:
+        return f"LanceDataset({self.uri!r}, version={self.version})"
+
+
+def dataset(
+    uri: str | PathLike[str],
+    version: int | str | None = None,
+    asof: datetime | str | None = None,
+    block_size: int | None = None,
+    commit_lock: object | None = None,
+    index_cache_size: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> LanceDataset:
+    """Open a dataset: the newest version, a version's number, a tag's, or the newest as of a moment.
+
+    Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
+    newer reader. `block_size` and `index_cache_size` tune the reference and are accepted.
+    """
+    refuse(fspath(uri), commit_lock=commit_lock)
+    if version is not None and asof is not None:
+        raise InvalidInput("pass version or asof, not both")
+    snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
+    if isinstance(version, str):
+        snapshot = snapshot.at(resolve_reference(snapshot, version))
+    if asof is not None:
+        snapshot = _as_of(snapshot, asof)
+    return LanceDataset(snapshot)
+
+
+def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:
+    when = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    when = when.astimezone(UTC)
+    for past in history(snapshot):
+        if past.manifest.timestamp is not None and past.manifest.timestamp <= when:
+            return snapshot.with_manifest(past.manifest)
+    raise VersionNotFound(f"{snapshot.uri}: no retained version is as old as {when.isoformat()}")
+
+
+def _totals(manifest: Manifest) -> dict[str, str]:
+    files = [file for fragment in manifest.fragments for file in fragment.files]
+    deletions = [fragment.deletion_file for fragment in manifest.fragments if fragment.deletion_file]
+    return {
+        "total_data_file_rows": str(sum(fragment.physical_rows for fragment in manifest.fragments)),
+        "total_data_files": str(len(files)),
+        "total_deletion_file_rows": str(sum(deletion.num_deleted_rows for deletion in deletions)),
+        "total_deletion_files": str(len(deletions)),
+        "total_files_size": str(sum(file.file_size_bytes for file in files)),
+        "total_fragments": str(len(manifest.fragments)),
+        "total_rows": str(manifest.num_rows),
+    }

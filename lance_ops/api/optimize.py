@@ -1,0 +1,80 @@
+"""`LanceDataset.optimize`: maintenance under the reference's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.maintenance import compaction, reindex
+from lance_ops.maintenance.compaction import CompactionMetrics
+from lance_ops.maintenance.compaction_plan import CompactionOptions
+from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["DatasetOptimizer"]
+
+T = TypeVar("T")
+
+
+class DatasetOptimizer:
+    """The maintenance verbs of one dataset; each moves the dataset's handle to the version it committed."""
+
+    def __init__(self, snapshot: Snapshot, moved: Callable[[Snapshot], None]) -> None:
+        self._snapshot = snapshot
+        self._moved = moved
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: str | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: Sequence[int] | None = None,
+        data_storage_version: str | None = None,
+        runner: Runner | None = None,
+    ) -> CompactionMetrics:
+        """Merge small fragments, drop deleted rows and remap the indices.
+
+        `max_rows_per_group` and `batch_size` bound what the reference holds in memory; here blocks are bounded by
+        their bytes, and the two are accepted and not needed. `runner` (default: `num_threads` threads) executes the
+        tasks. Raises `RetryableConflict` if concurrent writers won every attempt.
+        """
+        if compaction_mode not in (None, "reencode"):
+            raise UnsupportedFeature(f"compaction_mode={compaction_mode!r} (only 'reencode')", self._snapshot.uri)
+        defaults = CompactionOptions()
+        options = CompactionOptions(
+            target_rows_per_fragment=_or(target_rows_per_fragment, defaults.target_rows_per_fragment),
+            max_bytes_per_file=max_bytes_per_file,
+            materialize_deletions=_or(materialize_deletions, defaults.materialize_deletions),
+            materialize_deletions_threshold=_or(
+                materialize_deletions_threshold, defaults.materialize_deletions_threshold
+            ),
+            max_source_fragments=max_source_fragments,
+            max_source_rows=max_source_rows,
+            max_source_bytes=max_source_bytes,
+            excluded_fragment_ids=tuple(excluded_fragment_ids or ()),
+            data_storage_version=data_storage_version,
+            defer_index_remap=bool(defer_index_remap),
+        )
+        snapshot, metrics = compaction.compact_files(self._snapshot, options, runner or InThreads(num_threads))
+        self._moved(snapshot)
+        return metrics
+
+    def optimize_indices(self, *, index_names: Sequence[str] | None = None) -> None:
+        """Extend every index (or the named ones) to the rows it does not cover yet."""
+        self._moved(reindex.optimize_indices(self._snapshot, index_names))
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value

@@ -1,0 +1,106 @@
+"""Numbers about a dataset, in the shapes the reference returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lance_ops.core.errors import IndexNotFound
+from lance_ops.maintenance.coverage import IndexCoverage, index_coverage
+from lance_ops.snapshot.index_lookup import open_index
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["DatasetStats", "IndexDescription", "describe_indices", "list_indices"]
+
+_DEFAULT_SMALL_ROWS = 1024 * 10
+
+
+@dataclass(frozen=True)
+class IndexDescription:
+    """An index, all its segments together."""
+
+    name: str
+    type_url: str
+    index_type: str
+    num_rows_indexed: int
+    fields: tuple[int, ...]
+    field_names: tuple[str, ...]
+    num_segments: int
+    total_size_bytes: int
+
+
+class DatasetStats:
+    """`LanceDataset.stats`."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def dataset_stats(self, max_rows_per_group: int = _DEFAULT_SMALL_ROWS) -> dict[str, int]:
+        """Count deleted rows, fragments, and fragments with fewer physical rows than `max_rows_per_group`."""
+        fragments = self._snapshot.fragments
+        live = sum(self._snapshot.num_live_rows(fragment) for fragment in fragments)
+        return {
+            "num_deleted_rows": sum(fragment.physical_rows for fragment in fragments) - live,
+            "num_fragments": len(fragments),
+            "num_small_files": sum(fragment.physical_rows < max_rows_per_group for fragment in fragments),
+        }
+
+    def index_stats(self, name: str) -> dict[str, Any]:
+        """Return an index's coverage and its segments' own numbers."""
+        coverage = _find(self._snapshot, name)
+        segments = [index for index in self._snapshot.manifest.indices if index.name == name]
+        details = [dict(open_index(self._snapshot, segment).statistics()) for segment in segments]
+        created = [segment.created_at_ms for segment in segments if segment.created_at_ms is not None]
+        return {
+            "index_type": coverage.type_name,
+            "name": name,
+            "num_indices": len(segments),
+            "num_segments": len(segments),
+            "indices": details,
+            "segments": details,
+            "num_indexed_fragments": coverage.num_indexed_fragments,
+            "num_indexed_rows": coverage.num_indexed_rows,
+            "num_unindexed_fragments": coverage.num_unindexed_fragments,
+            "num_unindexed_rows": coverage.num_unindexed_rows,
+            "updated_at_timestamp_ms": max(created, default=None),
+        }
+
+
+def list_indices(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Return one dictionary for each segment of each index."""
+    return [
+        {
+            "name": index.name,
+            "type": index.details.type_name.removesuffix("IndexDetails") if index.details else "Unknown",
+            "uuid": str(index.uuid),
+            "fields": [snapshot.schema.path_of(field_id) for field_id in index.fields],
+            "version": index.dataset_version,
+            "fragment_ids": set(index.fragment_bitmap or ()),
+            "base_id": index.base_id,
+        }
+        for index in snapshot.manifest.indices
+    ]
+
+
+def describe_indices(snapshot: Snapshot) -> Iterator[IndexDescription]:
+    """Yield a description of each index."""
+    for coverage in index_coverage(snapshot):
+        segment = next(index for index in snapshot.manifest.indices if index.name == coverage.name)
+        yield IndexDescription(
+            name=coverage.name,
+            type_url=segment.details.type_url if segment.details else "",
+            index_type=coverage.type_name,
+            num_rows_indexed=coverage.num_indexed_rows,
+            fields=segment.fields,
+            field_names=coverage.fields,
+            num_segments=coverage.num_segments,
+            total_size_bytes=coverage.size_bytes,
+        )
+
+
+def _find(snapshot: Snapshot, name: str) -> IndexCoverage:
+    found = {coverage.name: coverage for coverage in index_coverage(snapshot)}
+    if name not in found:
+        raise IndexNotFound(f"{snapshot.uri} has no index {name!r}: it has {', '.join(found) or 'none'}")
+    return found[name]

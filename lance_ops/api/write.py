@@ -1,0 +1,120 @@
+"""`write_dataset`: create, append to or overwrite a dataset, under the reference's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import pyarrow as pa
+
+from lance_ops.api.lance_dataset import LanceDataset
+from lance_ops.api.requests import refuse
+from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.write import append, create, create_or_append, overwrite
+from lance_ops.transactions import COMMIT_MESSAGE
+
+__all__ = ["write_dataset"]
+
+_MODES = ("create", "append", "overwrite")
+
+
+def write_dataset(
+    data_obj: Any,
+    uri: str | PathLike[str] | LanceDataset | None = None,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_group: int = 1024,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+) -> LanceDataset:
+    """Write Arrow data and return the dataset at the version made.
+
+    `data_obj` is a table, a record batch, a reader, a pandas data frame, anything with `__arrow_c_stream__`, or an
+    iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
+    `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
+
+    Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
+    """
+    if mode not in _MODES:
+        raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
+    if uri is None:
+        raise InvalidInput("write_dataset needs a URI")
+    target = uri.uri if isinstance(uri, LanceDataset) else fspath(uri)
+    if isinstance(uri, LanceDataset) and storage_options is None:
+        storage_options = uri.snapshot.storage_options
+    refuse(target, enable_stable_row_ids=enable_stable_row_ids)
+    if not enable_v2_manifest_paths:
+        raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", target)
+    reader = _reader(data_obj, schema)
+    limits = FragmentLimits(max_rows_per_file, max_bytes_per_file)
+    properties = dict(transaction_properties or {})
+    if commit_message is not None:
+        properties[COMMIT_MESSAGE] = commit_message
+    existing = _open_if_there(target, storage_options)
+    if existing is None:
+        version = FileVersion.parse(data_storage_version or "stable")
+        make = create if mode == "create" else create_or_append
+        made = make(target, storage_options, reader, Schema.from_arrow(reader.schema), version, limits, properties)
+    elif mode == "create":
+        raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
+    elif mode == "append":
+        _check_append_version(existing, data_storage_version)
+        made = append(existing, reader, limits, properties)
+    else:
+        version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
+        made = overwrite(existing, reader, Schema.from_arrow(reader.schema), version, limits, properties)
+    return LanceDataset(made)
+
+
+def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    if isinstance(data, LanceDataset):
+        data = data.scanner().to_reader()
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        return data.to_reader() if schema is None else data.cast(schema).to_reader()
+    if isinstance(data, pa.RecordBatchReader):
+        return data if schema is None else data.cast(schema)
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, schema=schema, preserve_index=False).to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data, schema=schema)
+    if isinstance(data, Iterable) and schema is not None:
+        return pa.RecordBatchReader.from_batches(schema, _batches(data))
+    raise InvalidInput(
+        f"cannot write a {type(data).__name__}: pass Arrow data, a pandas data frame, or batches together with a schema"
+    )
+
+
+def _batches(data: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    for item in data:
+        if isinstance(item, pa.Table):
+            yield from item.to_batches()
+        else:
+            yield item
+
+
+def _open_if_there(uri: str, storage_options: Mapping[str, str] | None) -> Snapshot | None:
+    try:
+        return Snapshot.open(uri, storage_options=storage_options)
+    except DatasetNotFound:
+        return None
+
+
+def _check_append_version(snapshot: Snapshot, asked: str | None) -> None:
+    if asked is not None and FileVersion.parse(asked) is not snapshot.file_version:
+        raise UnsupportedFeature(
+            f"appending files of version {asked} to a table of {snapshot.file_version.value}", snapshot.uri
+        )

@@ -1,0 +1,182 @@
+"""Decide which versions and files may go.
+
+A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, or tagged. A file
+stays if a version that stays names it. Files that no version names at all belong to a writer that crashed, or to one
+that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.names import (
+    BRANCHES_DIR,
+    DATA_DIR,
+    DELETIONS_DIR,
+    INDICES_DIR,
+    TRANSACTIONS_DIR,
+    VERSIONS_DIR,
+)
+from lance_ops.snapshot.history import history
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.tags import list_tags
+from lance_ops.store import ObjectInfo
+from lance_ops.table import Manifest
+from lance_ops.transactions import Landed
+
+__all__ = ["DEFAULT_AGE", "UNVERIFIED_AGE", "CleanupOptions", "CleanupPlan", "NamedFiles", "plan_cleanup"]
+
+DEFAULT_AGE = timedelta(weeks=2)
+UNVERIFIED_AGE = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class CleanupOptions:
+    """What may go. With neither `older_than` nor `retain_versions` nor `versions`: versions older than two weeks.
+
+    With both, a version goes only when both allow it. `delete_unverified` removes files that no version names
+    whatever their age: safe only while nothing else writes to the table.
+    """
+
+    older_than: timedelta | None = None
+    retain_versions: int | None = None
+    delete_unverified: bool = False
+    error_if_tagged_old_versions: bool = True
+    delete_rate_limit: int | None = None
+    versions: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.retain_versions is not None and self.retain_versions < 1:
+            raise InvalidInput(f"retain_versions must be at least 1, not {self.retain_versions}")
+        if self.older_than is not None and self.older_than < timedelta(0):
+            raise InvalidInput("older_than must not be negative")
+        if self.delete_rate_limit is not None and self.delete_rate_limit < 1:
+            raise InvalidInput(f"delete_rate_limit must be at least 1 a second, not {self.delete_rate_limit}")
+
+
+@dataclass(frozen=True)
+class CleanupPlan:
+    """What would go, as of `read_version`: manifests by version, and files by what they are."""
+
+    read_version: int
+    options: CleanupOptions
+    old_versions: tuple[int, ...] = ()
+    kept_for_tags: tuple[int, ...] = ()
+    data_files: tuple[ObjectInfo, ...] = ()
+    deletion_files: tuple[ObjectInfo, ...] = ()
+    index_files: tuple[ObjectInfo, ...] = ()
+    transaction_files: tuple[ObjectInfo, ...] = ()
+    temporary_files: tuple[ObjectInfo, ...] = ()
+    manifests: tuple[ObjectInfo, ...] = ()
+
+    @property
+    def files(self) -> tuple[ObjectInfo, ...]:
+        """All files but the manifests."""
+        return self.data_files + self.deletion_files + self.index_files + self.transaction_files + self.temporary_files
+
+
+@dataclass
+class NamedFiles:
+    """Files that manifests name, as paths relative to the root; of indices the folders."""
+
+    paths: set[str] = field(default_factory=set)
+    index_folders: set[str] = field(default_factory=set)
+
+    def add(self, manifest: Manifest) -> None:
+        """Add all that a manifest names."""
+        for fragment in manifest.fragments:
+            self.paths.update(fragment.data_paths())
+            if fragment.deletion_file:
+                self.paths.add(f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment.id)}")
+        self.index_folders.update(index.directory for index in manifest.indices)
+        if manifest.transaction_file:
+            self.paths.add(f"{TRANSACTIONS_DIR}/{manifest.transaction_file}")
+
+    def __contains__(self, path: str) -> bool:
+        return (
+            path in self.paths or "/".join(path.split("/")[:2]) in self.index_folders or _data_stem(path) in self.paths
+        )
+
+
+def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
+    """List what may go; `snapshot` must be the newest version.
+
+    Raises `InvalidInput` if an old version is tagged and `error_if_tagged_old_versions` is set, or if `versions` names
+    one that must stay.
+    """
+    if snapshot.store.list_names(BRANCHES_DIR):
+        raise UnsupportedFeature("clean-up of a dataset with branches (they share its files)", snapshot.uri)
+    now = snapshot.store.now()
+    past = list(history(snapshot))
+    old = _old_versions(past, options, now)
+    tagged = {tag.version: name for name, tag in list_tags(snapshot.store).items() if tag.branch is None}
+    protected = sorted(version for version in old if version in tagged)
+    if protected and options.error_if_tagged_old_versions:
+        names = ", ".join(f"{tagged[version]} (version {version})" for version in protected)
+        raise InvalidInput(
+            f"{snapshot.uri}: tagged versions are old enough to go: {names}; delete the tags, or keep these versions "
+            "with error_if_tagged_old_versions=False"
+        )
+    gone = old - set(protected)
+    kept, known = NamedFiles(), NamedFiles()
+    for version in past:
+        (known if version.version in gone else kept).add(version.manifest)
+
+    def candidates(directory: str) -> tuple[ObjectInfo, ...]:
+        return tuple(
+            info
+            for info in snapshot.store.list(directory)
+            if info.path not in kept and (info.path in known or _is_abandoned(info, options, now))
+        )
+
+    return CleanupPlan(
+        read_version=snapshot.version,
+        options=options,
+        old_versions=tuple(sorted(gone)),
+        kept_for_tags=tuple(protected),
+        data_files=candidates(DATA_DIR),
+        deletion_files=candidates(DELETIONS_DIR),
+        index_files=candidates(INDICES_DIR),
+        transaction_files=candidates(TRANSACTIONS_DIR),
+        temporary_files=tuple(info for info in snapshot.store.list_temporary() if now - info.modified > UNVERIFIED_AGE),
+        manifests=_manifests(snapshot, gone),
+    )
+
+
+def _old_versions(past: Iterable[Landed], options: CleanupOptions, now: datetime) -> set[int]:
+    newest_first = list(past)
+    removable = newest_first[max(options.retain_versions or 1, 1) :]
+    if options.versions is not None:
+        allowed = {version.version for version in removable}
+        refused = sorted(set(options.versions) & {version.version for version in newest_first} - allowed)
+        if refused:
+            raise InvalidInput(f"versions {refused} must stay: they are among the newest")
+        return set(options.versions) & allowed
+    age = options.older_than
+    if age is None and options.retain_versions is None:
+        age = DEFAULT_AGE
+    return {version.version for version in removable if age is None or _is_older(version, now - age)}
+
+
+def _is_older(version: Landed, moment: datetime) -> bool:
+    made = version.manifest.timestamp
+    return made is not None and made <= moment  # of unknown age: stays
+
+
+def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
+    return options.delete_unverified or now - info.modified > UNVERIFIED_AGE
+
+
+def _data_stem(path: str) -> str:
+    """Return the data file that a blob sidecar, `data/{stem}/….blob`, belongs to."""
+    parts = path.split("/")
+    return f"{DATA_DIR}/{parts[1]}.lance" if len(parts) > 2 and parts[0] == DATA_DIR else path
+
+
+def _manifests(snapshot: Snapshot, versions: Collection[int]) -> tuple[ObjectInfo, ...]:
+    infos = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
+    paths = (snapshot.committer.location(version) for version in sorted(versions))
+    return tuple(infos[path] for path in paths if path in infos)

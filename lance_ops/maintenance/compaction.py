@@ -1,0 +1,159 @@
+"""Merge small fragments and materialise deletions, and move the indices along.
+
+    Compaction.plan(snapshot, options) -> CompactionPlan     pure
+    execute(task) -> RewriteResult                           anywhere: reads live rows in order, writes new fragments
+    Compaction.commit(snapshot, rewrites) -> metrics         reserves fragment ids, remaps indices, one Rewrite
+
+Fragment ids are reserved by a commit of their own, because the remapped indices must name them before the rewrite
+lands. The rewrite is committed against the *planned* version: a delete that came between is then seen as a conflict
+and cannot be undone by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from pyroaring import BitMap
+
+from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.core.errors import RetryableConflict
+from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.maintenance.index_remap import remap_indices
+from lance_ops.snapshot.commit import commit_operation, delete_paths
+from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
+from lance_ops.snapshot.runners import InThreads, Runner, run_all
+from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.store import Store
+from lance_ops.table import Fragment
+from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
+
+__all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
+
+_CONFLICT_RETRIES = 10
+
+
+@dataclass(frozen=True)
+class CompactionMetrics:
+    """What a compaction changed; files count data files and deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+
+@dataclass(frozen=True)
+class RewriteResult:
+    """One group rewritten: the fragments read, with their deletion vectors as then, and those written."""
+
+    read_version: int
+    old_fragments: tuple[Fragment, ...]
+    deleted_offsets: tuple[bytes, ...]
+    new_fragments: tuple[Fragment, ...]
+
+    def moved(self) -> RewrittenGroup:
+        """Return where the rows went."""
+        old = tuple(
+            OldFragment(fragment.id, fragment.physical_rows, np.array(BitMap.deserialize(deleted), dtype=np.uint32))
+            for fragment, deleted in zip(self.old_fragments, self.deleted_offsets, strict=True)
+        )
+        return RewrittenGroup(
+            old, tuple(NewFragment(fragment.id, fragment.physical_rows) for fragment in self.new_fragments)
+        )
+
+
+class Compaction:
+    """The three steps under the reference's names, for runs that are spread over machines."""
+
+    plan = staticmethod(plan_compaction)
+
+    @staticmethod
+    def commit(snapshot: Snapshot, rewrites: Sequence[RewriteResult]) -> tuple[Snapshot, CompactionMetrics]:
+        """Commit rewrites that were planned on `snapshot`; see `compact_files` for the errors.
+
+        On a definite conflict every file of the rewrites is deleted.
+        """
+        if not rewrites:
+            return snapshot, CompactionMetrics()
+        own_files = [path for rewrite in rewrites for path in data_paths(rewrite.new_fragments)]
+        num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
+        try:
+            reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot
+        except RetryableConflict:
+            delete_paths(snapshot.store, own_files)
+            raise
+        first_id = (reserved.manifest.max_fragment_id or 0) - num_new + 1
+        numbered = _numbered(rewrites, first_id)
+        moves = AddressMap(tuple(rewrite.moved() for rewrite in numbered))
+        remapped = remap_indices(snapshot, moves)
+        operation = Rewrite(
+            groups=tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered),
+            rewritten_indices=remapped.rewritten,
+        )
+        committed = commit_operation(snapshot, operation, own_files=[*own_files, *remapped.paths])
+        return committed, _metrics(rewrites)
+
+
+def compact_files(
+    snapshot: Snapshot, options: CompactionOptions | None = None, runner: Runner | None = None
+) -> tuple[Snapshot, CompactionMetrics]:
+    """Plan, rewrite and commit; after a conflict with concurrent traffic, plan again on the newest version.
+
+    Raises `RetryableConflict` when every attempt met one, `IncompatibleTransaction` when the table was overwritten.
+    """
+    options = options or CompactionOptions()
+    current = snapshot
+    for attempt in range(_CONFLICT_RETRIES + 1):
+        plan = plan_compaction(current, options)
+        try:
+            rewrites = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, current.store))
+            return Compaction.commit(current, rewrites)
+        except RetryableConflict:
+            if attempt == _CONFLICT_RETRIES:
+                raise
+            current = current.latest()
+    raise AssertionError("the loop returns or raises")
+
+
+def execute(task: CompactionTask) -> RewriteResult:
+    """Rewrite the task's live rows, in order, into new fragments."""
+    snapshot = Snapshot.open(task.uri, task.read_version, task.storage_options)
+    limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
+    fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
+    with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
+        for table in scan(snapshot, ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids)):
+            writer.write(table)
+        written = tuple(writer.finish())
+    deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
+    return RewriteResult(task.read_version, fragments, deleted, written)
+
+
+def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteResult]:
+    numbered = []
+    for rewrite in rewrites:
+        fragments = tuple(
+            replace(fragment, id=first_id + position) for position, fragment in enumerate(rewrite.new_fragments)
+        )
+        first_id += len(fragments)
+        numbered.append(replace(rewrite, new_fragments=fragments))
+    return numbered
+
+
+def discard(store: Store, rewrite: RewriteResult) -> None:
+    """Delete what a task wrote."""
+    delete_paths(store, data_paths(rewrite.new_fragments))
+
+
+def _metrics(rewrites: Sequence[RewriteResult]) -> CompactionMetrics:
+    old = [fragment for rewrite in rewrites for fragment in rewrite.old_fragments]
+    new = [fragment for rewrite in rewrites for fragment in rewrite.new_fragments]
+    return CompactionMetrics(
+        fragments_removed=len(old),
+        fragments_added=len(new),
+        files_removed=sum(len(fragment.files) + (fragment.deletion_file is not None) for fragment in old),
+        files_added=sum(len(fragment.files) for fragment in new),
+    )

@@ -1,0 +1,163 @@
+"""Decide which fragments to rewrite together.
+
+A fragment is a candidate when it is small (fewer live rows than the target) or when enough of its rows are deleted.
+Neighbouring candidates are rewritten together, their rows in order; a group never mixes fragments that different
+indices cover, so that an index covers a new fragment wholly or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+
+__all__ = ["CompactionOptions", "CompactionPlan", "CompactionTask", "plan_compaction"]
+
+
+@dataclass(frozen=True)
+class CompactionOptions:
+    """The reference's options, with its defaults."""
+
+    target_rows_per_fragment: int = 1024 * 1024
+    max_bytes_per_file: int | None = None
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    excluded_fragment_ids: tuple[int, ...] = ()
+    data_storage_version: str | None = None
+    defer_index_remap: bool = False
+
+    def __post_init__(self) -> None:
+        if self.target_rows_per_fragment <= 0:
+            raise InvalidInput(f"target_rows_per_fragment must be positive, not {self.target_rows_per_fragment}")
+        if not 0 <= self.materialize_deletions_threshold <= 1:
+            raise InvalidInput(
+                f"materialize_deletions_threshold is a fraction, 0 to 1, not {self.materialize_deletions_threshold}"
+            )
+        if self.defer_index_remap:
+            raise UnsupportedFeature("defer_index_remap (a fragment-reuse index)")
+
+
+@dataclass(frozen=True)
+class CompactionTask:
+    """Fragments of one version to rewrite as one sequence of rows."""
+
+    uri: str
+    read_version: int
+    fragment_ids: tuple[int, ...]
+    target_rows_per_fragment: int
+    max_bytes_per_file: int
+    file_version: FileVersion
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What a compaction of `read_version` would rewrite."""
+
+    read_version: int
+    options: CompactionOptions
+    tasks: tuple[CompactionTask, ...]
+
+    @property
+    def num_tasks(self) -> int:
+        """Groups of fragments."""
+        return len(self.tasks)
+
+
+def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
+    """Return the groups worth rewriting, in the fragments' order, within the limits on sources.
+
+    The first group is rewritten whatever the limits, so that a compaction always makes progress.
+    """
+    version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
+    tasks: list[CompactionTask] = []
+    total = _Size()
+    for group in _groups(snapshot, options):
+        total += _size(snapshot, group)
+        if tasks and not total.fits(options):
+            break
+        tasks.append(
+            CompactionTask(
+                snapshot.uri,
+                snapshot.version,
+                tuple(fragment.id for fragment in group),
+                options.target_rows_per_fragment,
+                options.max_bytes_per_file or MAX_BYTES_PER_FILE,
+                version,
+                snapshot.storage_options,
+            )
+        )
+    return CompactionPlan(snapshot.version, options, tuple(tasks))
+
+
+def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fragment]]:
+    group: list[Fragment] = []
+    covered_by: frozenset[UUID] | None = None
+    for fragment in snapshot.fragments:
+        candidate = _is_candidate(snapshot, fragment, options)
+        coverage = _coverage(snapshot, fragment)
+        rows = sum(snapshot.num_live_rows(member) for member in group)
+        if not candidate or coverage != covered_by or rows >= options.target_rows_per_fragment:
+            if _is_worth_it(snapshot, group, options):
+                yield group
+            group = []
+        if candidate:
+            group.append(fragment)
+            covered_by = coverage
+    if _is_worth_it(snapshot, group, options):
+        yield group
+
+
+def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOptions) -> bool:
+    if fragment.id in options.excluded_fragment_ids:
+        return False
+    small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
+    return small or _has_deletions_to_materialize(snapshot, fragment, options)
+
+
+def _has_deletions_to_materialize(snapshot: Snapshot, fragment: Fragment, options: CompactionOptions) -> bool:
+    deleted = fragment.physical_rows - snapshot.num_live_rows(fragment)
+    return options.materialize_deletions and deleted > options.materialize_deletions_threshold * fragment.physical_rows
+
+
+def _is_worth_it(snapshot: Snapshot, group: list[Fragment], options: CompactionOptions) -> bool:
+    return len(group) > 1 or any(_has_deletions_to_materialize(snapshot, fragment, options) for fragment in group)
+
+
+def _coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:
+    return frozenset(index.uuid for index in snapshot.manifest.indices if index.covers([fragment.id]))
+
+
+@dataclass(frozen=True)
+class _Size:
+    """How much a group would rewrite."""
+
+    fragments: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: _Size) -> _Size:
+        return _Size(self.fragments + other.fragments, self.rows + other.rows, self.size_bytes + other.size_bytes)
+
+    def fits(self, options: CompactionOptions) -> bool:
+        """Whether this is within the `max_source_*` options."""
+        limits = (options.max_source_fragments, options.max_source_rows, options.max_source_bytes)
+        sizes = (self.fragments, self.rows, self.size_bytes)
+        return all(limit is None or size <= limit for size, limit in zip(sizes, limits, strict=True))
+
+
+def _size(snapshot: Snapshot, group: list[Fragment]) -> _Size:
+    return _Size(
+        len(group),
+        sum(snapshot.num_live_rows(fragment) for fragment in group),
+        sum(file.file_size_bytes for fragment in group for file in fragment.files),
+    )

@@ -1,0 +1,140 @@
+"""Say what ails a dataset, and which verb helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.maintenance.coverage import IndexCoverage, index_coverage, indexed_ratio
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health"]
+
+
+class Severity(Enum):
+    """How much a finding matters: a warning costs speed or money, an error is beyond what was agreed."""
+
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class HealthThresholds:
+    """From where on something is a finding. Ratios are 0 to 1; an error is raised at `error_factor` times a limit."""
+
+    small_fragment_rows: int = 1024 * 1024
+    max_small_fragments: int = 10
+    max_deleted_ratio: float = 0.1
+    min_indexed_ratio: float = 0.95
+    max_versions: int = 200
+    error_factor: float = 3.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_deleted_ratio", "min_indexed_ratio"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInput(f"{name} is a ratio, 0 to 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be, and what to do."""
+
+    severity: Severity
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class HealthReport:
+    """The state of a dataset's newest version. `size_bytes` counts the data files of this version."""
+
+    version: int
+    timestamp: datetime | None
+    num_rows: int
+    num_fragments: int
+    num_small_fragments: int
+    num_deleted_rows: int
+    num_versions: int
+    size_bytes: int
+    indices: tuple[IndexCoverage, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def deleted_ratio(self) -> float:
+        """The part of the physical rows that is deleted."""
+        physical = self.num_rows + self.num_deleted_rows
+        return self.num_deleted_rows / physical if physical else 0.0
+
+    @property
+    def indexed_ratio(self) -> float | None:
+        """The worst index's coverage, None without indices."""
+        return indexed_ratio(self.indices)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+def health(snapshot: Snapshot, thresholds: HealthThresholds | None = None) -> HealthReport:
+    """Measure a version from its manifest alone; no data file is read."""
+    limits = thresholds or HealthThresholds()
+    rows = [snapshot.num_live_rows(fragment) for fragment in snapshot.fragments]
+    small = sum(count < limits.small_fragment_rows for count in rows)
+    deleted = sum(fragment.physical_rows for fragment in snapshot.fragments) - sum(rows)
+    num_versions = len(snapshot.committer.versions())
+    indices = index_coverage(snapshot)
+    return HealthReport(
+        version=snapshot.version,
+        timestamp=snapshot.manifest.timestamp,
+        num_rows=sum(rows),
+        num_fragments=len(rows),
+        num_small_fragments=small,
+        num_deleted_rows=deleted,
+        num_versions=num_versions,
+        size_bytes=sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files),
+        indices=indices,
+        findings=tuple(_findings(limits, small, deleted, sum(rows), num_versions, indices)),
+    )
+
+
+def _findings(
+    limits: HealthThresholds,
+    small: int,
+    deleted: int,
+    live: int,
+    num_versions: int,
+    indices: tuple[IndexCoverage, ...],
+) -> list[Finding]:
+    found = []
+
+    def over(value: float, limit: float, what: str, advice: str) -> None:
+        if value > limit:
+            severity = Severity.ERROR if value > limit * limits.error_factor else Severity.WARNING
+            found.append(Finding(severity, what, advice))
+
+    over(
+        small,
+        limits.max_small_fragments,
+        f"{small} fragments have fewer than {limits.small_fragment_rows:,} rows",
+        "compact: every scan opens each of them",
+    )
+    ratio = deleted / (deleted + live) if deleted else 0.0
+    over(ratio, limits.max_deleted_ratio, f"{ratio:.1%} of the stored rows are deleted", "compact to drop them")
+    for index in indices:
+        missing = 1 - index.indexed_ratio
+        over(
+            missing,
+            1 - limits.min_indexed_ratio,
+            f"index {index.name} does not cover {missing:.1%} of the rows",
+            "reindex: the rest is scanned by every query",
+        )
+    over(
+        num_versions,
+        limits.max_versions,
+        f"{num_versions} versions are kept",
+        "clean up old versions: each keeps its files",
+    )
+    return found

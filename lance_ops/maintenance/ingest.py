@@ -1,0 +1,242 @@
+"""Append raw files, each batch exactly once.
+
+    plan_ingest(uri, batches, …) -> IngestPlan      which batches are new, the schema, tasks of raw files
+    execute(task) -> WrittenFiles                   anywhere: raw files in, fragments out
+    commit_ingest(plan, outcomes) -> IngestResult   one Append (an Overwrite creates the table)
+
+Any number of batches become one version. Each batch's token stands in that version's transaction, and a batch whose
+token is found in the history is not ingested again, whatever asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, RetryableConflict, SchemaMismatch
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
+from lance_ops.snapshot.batches import IngestedBatch, batch_properties, ingested_batches
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
+from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
+from lance_ops.snapshot.runners import InThreads, Runner, run_all
+from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.store import Store, open_store
+from lance_ops.table import Fragment
+from lance_ops.transactions import Append
+
+__all__ = [
+    "IngestBatch",
+    "IngestOptions",
+    "IngestPlan",
+    "IngestResult",
+    "IngestTask",
+    "RawFile",
+    "WrittenFiles",
+    "commit_ingest",
+    "discard",
+    "execute",
+    "ingest",
+    "plan_ingest",
+]
+
+_CONFLICT_RETRIES = 10
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """How to write: the table's schema where it is to be created, fragment limits, and how much one task reads."""
+
+    schema: pa.Schema | None = None
+    data_storage_version: str = "stable"
+    limits: FragmentLimits = field(default_factory=FragmentLimits)
+    max_bytes_per_task: int = 256 * 1024**2
+    max_files_per_task: int = 64
+
+
+@dataclass(frozen=True)
+class IngestTask:
+    """Raw files to write as fragments of a table with this schema."""
+
+    uri: str
+    files: tuple[RawFile, ...]
+    schema: Schema
+    file_version: FileVersion
+    limits: FragmentLimits
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    raw_storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class WrittenFiles:
+    """Fragments of one task, not yet in any version."""
+
+    fragments: tuple[Fragment, ...]
+
+
+@dataclass(frozen=True)
+class IngestPlan:
+    """The batches that are new as of `snapshot` (None: the table is to be created), and the tasks that write them."""
+
+    uri: str
+    snapshot: Snapshot | None
+    schema: Schema
+    file_version: FileVersion
+    batches: tuple[IngestBatch, ...]
+    skipped: tuple[str, ...]
+    tasks: tuple[IngestTask, ...]
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    """What an ingestion did; `version` is None when every batch was there already."""
+
+    version: int | None
+    num_rows: int
+    num_fragments: int
+    ingested: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+def ingest(
+    uri: str,
+    batches: Sequence[IngestBatch],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    raw_storage_options: Mapping[str, str] | None = None,
+    options: IngestOptions | None = None,
+    runner: Runner | None = None,
+) -> IngestResult:
+    """Append the batches that are not in the table yet, as one version.
+
+    Raises `InvalidInput` for a batch that was ingested with other content and for an unreadable raw file,
+    `SchemaMismatch` naming the file and field that do not fit; the table is then unchanged.
+    """
+    for attempt in range(_CONFLICT_RETRIES + 1):
+        plan = plan_ingest(
+            uri, batches, storage_options=storage_options, raw_storage_options=raw_storage_options, options=options
+        )
+        store = open_store(uri, storage_options)
+        outcomes = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, store))
+        try:
+            return commit_ingest(plan, outcomes)
+        except (RetryableConflict, DatasetAlreadyExists):  # another run was first with a batch, or with the table
+            if attempt == _CONFLICT_RETRIES:
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+def plan_ingest(
+    uri: str,
+    batches: Sequence[IngestBatch],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    raw_storage_options: Mapping[str, str] | None = None,
+    options: IngestOptions | None = None,
+) -> IngestPlan:
+    """Leave out what is in the table already and share the other batches' files among tasks."""
+    options = options or IngestOptions()
+    keys = [batch.key for batch in batches]
+    if len(set(keys)) != len(keys):
+        raise InvalidInput(f"batches named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
+    snapshot = _open_if_there(uri, storage_options)
+    known = ingested_batches(snapshot) if snapshot else {}
+    new = tuple(batch for batch in batches if _is_new(batch, known))
+    files = [file for batch in new for file in batch.files]
+    raw_options = dict(raw_storage_options or {})
+    if snapshot is not None:
+        schema, version = snapshot.schema, snapshot.file_version
+    elif files:
+        schema = Schema.from_arrow(options.schema or unified_raw_schema(files, raw_options))
+        version = FileVersion.parse(options.data_storage_version)
+    else:
+        raise InvalidInput(f"{uri}: no batches to create the table from")
+    tasks = tuple(
+        IngestTask(uri, group, schema, version, options.limits, dict(storage_options or {}), raw_options)
+        for group in _shares(files, options)
+    )
+    kept = {batch.key for batch in new}
+    skipped = tuple(key for key in keys if key not in kept)
+    return IngestPlan(uri, snapshot, schema, version, new, skipped, tasks, dict(storage_options or {}))
+
+
+def execute(task: IngestTask) -> WrittenFiles:
+    """Write the task's raw files, in order, as fragments."""
+    store = open_store(task.uri, task.storage_options)
+    with FragmentWriter(store, task.schema, task.file_version, task.limits) as writer:
+        for file in task.files:
+            for batch in read_raw_batches(file, task.raw_storage_options):
+                try:
+                    writer.write(batch)
+                except SchemaMismatch as error:
+                    raise SchemaMismatch(f"raw file {file.uri}: {error}") from error
+        return WrittenFiles(tuple(writer.finish()))
+
+
+def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestResult:
+    """Commit what the tasks wrote.
+
+    Raises `RetryableConflict` when a concurrent commit ingested one of the batches; what was written is then deleted.
+    """
+    if not plan.batches:
+        return IngestResult(None, 0, 0, (), plan.skipped)
+    fragments = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
+    own_files = data_paths(fragments)
+    properties = batch_properties({batch.key: batch.token for batch in plan.batches})
+    if plan.snapshot is None:
+        store, committer = open_dataset_store(plan.uri, plan.storage_options)
+        committed = create_dataset(
+            store, committer, plan.schema, fragments, plan.file_version, properties=properties, own_files=own_files
+        )
+    else:
+        committed = commit_operation(plan.snapshot, Append(fragments), properties=properties, own_files=own_files)
+    return IngestResult(
+        committed.version,
+        sum(fragment.physical_rows for fragment in fragments),
+        len(fragments),
+        tuple(batch.key for batch in plan.batches),
+        plan.skipped,
+    )
+
+
+def _open_if_there(uri: str, storage_options: Mapping[str, str] | None) -> Snapshot | None:
+    try:
+        return Snapshot.open(uri, storage_options=storage_options)
+    except DatasetNotFound:
+        return None
+
+
+def _is_new(batch: IngestBatch, known: Mapping[str, IngestedBatch]) -> bool:
+    found = known.get(batch.key)
+    if found is None:
+        return True
+    if found.token != batch.token:
+        raise InvalidInput(
+            f"batch {batch.key!r} was ingested in version {found.version} with other content: delete its rows and "
+            "give the new files a key of their own, or restore the files as they were"
+        )
+    return False
+
+
+def _shares(files: Sequence[RawFile], options: IngestOptions) -> Iterator[tuple[RawFile, ...]]:
+    share: list[RawFile] = []
+    size = 0
+    for file in files:
+        full = len(share) >= options.max_files_per_task or size + file.size_bytes > options.max_bytes_per_task
+        if share and full:
+            yield tuple(share)
+            share, size = [], 0
+        share.append(file)
+        size += file.size_bytes
+    if share:
+        yield tuple(share)
+
+
+def discard(store: Store, outcome: WrittenFiles) -> None:
+    """Delete what a task wrote."""
+    delete_paths(store, data_paths(outcome.fragments))

@@ -1,0 +1,193 @@
+"""Build scalar indices, and extend them to rows they do not cover yet.
+
+`create_scalar_index` trains on all live rows and replaces an index of that name; `optimize_indices` merges each
+index's segments with the rows that none covers. Each writes one new segment and commits one `CreateIndex`, planned
+again when concurrent traffic got in the way.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap, FrozenBitMap
+
+from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.core.names import INDICES_DIR
+from lance_ops.core.schema import Field, Schema
+from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
+from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.index_lookup import open_index
+from lance_ops.snapshot.retry import retry_conflicts
+from lance_ops.snapshot.scan import ROW_ADDRESS, ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import IndexFile, IndexMetadata
+from lance_ops.transactions import CreateIndex
+
+__all__ = ["create_scalar_index", "drop_index", "optimize_indices"]
+
+_CONFLICT_RETRIES = 10
+
+
+def create_scalar_index(
+    snapshot: Snapshot, column: str, index_type: str, name: str | None = None, *, replace: bool = True
+) -> Snapshot:
+    """Train an index on a column over all fragments and commit it; the default name is `<column>_idx`.
+
+    Raises `InvalidInput` for an unknown type or column, or a name in use with `replace` false; `UnsupportedFeature`
+    for a column that such an index cannot hold.
+    """
+    kind = index_type_named(index_type)
+    kind.check(snapshot.schema.field(column))
+    _check_addresses(snapshot, kind)
+    index_name = name or f"{column}_idx"
+
+    def attempt(current: Snapshot) -> Snapshot:
+        same_name = tuple(index for index in current.manifest.indices if index.name == index_name)
+        if same_name and not replace:
+            raise InvalidInput(f"{current.uri} has an index {index_name!r} already: pass replace=True or another name")
+        field = current.schema.field(column)
+        new = _train(current, kind, field, index_name)
+        return _commit(current, new, same_name)
+
+    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+
+
+def optimize_indices(snapshot: Snapshot, index_names: Sequence[str] | None = None) -> Snapshot:
+    """Cover every fragment by every scalar index (or the named ones), each as one segment.
+
+    Indices of kinds that are not built here are left as they are, unless they are named: then `UnsupportedFeature`.
+    Raises `IndexNotFound` naming the indices there are.
+    """
+    names = _names(snapshot) if index_names is None else list(index_names)
+    for name in names:
+        if name not in _names(snapshot):
+            raise _not_found(snapshot, name)
+
+        def attempt(current: Snapshot, name: str = name) -> Snapshot:
+            return _optimize(current, name, skip_unsupported=index_names is None)
+
+        snapshot = retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+    return snapshot
+
+
+def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
+    """Remove an index; its files go with the versions that name them."""
+
+    def attempt(current: Snapshot) -> Snapshot:
+        segments = tuple(index for index in current.manifest.indices if index.name == name)
+        if not segments:
+            raise _not_found(current, name)
+        return commit_operation(current, CreateIndex((), segments))
+
+    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
+
+
+def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snapshot:
+    segments = tuple(index for index in snapshot.manifest.indices if index.name == name)
+    covered = BitMap()
+    for segment in segments:
+        covered |= segment.covers(snapshot.fragments_by_id)
+    missing = [fragment_id for fragment_id in snapshot.fragments_by_id if fragment_id not in covered]
+    if not missing and len(segments) == 1:
+        return snapshot
+    try:
+        kind = index_type_of(segments[0])
+    except UnsupportedFeature:
+        if skip_unsupported:
+            return snapshot
+        raise
+    _check_addresses(snapshot, kind)
+    field = _indexed_field(snapshot, segments[0])
+    first, *others = (open_index(snapshot, segment) for segment in segments)
+    directory, index_id = _new_directory()
+    files = first.merge(
+        others,
+        _rows(snapshot, field, tuple(missing)),
+        snapshot.store.child(directory),
+        live_fragments=set(snapshot.fragments_by_id),
+    )
+    new = _metadata(snapshot, kind, field, name, index_id, files)
+    return _commit(snapshot, new, segments)
+
+
+def _check_addresses(snapshot: Snapshot, kind: IndexType) -> None:
+    stable = snapshot.manifest.uses_stable_row_ids
+    if kind.row_key(kind.index_version(stable_row_ids=stable), stable_row_ids=stable) is not RowKey.ADDRESS:
+        raise UnsupportedFeature(f"a {kind.name} index of stable row ids", snapshot.uri)
+
+
+def _train(snapshot: Snapshot, kind: IndexType, field: Field, name: str) -> IndexMetadata:
+    directory, index_id = _new_directory()
+    files = kind.train(_rows(snapshot, field, None), field, snapshot.store.child(directory))
+    return _metadata(snapshot, kind, field, name, index_id, files)
+
+
+def _commit(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[IndexMetadata, ...]) -> Snapshot:
+    own_files = [f"{new.directory}/{file.path}" for file in new.files]
+    return commit_operation(snapshot, CreateIndex((new,), replaced), own_files=own_files)
+
+
+def _metadata(
+    snapshot: Snapshot,
+    kind: IndexType,
+    field: Field,
+    name: str,
+    index_id: uuid.UUID,
+    files: tuple[IndexFile, ...],
+) -> IndexMetadata:
+    return IndexMetadata(
+        uuid=index_id,
+        name=name,
+        fields=(field.id,),
+        dataset_version=snapshot.version,
+        fragment_bitmap=FrozenBitMap(snapshot.fragments_by_id),
+        details=kind.details,
+        index_version=kind.index_version(stable_row_ids=snapshot.manifest.uses_stable_row_ids),
+        created_at_ms=time.time_ns() // 1_000_000,
+        files=files,
+    )
+
+
+def _rows(snapshot: Snapshot, field: Field, fragment_ids: tuple[int, ...] | None) -> Iterator[pa.RecordBatch]:
+    """Yield the column's live values with the rows' addresses."""
+    schema = snapshot.schema.project([snapshot.schema.path_of(field.id)])
+    request = ScanRequest(schema, with_row_address=True, fragment_ids=fragment_ids)
+    wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
+    for table in scan(snapshot, request):
+        values = _leaf(table.column(0), schema, field)
+        yield from pa.Table.from_arrays([values, table.column(ROW_ADDRESS)], schema=wanted).to_batches()
+
+
+def _leaf(column: pa.ChunkedArray, schema: Schema, field: Field) -> pa.ChunkedArray:
+    """Return a field's values out of the structs around it, null where one of them is."""
+    node = schema.fields[0]
+    while node.id != field.id:
+        node = node.children[0]
+        column = pa.chunked_array([pc.struct_field(chunk, node.name) for chunk in column.chunks], node.arrow_type)
+    return column
+
+
+def _indexed_field(snapshot: Snapshot, index: IndexMetadata) -> Field:
+    field = snapshot.schema.by_id(index.fields[0]) if len(index.fields) == 1 else None
+    if field is None:
+        raise UnsupportedFeature(f"an index on fields {list(index.fields)}", f"index {index.name!r}")
+    return field
+
+
+def _new_directory() -> tuple[str, uuid.UUID]:
+    index_id = uuid.uuid4()
+    return f"{INDICES_DIR}/{index_id}", index_id
+
+
+def _names(snapshot: Snapshot) -> list[str]:
+    named = sorted((index for index in snapshot.manifest.indices if not index.is_system), key=lambda index: index.name)
+    return [name for name, _ in groupby(named, key=lambda index: index.name)]
+
+
+def _not_found(snapshot: Snapshot, name: str) -> IndexNotFound:
+    return IndexNotFound(f"{snapshot.uri} has no index {name!r}: it has {', '.join(_names(snapshot)) or 'none'}")

@@ -1,0 +1,66 @@
+"""The life of a dataset, version by version, as a person wants to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lance_ops.maintenance.coverage import index_coverage, indexed_ratio
+from lance_ops.snapshot.batches import batches_of
+from lance_ops.snapshot.history import history
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.tags import list_tags
+from lance_ops.transactions import Landed
+
+__all__ = ["VersionSummary", "timeline"]
+
+
+@dataclass(frozen=True)
+class VersionSummary:
+    """One retained version. `operation` is the transaction's name, `?` where it is not known any more."""
+
+    version: int
+    timestamp: datetime | None
+    operation: str
+    num_rows: int
+    num_fragments: int
+    num_deleted_rows: int
+    size_bytes: int
+    indexed_ratio: float | None
+    tags: tuple[str, ...]
+    batches: tuple[str, ...]
+    transaction_properties: Mapping[str, str]
+
+
+def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummary]:
+    """Return the retained versions up to this one, oldest first; with `limit` only the newest so many."""
+    tags: dict[int, list[str]] = {}
+    for name, tag in list_tags(snapshot.store).items():
+        if tag.branch is None:
+            tags.setdefault(tag.version, []).append(name)
+    summaries: list[VersionSummary] = []
+    for past in history(snapshot):
+        if limit is not None and len(summaries) >= limit:
+            break
+        summaries.append(_summary(snapshot.with_manifest(past.manifest), past, tuple(tags.get(past.version, ()))))
+    return summaries[::-1]
+
+
+def _summary(snapshot: Snapshot, past: Landed, tags: tuple[str, ...]) -> VersionSummary:
+    properties = dict(past.transaction.properties) if past.transaction else {}
+    fragments = snapshot.fragments
+    num_rows = sum(fragment.num_rows for fragment in fragments)
+    return VersionSummary(
+        version=past.version,
+        timestamp=past.manifest.timestamp,
+        operation=past.transaction.operation.name if past.transaction else "?",
+        num_rows=num_rows,
+        num_fragments=len(fragments),
+        num_deleted_rows=sum(fragment.physical_rows for fragment in fragments) - num_rows,
+        size_bytes=sum(file.file_size_bytes for fragment in fragments for file in fragment.files),
+        indexed_ratio=indexed_ratio(index_coverage(snapshot)),
+        tags=tags,
+        batches=tuple(batches_of(properties)),
+        transaction_properties=properties,
+    )

@@ -1,0 +1,83 @@
+"""Commit an operation planned on a snapshot, and remove our own files when it did not land."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.store import Store
+from lance_ops.table import Fragment, Manifest
+from lance_ops.transactions import Operation, Overwrite, Transaction, commit
+
+__all__ = ["commit_operation", "create_dataset", "delete_paths"]
+
+
+def commit_operation(
+    snapshot: Snapshot,
+    operation: Operation,
+    *,
+    properties: Mapping[str, str] | None = None,
+    own_files: Sequence[str] = (),
+    file_version: FileVersion | None = None,
+) -> Snapshot:
+    """Commit an operation that was planned on this snapshot; return the snapshot of the version it made.
+
+    `own_files` are what the operation would bring into the table: they are deleted when it is certain that it did not.
+    After `CommitStateUnknown` they stay. The other errors are those of `transactions.commit`.
+    """
+    transaction = Transaction.new(snapshot.version, operation, properties)
+    manifest = _commit(snapshot.store, snapshot.committer, transaction, snapshot.manifest, own_files, file_version)
+    return snapshot.with_manifest(manifest)
+
+
+def create_dataset(
+    store: Store,
+    committer: Committer,
+    schema: Schema,
+    fragments: Sequence[Fragment],
+    file_version: FileVersion,
+    *,
+    properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    own_files: Sequence[str] = (),
+) -> Snapshot:
+    """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
+
+    `own_files` are deleted then, as `commit_operation` does.
+    """
+    transaction = Transaction.new(0, Overwrite(tuple(fragments), schema), properties)
+    manifest = _commit(store, committer, transaction, None, own_files, file_version)
+    return Snapshot(store, committer, manifest, dict(storage_options or {}))
+
+
+def delete_paths(store: Store, paths: Iterable[str]) -> None:
+    """Delete files that no version names; one that cannot be deleted now is left to clean-up."""
+    for path in paths:
+        with suppress(LanceOpsError):
+            store.delete(path)
+
+
+def _commit(
+    store: Store,
+    committer: Committer,
+    transaction: Transaction,
+    base: Manifest | None,
+    own_files: Sequence[str],
+    file_version: FileVersion | None,
+) -> Manifest:
+    storage_version = file_version.value if file_version else None
+    try:
+        result = commit(committer, store, transaction, base=base, data_storage_version=storage_version)
+    except CommitStateUnknown:
+        raise
+    except Exception:
+        delete_paths(store, own_files)
+        raise
+    if result.transaction.uuid != transaction.uuid:  # the same work was committed by another
+        delete_paths(store, own_files)
+    return result.manifest

@@ -1,0 +1,73 @@
+"""Fit incoming Arrow data to a table's schema, or say which field does not fit.
+
+The table's schema is the authority. Columns are matched by name, in any order; a nullable column that is missing
+becomes null; a type that differs is cast if no value changes (int32 to int64, a list to a fixed-size list, a string to
+a large string); everything else is a `SchemaMismatch`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import SchemaMismatch
+
+__all__ = ["conform"]
+
+
+def conform(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return `data` with exactly this (storage) schema; raise `SchemaMismatch` naming the field that does not fit."""
+    table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    extra = [name for name in table.schema.names if name not in schema.names]
+    if extra:
+        raise SchemaMismatch(
+            f"column {extra[0]!r} is not in the table (which has {', '.join(schema.names)}): drop it or add the column"
+        )
+    columns = [_column(table, field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    position = table.schema.get_field_index(field.name)
+    if position < 0:
+        if not field.nullable:
+            raise SchemaMismatch(f"column {field.name!r} is missing from the data and the table allows no nulls in it")
+        return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+    column = table.column(position)
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if column.type != field.type:
+        column = _cast(column, field)
+    if not field.nullable and column.null_count:
+        raise SchemaMismatch(f"column {field.name!r} holds {column.null_count} nulls and the table allows none in it")
+    return column
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if _loses_meaning(column.type, field.type):
+        raise SchemaMismatch(f"column {field.name!r} is {field.type} in the table and {column.type} in the data")
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(
+            f"column {field.name!r} is {field.type} in the table and {column.type} in the data: {error}"
+        ) from error
+
+
+def _loses_meaning(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow would cast between types that are not the same kind of thing (a number written as text, …)."""
+
+    def kind(data_type: pa.DataType) -> str:
+        if pt.is_dictionary(data_type):
+            data_type = data_type.value_type
+        if pt.is_boolean(data_type) or pt.is_null(data_type):
+            return str(data_type)
+        if pt.is_integer(data_type) or pt.is_floating(data_type) or pt.is_decimal(data_type):
+            return "number"
+        if pt.is_string(data_type) or pt.is_large_string(data_type) or pt.is_string_view(data_type):
+            return "text"
+        if pt.is_date(data_type) or pt.is_timestamp(data_type):
+            return "instant"
+        return "other"
+
+    return kind(given) != kind(wanted) and not pt.is_null(given)

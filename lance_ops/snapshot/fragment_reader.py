@@ -1,0 +1,131 @@
+"""Read physical rows of one fragment, whichever of its data files hold the columns.
+
+A fragment may keep its columns in several files (a column added later has a file of its own). A field that no file
+holds is null in every row: that is how a column is added without writing anything. Deletions are not looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.names import DATA_DIR
+from lance_ops.core.schema import Field, Schema
+from lance_ops.file import FileReader
+from lance_ops.store import Store
+from lance_ops.table import DataFile, Fragment
+
+__all__ = ["FragmentReader"]
+
+Offsets = npt.NDArray[np.uint64]
+ReadFile = Callable[[FileReader, Schema], pa.Table]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One data file and the part of the projection that it holds."""
+
+    file: DataFile
+    schema: Schema
+
+
+class FragmentReader:
+    """Reads ranges or scattered offsets of one fragment's physical rows. Files are opened when first needed."""
+
+    def __init__(self, store: Store, fragment: Fragment) -> None:
+        self._store = store
+        self._fragment = fragment
+        self._readers: dict[str, FileReader] = {}
+
+    @property
+    def fragment(self) -> Fragment:
+        """The fragment that is read."""
+        return self._fragment
+
+    def read(self, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Return physical rows `start` to `stop` (exclusive) of the fields of `schema`."""
+        end = self._fragment.physical_rows if stop is None else min(stop, self._fragment.physical_rows)
+        return self._read(schema, max(end - start, 0), lambda reader, part: reader.read(part, start, end))
+
+    def take(self, schema: Schema, offsets: Offsets) -> pa.Table:
+        """Return the rows at physical `offsets`, in the order asked for."""
+        return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
+
+    def check(self) -> None:
+        """Open every data file; raise `CorruptFile` for one that does not have the fragment's rows."""
+        for file in self._fragment.files:
+            self._check_rows(file, self._open(file).num_rows, self._fragment.physical_rows)
+
+    def _read(self, schema: Schema, num_rows: int, read: ReadFile) -> pa.Table:
+        parts = []
+        for source in self._sources(schema):
+            table = read(self._open(source.file), source.schema)
+            self._check_rows(source.file, table.num_rows, num_rows)
+            parts.append((source.schema, table))
+        columns = [_assemble(field, parts, num_rows) for field in schema.fields]
+        return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
+
+    def _check_rows(self, file: DataFile, found: int, expected: int) -> None:
+        if found != expected:
+            path = self._store.uri_of(f"{DATA_DIR}/{file.path}")
+            reason = f"{found} rows where fragment {self._fragment.id} has {expected}"
+            raise CorruptFile(path, "row count", reason)
+
+    def _sources(self, schema: Schema) -> list[_Source]:
+        sources = []
+        for file in self._fragment.files:
+            held = set(file.fields)
+            fields = tuple(part for field in schema.fields if (part := _part_in(field, held)) is not None)
+            if fields:
+                sources.append(_Source(file, Schema(fields)))
+        return sources
+
+    def _open(self, file: DataFile) -> FileReader:
+        if file.base_id is not None:
+            raise UnsupportedFeature("a data file under another base path", file.path)
+        reader = self._readers.get(file.path)
+        if reader is None:
+            reader = FileReader(self._store, f"{DATA_DIR}/{file.path}", size_bytes=file.file_size_bytes or None)
+            self._readers[file.path] = reader
+        return reader
+
+
+def _part_in(field: Field, held: set[int]) -> Field | None:
+    """Return the part of a field that a file with these field ids holds.
+
+    Files of 2.0 list parents and leaves, later ones only leaves, and a packed struct stands for its children.
+    """
+    if not field.children:
+        return field if field.id in held else None
+    children = tuple(part for child in field.children if (part := _part_in(child, held)) is not None)
+    if children:
+        return replace(field, children=children)
+    return field if field.id in held else None
+
+
+def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int) -> pa.ChunkedArray:
+    """Return a whole column from the files that hold parts of it, null where none does."""
+    found = [
+        (part, table.column(position))
+        for schema, table in parts
+        for position, part in enumerate(schema.fields)
+        if part.id == field.id
+    ]
+    for part, column in found:
+        if part == field:
+            return column
+    if not found:
+        return pa.chunked_array([pa.nulls(num_rows, field.arrow_type)])
+    if not pt.is_struct(field.arrow_type):
+        raise UnsupportedFeature("a list or map whose children lie in several files", f"column {field.name!r}")
+    structs = [(part, column.combine_chunks()) for part, column in found]
+    below = [(Schema(part.children), pa.Table.from_struct_array(struct)) for part, struct in structs]
+    children = [_assemble(child, below, num_rows).combine_chunks() for child in field.children]
+    validity = structs[0][1].is_null()
+    return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=validity)])

@@ -1,0 +1,145 @@
+"""Write batches as new fragments: data files on the store, not yet part of any version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.names import DATA_DIR, data_file_name
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file import FileWriter
+from lance_ops.snapshot.conform import conform
+from lance_ops.store import Store
+from lance_ops.table import DataFile, Fragment
+
+__all__ = [
+    "MAX_BYTES_PER_FILE",
+    "MAX_ROWS_PER_FILE",
+    "FragmentLimits",
+    "FragmentWriter",
+    "data_paths",
+    "write_fragments",
+]
+
+MAX_ROWS_PER_FILE = 1024 * 1024
+MAX_BYTES_PER_FILE = 90 * 1024**3
+
+_UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
+
+
+@dataclass(frozen=True)
+class FragmentLimits:
+    """When a fragment is full. The byte limit is looked at after each batch, so one batch may pass it."""
+
+    max_rows_per_file: int = MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+
+    def __post_init__(self) -> None:
+        for name in ("max_rows_per_file", "max_bytes_per_file"):
+            if getattr(self, name) <= 0:
+                raise InvalidInput(f"{name} must be positive, not {getattr(self, name)}")
+
+
+class FragmentWriter:
+    """Cuts a stream of batches into fragments, one data file each.
+
+    As a context manager it deletes, on an exception, every file it wrote: nothing refers to them yet.
+    """
+
+    def __init__(
+        self, store: Store, schema: Schema, version: FileVersion, limits: FragmentLimits | None = None
+    ) -> None:
+        self._store = store
+        self._schema = schema
+        self._arrow_schema = schema.to_arrow_storage()
+        self._version = version
+        self._limits = limits or FragmentLimits()
+        self._finished: list[Fragment] = []
+        self._writer: FileWriter | None = None
+        self._rows = 0
+        self._file_name = ""
+
+    def write(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
+        table = conform(data, self._arrow_schema)
+        while table.num_rows:
+            if self._writer is None:
+                self._open()
+            room = self._limits.max_rows_per_file - self._rows
+            self._append(table.slice(0, room))
+            table = table.slice(room)
+
+    def finish(self) -> list[Fragment]:
+        """Close the last file and return the fragments, their ids unassigned, in the order of the rows."""
+        self._close()
+        return self._finished
+
+    def abort(self) -> None:
+        """Delete every file written."""
+        if self._writer is not None:
+            self._writer.abort()
+            self._writer = None
+        for path in data_paths(self._finished):
+            self._store.delete(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+
+    def _open(self) -> None:
+        self._file_name = data_file_name()
+        self._writer = FileWriter(self._store, f"{DATA_DIR}/{self._file_name}", self._schema, self._version)
+        self._rows = 0
+
+    def _append(self, table: pa.Table) -> None:
+        assert self._writer is not None
+        self._writer.write_batch(table)
+        self._rows += table.num_rows
+        full = self._rows >= self._limits.max_rows_per_file
+        if full or self._writer.bytes_written >= self._limits.max_bytes_per_file:
+            self._close()
+
+    def _close(self) -> None:
+        if self._writer is None:
+            return
+        written = self._writer.finish()
+        self._writer = None
+        file = DataFile(
+            path=self._file_name,
+            fields=written.fields,
+            column_indices=written.column_indices,
+            file_major_version=written.major,
+            file_minor_version=written.minor,
+            file_size_bytes=written.size_bytes,
+        )
+        self._finished.append(Fragment(id=_UNASSIGNED, files=(file,), physical_rows=written.num_rows))
+
+
+def write_fragments(
+    store: Store,
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits | None = None,
+) -> list[Fragment]:
+    """Write all `batches`; when one fails, nothing is left of them."""
+    with FragmentWriter(store, schema, version, limits) as writer:
+        for batch in batches:
+            writer.write(batch)
+        return writer.finish()
+
+
+def data_paths(fragments: Iterable[Fragment]) -> list[str]:
+    """Return the paths, relative to the dataset's root, of the data files that lie beneath it."""
+    return [path for fragment in fragments for path in fragment.data_paths()]

@@ -1,0 +1,134 @@
+"""Ask indices for the rows a predicate names.
+
+A predicate is a conjunction; each conjunct that an index of its one column serves is answered by that index, on the
+fragments its segments cover. The answers are intersected. What no index serves remains to be tested on the rows found;
+fragments that an index in use does not cover are scanned with the whole predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.predicate import Predicate, split
+from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import IndexMetadata
+
+__all__ = ["IndexLookup", "look_up", "open_index"]
+
+
+@dataclass(frozen=True)
+class IndexLookup:
+    """Rows that indices found, deleted ones included, for the fragments in `covered`.
+
+    `remainder` is what must still be tested on them.
+    """
+
+    rows: RowAddressSet
+    covered: BitMap
+    remainder: Predicate | None
+    index_names: tuple[str, ...]
+    index_types: tuple[str, ...]
+    queries: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return each query with the index that answered it."""
+        parts = zip(self.queries, self.index_names, self.index_types, strict=True)
+        return " AND ".join(f"[{query}]@{name}({kind})" for query, name, kind in parts)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A conjunct and the segments of the index that will answer it."""
+
+    conjunct: Predicate
+    segments: tuple[IndexMetadata, ...]
+    index_type: IndexType
+    query: object
+
+
+def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
+    """Answer what indices can answer; None if they can answer nothing."""
+    indices = _usable_indices(snapshot)
+    if not indices:
+        return None
+
+    def servable(conjunct: Predicate) -> _Answer | None:
+        for path, segments, index_type in indices:
+            if conjunct.columns() == (path,):
+                query = index_type.serves(conjunct)
+                if query is not None:
+                    return _Answer(conjunct, segments, index_type, query)
+        return None
+
+    served, remainder = split(predicate, servable)
+    if not served:
+        return None
+    found: RowAddressSet | None = None
+    covered = BitMap(snapshot.fragments_by_id)
+    for answer in served:
+        rows, fragments = _search(snapshot, answer)
+        found = rows if found is None else found & rows
+        covered &= fragments
+    assert found is not None
+    return IndexLookup(
+        rows=found,
+        covered=covered,
+        remainder=remainder if found.exact else predicate,
+        index_names=tuple(answer.segments[0].name for answer in served),
+        index_types=tuple(answer.index_type.name for answer in served),
+        queries=tuple(answer.conjunct.to_sql() for answer in served),
+    )
+
+
+def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
+    """Open one segment; it is kept with the snapshot, so that further queries find its lookup table in memory."""
+    loaded = snapshot.opened_indices.get(metadata.uuid)
+    if loaded is None:
+        if metadata.base_id is not None:
+            raise UnsupportedFeature("an index under another base path", f"index {metadata.name!r}")
+        loaded = load_index(snapshot.store, metadata)
+        snapshot.opened_indices[metadata.uuid] = loaded
+    return loaded
+
+
+def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
+    """Return (column path, segments, type) of the indices that name rows by address and say what they cover."""
+    by_name: dict[str, list[IndexMetadata]] = {}
+    for index in snapshot.manifest.indices:
+        by_name.setdefault(index.name, []).append(index)
+    return list(_usable(snapshot, by_name))
+
+
+def _usable(
+    snapshot: Snapshot, by_name: dict[str, list[IndexMetadata]]
+) -> Iterator[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
+    stable = snapshot.manifest.uses_stable_row_ids
+    for segments in by_name.values():
+        first = segments[0]
+        if first.is_system or len(first.fields) != 1 or any(s.fragment_bitmap is None for s in segments):
+            continue
+        try:
+            index_type = index_type_of(first)
+        except UnsupportedFeature:
+            continue  # a kind that is not read here: the rows are scanned
+        versions = {segment.index_version or 0 for segment in segments}
+        if max(versions) > index_type.newest_index_version:
+            continue
+        if any(index_type.row_key(version, stable_row_ids=stable) is not RowKey.ADDRESS for version in versions):
+            continue
+        yield snapshot.schema.path_of(first.fields[0]), tuple(segments), index_type
+
+
+def _search(snapshot: Snapshot, answer: _Answer) -> tuple[RowAddressSet, BitMap]:
+    rows, covered = RowAddressSet(), BitMap()
+    for segment in answer.segments:
+        fragments = segment.covers(snapshot.fragments_by_id)
+        if fragments:
+            rows |= open_index(snapshot, segment).search(answer.query).restrict(set(fragments))
+            covered |= fragments
+    return rows, covered

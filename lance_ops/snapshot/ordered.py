@@ -1,0 +1,35 @@
+"""Work done ahead in threads, handed over in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+__all__ = ["map_ordered"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ahead: int) -> Iterator[R]:
+    """Yield `function(item)` for each item, in order, computing at most `ahead` results before they are asked for.
+
+    Closing the iterator cancels what has not begun, so a `limit` costs no more than the work in flight.
+    """
+    if workers <= 1:
+        yield from map(function, items)
+        return
+    waiting = iter(items)
+    with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops-scan") as pool:
+        running: deque[Future[R]] = deque(pool.submit(function, item) for item in islice(waiting, ahead))
+        try:
+            while running:
+                result = running.popleft().result()
+                running.extend(pool.submit(function, item) for item in islice(waiting, 1))
+                yield result
+        finally:
+            for future in running:
+                future.cancel()

@@ -1,0 +1,14 @@
+"""Bring an old version back, as a new one."""
+
+from __future__ import annotations
+
+from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions import Restore
+
+__all__ = ["restore"]
+
+
+def restore(snapshot: Snapshot) -> Snapshot:
+    """Commit a version with this snapshot's content on top of the newest one."""
+    return commit_operation(snapshot.latest(), Restore(snapshot.version))

@@ -1,0 +1,42 @@
+"""Plan again on the newest version when concurrent traffic got in the way."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TypeVar
+
+from lance_ops.core.errors import RetryableConflict, TooManyConcurrentWriters, VersionNotFound
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["retry_conflicts"]
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 2.0
+
+
+def retry_conflicts(
+    snapshot: Snapshot, attempt: Callable[[Snapshot], T], retries: int, timeout: timedelta | None = None
+) -> T:
+    """Call `attempt` with the snapshot and, after a conflict or when clean-up took the version, with the newest one.
+
+    Between attempts it waits a random, growing moment, so that writers in each other's way drift apart. Raises
+    `TooManyConcurrentWriters` when the retries or the time are used up.
+    """
+    deadline = time.monotonic() + timeout.total_seconds() if timeout else None
+    current = snapshot
+    for retry in range(retries + 1):
+        try:
+            return attempt(current)
+        except (RetryableConflict, VersionNotFound) as conflict:
+            if retry == retries or (deadline is not None and time.monotonic() >= deadline):
+                raise TooManyConcurrentWriters(
+                    f"{snapshot.uri}: gave up after {retry + 1} attempts: {conflict}"
+                ) from conflict
+        time.sleep(random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2**retry, _LONGEST_PAUSE_SECONDS)))
+        current = current.latest()
+    raise AssertionError("the loop returns or raises")

@@ -1,0 +1,79 @@
+"""Who executes a plan's tasks.
+
+A plan's tasks are small picklable values and `execute` is a plain function of one of them, so the same plan runs in
+the threads of this process or, with `lance_ops.spark.OnSpark`, on a cluster.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+__all__ = ["InThreads", "Runner", "run_all"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Runner(Protocol):
+    """Executes tasks somewhere and returns their outcomes in the tasks' order.
+
+    The first error of a task is raised when no other task runs any more, so that whoever cleans up after a failed
+    plan does not race with its tasks.
+    """
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+        """Call `function` with each task."""
+        ...
+
+
+@dataclass(frozen=True)
+class InThreads:
+    """Runs tasks in a thread pool of this process; `max_workers` defaults to the machine's cores."""
+
+    max_workers: int | None = None
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+        """Call `function` with each task, at most `max_workers` at a time."""
+        workers = min(self.max_workers or os.cpu_count() or 1, len(tasks))
+        if workers <= 1:
+            return [function(task) for task in tasks]
+        with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops") as pool:
+            futures = [pool.submit(function, task) for task in tasks]
+        return [future.result() for future in futures]
+
+
+def run_all(runner: Runner, function: Callable[[T], R], tasks: Sequence[T], discard: Callable[[R], None]) -> list[R]:
+    """Run every task to its end; if one failed, `discard` the others' outcomes and raise its error.
+
+    What tasks wrote is thus either handed to a commit or removed at once; only a killed process leaves files behind.
+    """
+    results = runner.map(_Guarded(function), tasks)
+    failures = [result.error for result in results if isinstance(result, _Failed)]
+    outcomes = [result for result in results if not isinstance(result, _Failed)]
+    if failures:
+        for outcome in outcomes:
+            discard(outcome)
+        raise failures[0]
+    return outcomes
+
+
+@dataclass(frozen=True)
+class _Failed:
+    error: Exception
+
+
+@dataclass(frozen=True)
+class _Guarded(Generic[T, R]):
+    """A function whose errors come back as values, so that no runner stops half-way."""
+
+    function: Callable[[T], R]
+
+    def __call__(self, task: T) -> R | _Failed:
+        try:
+            return self.function(task)
+        except Exception as error:  # noqa: BLE001 (raised again by run_all, once every task has ended)
+            return _Failed(error)

@@ -1,0 +1,238 @@
+"""Answer a scan: which blocks of rows, which of their rows match, which columns of those.
+
+A plan lists blocks: ranges of a fragment's physical rows, or the scattered offsets that an index named. Reading one
+block is independent of all others; deleted rows are subtracted in each, so no path through here can return one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.addresses import row_addrs
+from lance_ops.core.predicate import Predicate
+from lance_ops.core.schema import Schema
+from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.snapshot.index_lookup import IndexLookup, look_up
+from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+
+__all__ = ["ROW_ADDRESS", "ROW_ID", "ScanPlan", "ScanRequest", "plan_scan", "scan"]
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+
+Offsets = npt.NDArray[np.uint64]
+
+_BLOCK_BYTES = 16 * 1024**2
+_MIN_BLOCK_ROWS, _MAX_BLOCK_ROWS = 1024, 1024**2
+_TAKE_BELOW = 0.05  # of a block's rows match: fetch the other columns row by row
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """What to return. `fragment_ids` None means all; `limit` and `offset` count rows of the answer."""
+
+    schema: Schema
+    predicate: Predicate | None = None
+    limit: int | None = None
+    offset: int = 0
+    with_row_id: bool = False
+    with_row_address: bool = False
+    include_deleted_rows: bool = False
+    fragment_ids: tuple[int, ...] | None = None
+    use_scalar_index: bool = True
+    readahead: int | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows of one fragment to look at: all of `start` to `stop`, or of these only the live `offsets`.
+
+    `predicate` is what remains to be tested on them.
+    """
+
+    fragment: Fragment
+    start: int
+    stop: int
+    offsets: Offsets | None
+    predicate: Predicate | None
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """The blocks in the order of the answer's rows, and what an index contributed."""
+
+    request: ScanRequest
+    blocks: tuple[Block, ...]
+    lookup: IndexLookup | None = None
+
+    def explain(self) -> str:
+        """Describe the plan, one node a line."""
+        names = ", ".join(self.request.schema.names)
+        predicate = self.request.predicate.to_sql() if self.request.predicate else "--"
+        fragments = len({block.fragment.id for block in self.blocks})
+        lines = [f"LanceRead: projection=[{names}], num_fragments={fragments}, full_filter={predicate}"]
+        if self.lookup:
+            lines.append(f"  ScalarIndexQuery: query={self.lookup.describe()}")
+            scanned = len({block.fragment.id for block in self.blocks if block.offsets is None})
+            lines.append(f"    unindexed fragments scanned: {scanned}")
+        return "\n".join(lines)
+
+
+@dataclass
+class _Readers:
+    """The fragment readers of one scan, each opened once however many blocks it has."""
+
+    snapshot: Snapshot
+    opened: dict[int, FragmentReader] = field(default_factory=dict)
+
+    def of(self, fragment: Fragment) -> FragmentReader:
+        return self.opened.setdefault(fragment.id, self.snapshot.reader(fragment))
+
+
+def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
+    """Choose the blocks; searches an index if one can serve a part of the predicate."""
+    wanted = None if request.fragment_ids is None else set(request.fragment_ids)
+    fragments = [fragment for fragment in snapshot.fragments if wanted is None or fragment.id in wanted]
+    lookup = None
+    if request.predicate is not None and request.use_scalar_index and not request.include_deleted_rows:
+        lookup = look_up(snapshot, request.predicate)
+    blocks: list[Block] = []
+    for fragment in fragments:
+        rows = _block_rows(fragment)
+        if lookup is not None and fragment.id in lookup.covered:
+            offsets = np.array(lookup.rows.offsets(fragment.id) - snapshot.deletion_vector(fragment), dtype=np.uint64)
+            blocks.extend(
+                Block(fragment, 0, fragment.physical_rows, offsets[at : at + rows], lookup.remainder)
+                for at in range(0, len(offsets), rows)
+            )
+        else:
+            blocks.extend(
+                Block(fragment, at, min(at + rows, fragment.physical_rows), None, request.predicate)
+                for at in range(0, fragment.physical_rows, rows)
+            )
+    return ScanPlan(request, tuple(blocks), lookup)
+
+
+def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
+    """Yield the answer block by block, in the fragments' order; blocks without a matching row are left out."""
+    plan = plan_scan(snapshot, request)
+    readers = _Readers(snapshot)
+    workers = os.cpu_count() or 1
+    tables = map_ordered(
+        lambda block: _read_block(snapshot, readers.of(block.fragment), block, request),
+        plan.blocks,
+        workers if len(plan.blocks) > 1 else 1,
+        request.readahead or 2 * workers,
+    )
+    yield from _limited((table for table in tables if table.num_rows), request.offset, request.limit)
+
+
+def _limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
+    left = limit
+    for table in tables:
+        if left is not None and left <= 0:
+            return
+        skipped = min(offset, table.num_rows)
+        offset -= skipped
+        part = table.slice(skipped, left)
+        if left is not None:
+            left -= part.num_rows
+        if part.num_rows:
+            yield part
+
+
+def _block_rows(fragment: Fragment) -> int:
+    stored = sum(file.file_size_bytes for file in fragment.files)
+    per_row = max(stored // max(fragment.physical_rows, 1), 1)
+    return min(max(_BLOCK_BYTES // per_row, _MIN_BLOCK_ROWS), _MAX_BLOCK_ROWS)
+
+
+def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> pa.Table:
+    if block.offsets is not None:
+        return _read_offsets(snapshot, reader, block, block.offsets, request)
+    live = None if request.include_deleted_rows else _live_mask(snapshot, block)
+    if block.predicate is None:
+        table = reader.read(request.schema, block.start, block.stop)
+        offsets = np.arange(block.start, block.stop, dtype=np.uint64)
+        if live is not None:
+            table, offsets = _filtered(table, live), offsets[live]
+        return _with_row_columns(snapshot, table, block.fragment, offsets, request)
+    mask = _matches(snapshot, reader, block, None)
+    if live is not None:
+        mask &= live
+    offsets = np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
+    if len(offsets) < _TAKE_BELOW * len(mask):
+        table = reader.take(request.schema, offsets)
+    else:
+        table = _filtered(reader.read(request.schema, block.start, block.stop), mask)
+    return _with_row_columns(snapshot, table, block.fragment, offsets, request)
+
+
+def _read_offsets(
+    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Offsets, request: ScanRequest
+) -> pa.Table:
+    if block.predicate is not None:
+        offsets = offsets[_matches(snapshot, reader, block, offsets)]
+    return _with_row_columns(snapshot, reader.take(request.schema, offsets), block.fragment, offsets, request)
+
+
+def _matches(
+    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Offsets | None
+) -> npt.NDArray[np.bool_]:
+    """Return for each row of the block whether the predicate is true (not false, not unknown)."""
+    assert block.predicate is not None
+    names = [name for name in block.predicate.columns() if name not in (ROW_ID, ROW_ADDRESS)]
+    schema = snapshot.schema.project(names)
+    if offsets is None:
+        table = reader.read(schema, block.start, block.stop)
+        offsets = np.arange(block.start, block.stop, dtype=np.uint64)
+    else:
+        table = reader.take(schema, offsets)
+    request = ScanRequest(schema, with_row_id=True, with_row_address=True)
+    mask = block.predicate.mask(_with_row_columns(snapshot, table, block.fragment, offsets, request))
+    filled: npt.NDArray[np.bool_] = mask.fill_null(False).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None:
+    """Return which rows of the block are not deleted, None if all are live."""
+    deleted = snapshot.deletion_vector(block.fragment)
+    inside = deleted[deleted.rank(block.start - 1) if block.start else 0 : deleted.rank(block.stop - 1)]
+    if not inside:
+        return None
+    live = np.ones(block.stop - block.start, dtype=np.bool_)
+    live[np.fromiter(inside, np.int64, len(inside)) - block.start] = False
+    return live
+
+
+def _filtered(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
+    return table.filter(pa.array(mask)) if table.num_columns else table  # without columns it knows no length
+
+
+def _with_row_columns(
+    snapshot: Snapshot, table: pa.Table, fragment: Fragment, offsets: Offsets, request: ScanRequest
+) -> pa.Table:
+    if not (request.with_row_id or request.with_row_address):
+        return table
+    fields, columns = list(table.schema), list(table.columns)
+    if request.with_row_id:
+        gone = _deleted_mask(snapshot, fragment, offsets) if request.include_deleted_rows else None
+        fields.append(pa.field(ROW_ID, pa.uint64()))
+        columns.append(pa.array(snapshot.row_ids(fragment, offsets), mask=gone))
+    if request.with_row_address:
+        fields.append(pa.field(ROW_ADDRESS, pa.uint64()))
+        columns.append(pa.array(row_addrs(fragment.id, offsets)))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))
+
+
+def _deleted_mask(snapshot: Snapshot, fragment: Fragment, offsets: Offsets) -> npt.NDArray[np.bool_]:
+    deleted = snapshot.deletion_vector(fragment)
+    return np.isin(offsets, np.fromiter(deleted, np.uint64, len(deleted)))

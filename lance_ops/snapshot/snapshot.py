@@ -1,0 +1,169 @@
+"""One version of a dataset, opened: its manifest, and the store and committer it came from.
+
+A snapshot never changes. It is pickled as its URI, version and storage options, and opened again where it arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lance_ops.committers import Committer, PutIfAbsentCommitter
+from lance_ops.core.addresses import row_addrs
+from lance_ops.core.errors import DatasetNotFound, InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.core.names import DELETIONS_DIR
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.indices import LoadedIndex
+from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.store import Store, open_store
+from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
+from lance_ops.table.row_ids import decode_row_ids
+from lance_ops.transactions import read_manifest
+
+__all__ = ["Snapshot", "open_dataset_store"]
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A dataset at one version."""
+
+    store: Store
+    committer: Committer
+    manifest: Manifest
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict, repr=False)
+    _deletions: dict[str, BitMap] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def open(cls, uri: str, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+        """Open a version (the newest by default).
+
+        Raises `DatasetNotFound`, `VersionNotFound`, and `UnsupportedFeature` for a table that needs a newer reader.
+        """
+        store, committer = open_dataset_store(uri, storage_options)
+        found = committer.latest() if version is None else version
+        if found is None:
+            raise DatasetNotFound(f"no Lance dataset at {store.uri}: check the URI, or create one with write_dataset")
+        return _load(store, committer, found, storage_options or {})
+
+    @property
+    def uri(self) -> str:
+        """The dataset's root."""
+        return self.store.uri
+
+    @property
+    def version(self) -> int:
+        """The version this snapshot is of."""
+        return self.manifest.version
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema at this version."""
+        return self.manifest.schema
+
+    @property
+    def file_version(self) -> FileVersion:
+        """The file version that new data files of this table get."""
+        return FileVersion.from_manifest(self.manifest.data_format.version, self.manifest_uri)
+
+    @property
+    def manifest_uri(self) -> str:
+        """Where this version's manifest is."""
+        return self.store.uri_of(self.committer.location(self.version))
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The fragments, in the order in which their rows are scanned."""
+        return self.manifest.fragments
+
+    @cached_property
+    def fragments_by_id(self) -> dict[int, Fragment]:
+        """The fragments by id."""
+        return {fragment.id: fragment for fragment in self.fragments}
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are not deleted."""
+        return sum(self.num_live_rows(fragment) for fragment in self.fragments)
+
+    def num_live_rows(self, fragment: Fragment) -> int:
+        """Return a fragment's rows that are not deleted."""
+        said = fragment.deletion_file is None or fragment.deletion_file.num_deleted_rows
+        return fragment.num_rows if said else fragment.physical_rows - len(self.deletion_vector(fragment))
+
+    def deletion_vector(self, fragment: Fragment) -> BitMap:
+        """Return the physical offsets of a fragment's deleted rows; read once and kept. Do not change it."""
+        if fragment.deletion_file is None:
+            return BitMap()
+        path = f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment.id)}"
+        vector = self._deletions.get(path)
+        if vector is None:
+            data = self.store.get(path)
+            vector = decode_deletion_vector(fragment.deletion_file, data, self.store.uri_of(path))
+            self._deletions[path] = vector
+        return vector
+
+    def live_offsets(self, fragment: Fragment) -> npt.NDArray[np.uint64]:
+        """Return the physical offsets of a fragment's live rows, ascending."""
+        offsets = np.arange(fragment.physical_rows, dtype=np.uint64)
+        deleted = self.deletion_vector(fragment)
+        return np.delete(offsets, np.fromiter(deleted, np.int64, len(deleted))) if deleted else offsets
+
+    def row_ids(self, fragment: Fragment, offsets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Return the row ids at physical offsets: the stable ids of a table that has them, else the addresses."""
+        if not self.manifest.uses_stable_row_ids:
+            return row_addrs(fragment.id, offsets)
+        if not isinstance(fragment.row_ids, bytes):
+            raise UnsupportedFeature("row ids in a file of their own", self.manifest_uri)
+        row_ids = decode_row_ids(fragment.row_ids, fragment.physical_rows, self.manifest_uri)
+        return row_ids[offsets.astype(np.int64)]
+
+    def reader(self, fragment: Fragment) -> FragmentReader:
+        """Return a reader of the fragment's physical rows."""
+        return FragmentReader(self.store, fragment)
+
+    def at(self, version: int) -> Snapshot:
+        """Open another version of the same dataset."""
+        return self if version == self.version else _load(self.store, self.committer, version, self.storage_options)
+
+    def latest(self) -> Snapshot:
+        """Open the newest version."""
+        newest = self.committer.latest()
+        if newest is None:
+            raise DatasetNotFound(f"{self.uri}: the dataset was removed")
+        return self.at(newest)
+
+    def with_manifest(self, manifest: Manifest) -> Snapshot:
+        """Return the snapshot of a manifest that was just committed, what is known of deletions kept."""
+        return Snapshot(
+            self.store, self.committer, manifest, self.storage_options, self.opened_indices, self._deletions
+        )
+
+    def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
+        return Snapshot.open, (self.uri, self.version, dict(self.storage_options))
+
+
+def open_dataset_store(uri: str, storage_options: Mapping[str, str] | None) -> tuple[Store, Committer]:
+    """Return the store at a dataset's root and the committer of its versions."""
+    if not uri:
+        raise InvalidInput("the dataset's URI is empty")
+    store = open_store(uri, storage_options)
+    return store, PutIfAbsentCommitter(store)
+
+
+def _load(store: Store, committer: Committer, version: int, storage_options: Mapping[str, str]) -> Snapshot:
+    if not committer.exists(version):
+        known = committer.versions()
+        if not known:
+            raise DatasetNotFound(f"no Lance dataset at {store.uri}")
+        raise VersionNotFound(f"{store.uri} has no version {version}: it has {known[0]} to {known[-1]}")
+    manifest = read_manifest(store, committer, version)
+    check_readable(manifest, store.uri_of(committer.location(version)))
+    return Snapshot(store, committer, manifest, storage_options)

@@ -1,0 +1,115 @@
+"""Tags: names for versions, that clean-up respects.
+
+A tag is a small JSON file, `_refs/tags/{name}.json`, with the keys `branch` (null for the main line), `version`,
+`createdAt` and `updatedAt` (RFC 3339), `manifestSize` in bytes, and `metadata`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, ObjectNotFound, ReferenceNotFound
+from lance_ops.core.names import TAGS_DIR, check_reference_name
+from lance_ops.store import PutOutcome, Store
+
+__all__ = ["Tag", "create_tag", "delete_tag", "list_tags", "read_tag", "update_tag"]
+
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A named version. Files of older writers lack all but the version and the manifest's size."""
+
+    version: int
+    manifest_size: int
+    branch: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """Return the tag's file."""
+        content = {
+            "branch": self.branch,
+            "version": self.version,
+            "createdAt": _format(self.created_at),
+            "updatedAt": _format(self.updated_at),
+            "manifestSize": self.manifest_size,
+            "metadata": dict(self.metadata),
+        }
+        return json.dumps(content, indent=2).encode()
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> Tag:
+        """Read a tag's file; raise `CorruptFile` naming it if it is none."""
+        try:
+            content = json.loads(data)
+            return cls(
+                version=int(content["version"]),
+                manifest_size=int(content.get("manifestSize", 0)),
+                branch=content.get("branch"),
+                created_at=_parse(content.get("createdAt")),
+                updated_at=_parse(content.get("updatedAt")),
+                metadata=dict(content.get("metadata") or {}),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptFile(path, "tag", f"not a tag: {error!r}") from error
+
+
+def list_tags(store: Store) -> dict[str, Tag]:
+    """Return every tag by name."""
+    names = [name.removesuffix(_SUFFIX) for name in store.list_names(TAGS_DIR) if name.endswith(_SUFFIX)]
+    return {name: read_tag(store, name) for name in sorted(names)}
+
+
+def read_tag(store: Store, name: str) -> Tag:
+    """Return a tag; raise `ReferenceNotFound` if there is none of that name."""
+    path = _path(name)
+    try:
+        data = store.get(path)
+    except ObjectNotFound:
+        raise ReferenceNotFound(f"{store.uri} has no tag {name!r}") from None
+    return Tag.decode(data.to_pybytes(), store.uri_of(path))
+
+
+def create_tag(store: Store, name: str, version: int, manifest_size: int) -> Tag:
+    """Name a version; raise `InvalidInput` if the name is taken."""
+    now = datetime.now(UTC)
+    tag = Tag(version, manifest_size, created_at=now, updated_at=now)
+    if store.put_if_absent(_path(name), tag.encode()) is PutOutcome.EXISTS:
+        raise InvalidInput(f"tag {name!r} exists already: update it to move it")
+    return tag
+
+
+def update_tag(store: Store, name: str, version: int, manifest_size: int) -> Tag:
+    """Move a tag to another version; raise `ReferenceNotFound` if there is none of that name."""
+    tag = replace(read_tag(store, name), version=version, manifest_size=manifest_size, updated_at=datetime.now(UTC))
+    store.put(_path(name), tag.encode())
+    return tag
+
+
+def delete_tag(store: Store, name: str) -> None:
+    """Remove a tag; raise `ReferenceNotFound` if there is none of that name."""
+    read_tag(store, name)
+    store.delete(_path(name))
+
+
+def _path(name: str) -> str:
+    return f"{TAGS_DIR}/{check_reference_name(name)}{_SUFFIX}"
+
+
+def _format(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _parse(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    whole, dot, rest = text.partition(".")
+    digits = rest.rstrip("Z")[:6] if dot else ""  # nanoseconds: more than datetime holds
+    moment = datetime.fromisoformat(whole.rstrip("Z"))
+    return moment.replace(microsecond=int(digits.ljust(6, "0") or 0), tzinfo=UTC)

@@ -1,0 +1,95 @@
+"""Create, append to and overwrite a dataset from a stream of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from lance_ops.core.errors import DatasetAlreadyExists, SchemaMismatch
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
+from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments
+from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.transactions import Append, Overwrite
+
+__all__ = ["append", "create", "create_or_append", "overwrite"]
+
+Batches = Iterable[pa.RecordBatch | pa.Table]
+
+
+def create(
+    uri: str,
+    storage_options: Mapping[str, str] | None,
+    batches: Batches,
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+) -> Snapshot:
+    """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile."""
+    store, committer = open_dataset_store(uri, storage_options)
+    fragments = write_fragments(store, batches, schema, version, limits)
+    return create_dataset(
+        store,
+        committer,
+        schema,
+        fragments,
+        version,
+        properties=properties,
+        storage_options=storage_options,
+        own_files=data_paths(fragments),
+    )
+
+
+def create_or_append(
+    uri: str,
+    storage_options: Mapping[str, str] | None,
+    batches: Batches,
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+) -> Snapshot:
+    """Write version 1 or, if somebody else creates the dataset meanwhile, append the same files to theirs.
+
+    Raises `SchemaMismatch` if theirs has another schema.
+    """
+    store, committer = open_dataset_store(uri, storage_options)
+    fragments = tuple(write_fragments(store, batches, schema, version, limits))
+    try:
+        return create_dataset(
+            store, committer, schema, fragments, version, properties=properties, storage_options=storage_options
+        )
+    except DatasetAlreadyExists:
+        theirs = Snapshot.open(uri, storage_options=storage_options)
+    if theirs.schema.fields != schema.fields or theirs.file_version is not version:
+        delete_paths(store, data_paths(fragments))
+        raise SchemaMismatch(f"{theirs.uri} was created meanwhile with another schema or file version: append again")
+    return commit_operation(theirs, Append(fragments), properties=properties, own_files=data_paths(fragments))
+
+
+def append(snapshot: Snapshot, batches: Batches, limits: FragmentLimits, properties: Mapping[str, str]) -> Snapshot:
+    """Add rows after those there are."""
+    fragments = tuple(write_fragments(snapshot.store, batches, snapshot.schema, snapshot.file_version, limits))
+    return commit_operation(snapshot, Append(fragments), properties=properties, own_files=data_paths(fragments))
+
+
+def overwrite(
+    snapshot: Snapshot,
+    batches: Batches,
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+) -> Snapshot:
+    """Replace all rows and the schema; indices go, old versions stay."""
+    fragments = tuple(write_fragments(snapshot.store, batches, schema, version, limits))
+    return commit_operation(
+        snapshot,
+        Overwrite(fragments, schema),
+        properties=properties,
+        own_files=data_paths(fragments),
+        file_version=version,
+    )

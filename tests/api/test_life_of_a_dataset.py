@@ -1,0 +1,206 @@
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import (
+    DatasetAlreadyExists,
+    DatasetNotFound,
+    InvalidFilter,
+    InvalidInput,
+    ReferenceNotFound,
+    SchemaMismatch,
+    UnsupportedFeature,
+    VersionNotFound,
+)
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    ids = list(range(start, stop))
+    return pa.table({"id": ids, "name": pa.array([f"n{i}" if i % 3 else None for i in ids], pa.string())})
+
+
+@pytest.fixture
+def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
+    return lance_ops.write_dataset(rows(0, 100), dataset_uri, max_rows_per_file=30)
+
+
+def test_rows_come_back_in_order_as_they_were_written(dataset: lance_ops.LanceDataset) -> None:
+    assert dataset.to_table() == rows(0, 100)
+    assert [fragment.count_rows() for fragment in dataset.get_fragments()] == [30, 30, 30, 10]
+    assert len(dataset) == 100
+    assert dataset.schema == rows(0, 1).schema
+
+
+def test_creating_where_a_dataset_is_changes_nothing(dataset: lance_ops.LanceDataset) -> None:
+    with pytest.raises(DatasetAlreadyExists, match="mode="):
+        lance_ops.write_dataset(rows(0, 1), dataset.uri)
+    assert lance_ops.dataset(dataset.uri).version == 1
+
+
+def test_append_adds_rows_and_overwrite_replaces_rows_and_schema(dataset: lance_ops.LanceDataset) -> None:
+    appended = lance_ops.write_dataset(rows(100, 110), dataset, mode="append")
+    assert (appended.version, appended.count_rows()) == (2, 110)
+    other = pa.table({"x": [1.5]})
+    overwritten = lance_ops.write_dataset(other, dataset.uri, mode="overwrite")
+    assert overwritten.to_table() == other
+    assert overwritten.get_fragments()[0].fragment_id == 5
+    assert lance_ops.dataset(dataset.uri, version=2).count_rows() == 110
+
+
+def test_append_creates_what_is_not_there(dataset_uri: str) -> None:
+    assert lance_ops.write_dataset(rows(0, 5), dataset_uri, mode="append").version == 1
+
+
+def test_an_append_that_does_not_fit_leaves_no_version_and_no_file(dataset: lance_ops.LanceDataset) -> None:
+    before = sorted(Path(dataset.uri).rglob("*"))
+    with pytest.raises(SchemaMismatch, match="column 'id'"):
+        lance_ops.write_dataset(pa.table({"id": ["x"], "name": ["y"]}), dataset.uri, mode="append")
+    batches = iter([rows(0, 40).to_batches()[0], pa.record_batch({"id": ["late"]})])
+    reader = pa.RecordBatchReader.from_batches(rows(0, 0).schema, batches)
+    with pytest.raises(Exception, match="(?i)schema|column"):
+        lance_ops.write_dataset(reader, dataset.uri, mode="append", max_rows_per_file=20)
+    assert sorted(Path(dataset.uri).rglob("*")) == before
+
+
+def test_delete_takes_the_rows_that_match_and_nothing_else(dataset: lance_ops.LanceDataset) -> None:
+    assert dataset.delete("id >= 25 AND id < 65 OR name IS NULL AND id < 10") == {"num_deleted_rows": 44}
+    kept = [i for i in range(100) if not (25 <= i < 65 or (i % 3 == 0 and i < 10))]
+    assert dataset.to_table().column("id").to_pylist() == kept
+    assert dataset.count_rows() == len(kept)
+    assert [fragment.fragment_id for fragment in dataset.get_fragments()] == [0, 2, 3]
+    assert dataset.version == 2
+    assert lance_ops.dataset(dataset.uri, version=1).count_rows() == 100
+
+
+def test_delete_of_nothing_makes_no_version(dataset: lance_ops.LanceDataset) -> None:
+    assert dataset.delete("id = 12345") == {"num_deleted_rows": 0}
+    assert dataset.version == 1
+
+
+def test_a_row_is_deleted_once(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id < 10")
+    assert dataset.delete("id < 12") == {"num_deleted_rows": 2}
+    assert dataset.count_rows() == 88
+
+
+def test_take_counts_positions_among_the_live_rows(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id % 2 = 0")
+    taken = dataset.take([49, 0, 0, 17], columns=["id"])
+    assert taken.column("id").to_pylist() == [99, 1, 1, 35]
+    with pytest.raises(InvalidInput, match="50 rows"):
+        dataset.take([50])
+    assert dataset.take([]).num_rows == 0
+
+
+def test_row_ids_lead_back_to_their_rows(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id < 95")
+    table = dataset.to_table(columns=["id"], with_row_id=True, with_row_address=True)
+    assert table.column("_rowid").to_pylist() == [(3 << 32) | offset for offset in range(5, 10)]
+    again = dataset._take_rows(table.column("_rowid").combine_chunks(), columns=["id"])
+    assert again.column("id") == table.column("id")
+    with pytest.raises(InvalidInput, match="deleted"):
+        dataset._take_rows([(3 << 32) | 1])
+
+
+def test_deleted_rows_are_seen_only_when_asked_for_with_a_null_row_id(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id = 31")
+    table = dataset.to_table(columns=["id"], with_row_id=True, include_deleted_rows=True)
+    gone = [row["id"] for row in table.to_pylist() if row["_rowid"] is None]
+    assert gone == [31]
+    with pytest.raises(InvalidInput, match="with_row_id"):
+        dataset.to_table(include_deleted_rows=True)
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "expected"), [(5, 28, range(28, 33)), (None, 97, range(97, 100)), (0, 0, [])]
+)
+def test_limit_and_offset_count_rows_of_the_answer(
+    dataset: lance_ops.LanceDataset, limit: int | None, offset: int, expected: range
+) -> None:
+    assert dataset.to_table(limit=limit, offset=offset).column("id").to_pylist() == list(expected)
+    filtered = dataset.to_table(filter="id >= 0", limit=limit, offset=offset)
+    assert filtered.column("id").to_pylist() == list(expected)
+    assert dataset.scanner(limit=limit, offset=offset).count_rows() == len(expected)
+
+
+def test_a_filter_may_name_columns_that_are_not_returned(dataset: lance_ops.LanceDataset) -> None:
+    assert dataset.to_table(columns=["name"], filter="id = 4").to_pylist() == [{"name": "n4"}]
+    assert dataset.count_rows("name IS NULL") == 34
+    with pytest.raises(InvalidFilter, match="nmae"):
+        dataset.to_table(filter="nmae = 'x'")
+    with pytest.raises(InvalidInput, match="nope"):
+        dataset.to_table(columns=["nope"])
+
+
+def test_batches_are_no_larger_than_asked_for(dataset: lance_ops.LanceDataset) -> None:
+    sizes = [batch.num_rows for batch in dataset.to_batches(batch_size=16)]
+    assert max(sizes) <= 16 and sum(sizes) == 100
+
+
+def test_time_travel_by_version_tag_and_moment(dataset: lance_ops.LanceDataset) -> None:
+    dataset.tags.create("first")
+    dataset.delete("id < 50")
+    assert lance_ops.dataset(dataset.uri, version="first").count_rows() == 100
+    assert dataset.checkout_version("first").version == 1
+    assert dataset.checkout_version(2).count_rows() == 50
+    assert lance_ops.dataset(dataset.uri, asof=datetime.now(UTC)).version == 2
+    with pytest.raises(VersionNotFound, match="no retained version"):
+        lance_ops.dataset(dataset.uri, asof=datetime.now(UTC) - timedelta(days=1))
+    with pytest.raises(VersionNotFound, match="no version 9"):
+        lance_ops.dataset(dataset.uri, version=9)
+    with pytest.raises(ReferenceNotFound, match="'second'"):
+        lance_ops.dataset(dataset.uri, version="second")
+
+
+def test_restore_brings_an_old_version_back_as_a_new_one(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("true")
+    assert dataset.count_rows() == 0
+    old = dataset.checkout_version(1)
+    old.restore()
+    assert (old.version, old.to_table()) == (3, rows(0, 100))
+    transaction = old.read_transaction(3)
+    assert transaction is not None and transaction.operation.name == "Restore"
+
+
+def test_versions_list_what_the_reference_lists(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id = 1")
+    first, second = dataset.versions()
+    assert (first["version"], second["version"]) == (1, 2)
+    assert second["metadata"]["total_deletion_file_rows"] == "1"
+    assert second["metadata"]["total_rows"] == "99"
+    assert second["timestamp"] is not None and first["timestamp"] is not None
+    assert second["timestamp"] >= first["timestamp"]
+
+
+def test_a_handle_is_pickled_by_name_and_version(dataset: lance_ops.LanceDataset) -> None:
+    import pickle
+
+    again = pickle.loads(pickle.dumps(dataset))
+    assert again == dataset and again.to_table() == dataset.to_table()
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetNotFound, match="nothing.lance"):
+        lance_ops.dataset(tmp_path / "nothing.lance")
+
+
+def test_options_of_the_reference_that_are_not_built_are_refused(dataset: lance_ops.LanceDataset) -> None:
+    with pytest.raises(UnsupportedFeature, match="nearest"):
+        dataset.to_table(nearest={"column": "v", "q": [1.0]})
+    with pytest.raises(UnsupportedFeature, match="enable_stable_row_ids"):
+        lance_ops.write_dataset(rows(0, 1), dataset.uri + "2", enable_stable_row_ids=True)
+
+
+def test_other_libraries_read_a_dataset_as_an_arrow_stream(dataset: lance_ops.LanceDataset) -> None:
+    assert pa.table(dataset).num_rows == 100
+
+
+def test_a_missing_data_file_is_found_by_validate(dataset: lance_ops.LanceDataset) -> None:
+    dataset.validate()
+    victim = next((Path(dataset.uri) / "data").iterdir())
+    victim.rename(victim.with_suffix(".gone"))
+    with pytest.raises(lance_ops.errors.CorruptFile, match=victim.name):
+        lance_ops.dataset(dataset.uri).validate()

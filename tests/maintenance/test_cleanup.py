@@ -1,0 +1,123 @@
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput, VersionNotFound
+from lance_ops.maintenance.cleanup import execute, plan_cleanup
+from lance_ops.maintenance.cleanup_plan import CleanupOptions
+
+Make = Callable[..., lance_ops.LanceDataset]
+NOW = timedelta(0)
+
+
+def files(dataset: lance_ops.LanceDataset) -> set[str]:
+    root = Path(dataset.uri)
+    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
+
+
+def test_only_what_the_newest_version_needs_is_left(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.delete("id < 10")
+    dataset.optimize.compact_files()
+    before = dataset.to_table()
+    stats = dataset.cleanup_old_versions(NOW)
+    assert stats.old_versions == dataset.version - 1
+    assert (stats.data_files_removed, stats.deletion_files_removed, stats.index_files_removed) == (5, 1, 2)
+    assert stats.failed_deletes == 0
+    left = files(dataset)
+    assert len([path for path in left if path.startswith("data/")]) == 1
+    assert len([path for path in left if path.endswith(".manifest")]) == 1
+    assert lance_ops.dataset(dataset.uri).to_table() == before
+    dataset.validate()
+
+
+def test_a_dry_run_names_the_files_and_removes_none(make: Make) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    before = files(dataset)
+    explained = dataset.explain_cleanup_old_versions(NOW, include_files=True)
+    assert files(dataset) == before
+    stats = dataset.cleanup_old_versions(NOW)
+    assert explained.stats == stats
+    assert set(explained.candidate_files) == before - files(dataset) - {"_versions/latest_version_hint.json"}
+    truncated = make().explain_cleanup_old_versions(NOW, include_files=True, max_files=2)
+    assert len(truncated.candidate_files) == 2 and truncated.candidate_files_truncated
+
+
+def test_by_default_nothing_younger_than_two_weeks_goes(make: Make) -> None:
+    dataset = make()
+    before = files(dataset)
+    assert dataset.cleanup_old_versions().old_versions == 0
+    assert files(dataset) == before
+
+
+def test_retained_versions_stay_readable(make: Make) -> None:
+    dataset = make()
+    dataset.cleanup_old_versions(retain_versions=2)
+    assert [version["version"] for version in dataset.versions()] == [4, 5]
+    assert lance_ops.dataset(dataset.uri, version=4).count_rows() == 80
+    with pytest.raises(VersionNotFound, match="no version 3"):
+        lance_ops.dataset(dataset.uri, version=3)
+
+
+def test_a_tag_keeps_its_version_and_stops_a_clean_up_that_was_not_told(make: Make) -> None:
+    dataset = make()
+    dataset.tags.create("audit", 2)
+    with pytest.raises(InvalidInput, match="audit .version 2."):
+        dataset.cleanup_old_versions(NOW)
+    assert len(dataset.versions()) == 5
+    explained = dataset.explain_cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    assert "version 2" in explained.warnings[0]
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    assert lance_ops.dataset(dataset.uri, version="audit").count_rows() == 40
+    assert [version["version"] for version in dataset.versions()] == [2, 5]
+
+
+def test_named_versions_go_and_the_newest_cannot_be_named(make: Make) -> None:
+    dataset = make()
+    dataset.cleanup_old_versions(versions=[2, 3])
+    assert [version["version"] for version in dataset.versions()] == [1, 4, 5]
+    with pytest.raises(InvalidInput, match=r"\[5\]"):
+        dataset.cleanup_old_versions(versions=[5])
+
+
+def test_files_of_a_writer_that_may_still_commit_stay(make: Make) -> None:
+    dataset = make()
+    stray = Path(dataset.uri) / "data" / ("0" * 24 + "ab" * 13 + ".lance")
+    stray.write_bytes(b"not committed yet")
+    dataset.cleanup_old_versions(NOW)
+    assert stray.exists()
+    dataset.cleanup_old_versions(NOW, delete_unverified=True)
+    assert not stray.exists()
+
+
+def test_a_version_committed_after_the_plan_keeps_its_files(make: Make) -> None:
+    dataset = make()
+    old = dataset.checkout_version(2)
+    dataset.optimize.compact_files()
+    newest = dataset.snapshot
+    plan = plan_cleanup(newest, CleanupOptions(NOW))
+    old.restore()
+    execute(newest, plan)
+    again = lance_ops.dataset(dataset.uri)
+    again.validate()
+    assert again.count_rows() == 40
+
+
+def test_a_stale_writer_cannot_bring_back_a_version_that_was_removed(make: Make) -> None:
+    dataset = make()
+    stale = dataset.checkout_version(2)
+    dataset.cleanup_old_versions(NOW)
+    assert stale.delete("id = 1") == {"num_deleted_rows": 1}
+    assert stale.version == 6
+    assert [version["version"] for version in dataset.versions()] == [5, 6]
+
+
+@pytest.mark.parametrize("options", [{"retain_versions": 0}, {"older_than": timedelta(-1)}, {"delete_rate_limit": 0}])
+def test_options_that_make_no_sense_are_refused(make: Make, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        make(1).cleanup_old_versions(**options)  # type: ignore[arg-type]

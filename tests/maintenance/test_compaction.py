@@ -1,0 +1,164 @@
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lance_ops
+from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.maintenance.compaction import Compaction, compact_files, execute
+from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.snapshot.runners import InThreads, run_all
+
+Make = Callable[..., lance_ops.LanceDataset]
+
+
+def test_small_fragments_become_one_and_rows_stay_in_order(make: Make) -> None:
+    dataset = make()
+    before = dataset.to_table()
+    metrics = dataset.optimize.compact_files()
+    assert (metrics.fragments_removed, metrics.fragments_added) == (5, 1)
+    assert (metrics.files_removed, metrics.files_added) == (5, 1)
+    assert dataset.to_table() == before
+    assert len(dataset.get_fragments()) == 1
+    transaction = dataset.read_transaction(dataset.version)
+    assert transaction is not None and transaction.operation.name == "Rewrite"
+
+
+def test_a_second_compaction_finds_nothing_to_do(make: Make) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    version = dataset.version
+    assert dataset.optimize.compact_files().fragments_removed == 0
+    assert dataset.version == version
+
+
+def test_deleted_rows_are_dropped_for_good(make: Make) -> None:
+    dataset = make(num_fragments=2)
+    dataset.delete("id % 4 = 0")
+    before = dataset.to_table()
+    dataset.optimize.compact_files()
+    assert dataset.to_table() == before
+    fragment = dataset.get_fragments()[0]
+    assert (fragment.physical_rows, fragment.num_deletions) == (30, 0)
+
+
+def test_a_large_fragment_is_rewritten_only_for_its_deletions(make: Make) -> None:
+    dataset = make(num_fragments=1, num_rows=100)
+    dataset.delete("id < 5")
+    assert dataset.optimize.compact_files(target_rows_per_fragment=50).fragments_removed == 0
+    dataset.delete("id < 20")
+    assert (
+        dataset.optimize.compact_files(target_rows_per_fragment=50, materialize_deletions=False).fragments_removed == 0
+    )
+    assert dataset.optimize.compact_files(target_rows_per_fragment=50).fragments_removed == 1
+    assert dataset.count_rows() == 80
+
+
+def test_groups_are_cut_at_the_target_and_at_what_indices_cover(make: Make) -> None:
+    dataset = make(num_fragments=4)
+    dataset.create_scalar_index("key", "BTREE")
+    lance_ops.write_dataset(dataset.to_table(limit=20), dataset.uri, mode="append")
+    lance_ops.write_dataset(dataset.to_table(limit=20), dataset.uri, mode="append")
+    snapshot = lance_ops.dataset(dataset.uri).snapshot
+    groups = [task.fragment_ids for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    assert groups == [(0, 1, 2, 3), (4, 5)]
+    groups = [task.fragment_ids for task in plan_compaction(snapshot, CompactionOptions(40)).tasks]
+    assert groups == [(0, 1), (2, 3), (4, 5)]
+    limited = plan_compaction(snapshot, CompactionOptions(40, max_source_fragments=4))
+    assert [task.fragment_ids for task in limited.tasks] == [(0, 1), (2, 3)]
+    excluded = plan_compaction(snapshot, CompactionOptions(excluded_fragment_ids=(1,)))
+    assert [task.fragment_ids for task in excluded.tasks] == [(2, 3), (4, 5)]
+
+
+def test_plan_tasks_and_outcomes_travel_as_small_pickles(make: Make) -> None:
+    snapshot = make().snapshot
+    plan = pickle.loads(pickle.dumps(Compaction.plan(snapshot, CompactionOptions())))
+    outcomes = pickle.loads(pickle.dumps([execute(task) for task in plan.tasks]))
+    committed, metrics = Compaction.commit(snapshot, outcomes)
+    assert metrics.fragments_added == 1
+    assert len(pickle.dumps(plan)) < 4096 and len(pickle.dumps(outcomes)) < 16_384
+    assert committed.num_rows == 100
+
+
+def test_an_index_follows_its_rows_and_never_finds_a_deleted_one(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.delete("id % 3 = 0")
+    dataset.optimize.compact_files()
+    assert "ScalarIndexQuery" in dataset.scanner(filter="key < 300").explain_plan()
+    for predicate in ("key < 300", "key = 919", "key IS NULL", "key >= 990"):
+        by_index = dataset.to_table(filter=predicate)
+        by_scan = dataset.to_table(filter=predicate, use_scalar_index=False)
+        assert by_index == by_scan
+        assert all(i % 3 for i in by_index.column("id").to_pylist())
+    assert dataset.index_statistics("key_idx")["num_unindexed_rows"] == 0
+
+
+def test_a_delete_between_plan_and_commit_is_never_undone(make: Make) -> None:
+    dataset = make()
+    snapshot = dataset.snapshot
+    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    data_files = set((Path(dataset.uri) / "data").iterdir())
+    dataset.delete("id = 42")
+    with pytest.raises(RetryableConflict):
+        Compaction.commit(snapshot, rewrites)
+    assert len(set((Path(dataset.uri) / "data").iterdir())) == len(data_files) - 1
+    committed, _ = compact_files(snapshot)
+    again = lance_ops.dataset(dataset.uri)
+    assert again.version == committed.version
+    assert 42 not in again.to_table().column("id").to_pylist()
+    assert again.count_rows() == 99
+
+
+def test_rows_appended_meanwhile_stay(make: Make) -> None:
+    dataset = make()
+    snapshot = dataset.snapshot
+    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    lance_ops.write_dataset(dataset.to_table(limit=7), dataset.uri, mode="append")
+    committed, _ = Compaction.commit(snapshot, rewrites)
+    assert committed.num_rows == 107
+    assert len(committed.fragments) == 2
+
+
+def test_two_compactions_of_the_same_fragments_land_once(make: Make) -> None:
+    dataset = make()
+    snapshot = dataset.snapshot
+    plan = plan_compaction(snapshot, CompactionOptions())
+    first, second = ([execute(task) for task in plan.tasks] for _ in range(2))
+    Compaction.commit(snapshot, first)
+    with pytest.raises((RetryableConflict, IncompatibleTransaction)):
+        Compaction.commit(snapshot, second)
+    assert lance_ops.dataset(dataset.uri).count_rows() == 100
+
+
+def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
+    dataset = make()
+    snapshot = dataset.snapshot
+    before = set(Path(dataset.uri).rglob("*"))
+    tasks = plan_compaction(snapshot, CompactionOptions(40)).tasks
+
+    def fail_second(task: object) -> object:
+        if task == tasks[1]:
+            raise OSError("disk on fire")
+        return execute(task)  # type: ignore[arg-type]
+
+    from lance_ops.maintenance.compaction import discard
+
+    with pytest.raises(OSError, match="disk on fire"):
+        run_all(InThreads(1), fail_second, tasks, lambda outcome: discard(snapshot.store, outcome))  # type: ignore[arg-type]
+    assert set(Path(dataset.uri).rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"target_rows_per_fragment": 0}, InvalidInput),
+        ({"materialize_deletions_threshold": 1.5}, InvalidInput),
+        ({"defer_index_remap": True}, UnsupportedFeature),
+        ({"compaction_mode": "force_binary_copy"}, UnsupportedFeature),
+    ],
+)
+def test_options_that_cannot_be_are_refused(make: Make, options: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make(1).optimize.compact_files(**options)  # type: ignore[arg-type]

@@ -1,0 +1,123 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lance_ops
+from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.maintenance.health import HealthThresholds, Severity, health
+from lance_ops.maintenance.timeline import timeline
+from tests.maintenance.conftest import rows
+
+Make = Callable[..., lance_ops.LanceDataset]
+
+
+def test_an_index_answers_what_a_scan_answers(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    plan = dataset.scanner(filter="key > 500 AND text != 't3'").explain_plan()
+    assert "ScalarIndexQuery" in plan and "key_idx" in plan
+    for predicate in (
+        "key = 919",
+        "key > 500 AND text != 't3'",
+        "key IN (1, 757, 5)",
+        "key IS NULL",
+        "key BETWEEN 1 AND 99",
+    ):
+        assert dataset.to_table(filter=predicate) == dataset.to_table(filter=predicate, use_scalar_index=False)
+    assert "ScalarIndexQuery" not in dataset.scanner(filter="key > 500", use_scalar_index=False).explain_plan()
+
+
+def test_rows_that_no_index_covers_are_found_by_a_scan_until_they_are_indexed(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    dataset = lance_ops.write_dataset(rows(100, 140), dataset, mode="append")
+    assert dataset.index_statistics("key_idx")["num_unindexed_rows"] == 40
+    before = dataset.to_table(filter="key < 200")
+    assert "unindexed fragments scanned: 1" in dataset.scanner(filter="key < 200").explain_plan()
+    dataset.optimize.optimize_indices()
+    assert dataset.index_statistics("key_idx")["num_unindexed_rows"] == 0
+    assert "unindexed fragments scanned: 0" in dataset.scanner(filter="key < 200").explain_plan()
+    assert dataset.to_table(filter="key < 200") == before
+    version = dataset.version
+    dataset.optimize.optimize_indices()
+    assert dataset.version == version
+
+
+def test_an_index_of_the_same_name_is_replaced_or_refused(make: Make) -> None:
+    dataset = make(2)
+    dataset.create_scalar_index("key", "BTREE", name="k")
+    first = dataset.list_indices()[0]["uuid"]
+    dataset.create_scalar_index("key", "BTREE", name="k")
+    assert [index["uuid"] == first for index in dataset.list_indices()] == [False]
+    with pytest.raises(InvalidInput, match="'k' already"):
+        dataset.create_scalar_index("key", "BTREE", name="k", replace=False)
+
+
+def test_what_cannot_be_indexed_is_named(make: Make) -> None:
+    dataset = make(1)
+    with pytest.raises(InvalidInput, match="'nope'"):
+        dataset.create_scalar_index("nope", "BTREE")
+    with pytest.raises(InvalidInput, match="'HASH'"):
+        dataset.create_scalar_index("key", "HASH")
+    with pytest.raises(UnsupportedFeature, match="BITMAP"):
+        dataset.create_scalar_index("key", "BITMAP")
+    for verb in (
+        dataset.drop_index,
+        dataset.index_statistics,
+        lambda name: dataset.optimize.optimize_indices(index_names=[name]),
+    ):
+        with pytest.raises(IndexNotFound, match="'gone'"):
+            verb("gone")
+
+
+def test_a_dropped_index_is_used_no_more(make: Make) -> None:
+    dataset = make(1)
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.drop_index("key_idx")
+    assert dataset.list_indices() == []
+    assert "ScalarIndexQuery" not in dataset.scanner(filter="key = 1").explain_plan()
+
+
+def test_a_healthy_table_has_no_findings(make: Make) -> None:
+    report = health(make(1).snapshot)
+    assert report.is_healthy and report.num_rows == 20 and report.indexed_ratio is None
+
+
+def test_each_ailment_is_found_with_its_cure(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.delete("id < 60")
+    dataset = lance_ops.write_dataset(rows(100, 140), dataset, mode="append")
+    limits = HealthThresholds(max_small_fragments=2, max_versions=3)
+    report = health(dataset.snapshot, limits)
+    advice = {finding.advice.split()[0].strip(":") for finding in report.findings}
+    assert advice == {"compact", "reindex", "clean"}
+    assert report.num_rows == 80 and report.num_fragments == 3
+    assert report.indexed_ratio == pytest.approx(0.5)
+    assert {finding.severity for finding in report.findings} >= {Severity.ERROR}
+
+
+def test_health_reads_no_data_file(make: Make) -> None:
+    dataset = make()
+    for path in (Path(dataset.uri) / "data").iterdir():
+        path.unlink()
+    assert health(dataset.snapshot).num_rows == 100
+
+
+def test_the_timeline_tells_each_version(make: Make) -> None:
+    dataset = make(2)
+    dataset.tags.create("two")
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.delete("id = 1")
+    told = timeline(dataset.snapshot)
+    assert [(line.version, line.operation) for line in told] == [
+        (1, "Overwrite"),
+        (2, "Append"),
+        (3, "CreateIndex"),
+        (4, "Delete"),
+    ]
+    assert [line.tags for line in told] == [(), ("two",), (), ()]
+    assert [line.indexed_ratio for line in told] == [None, None, 1.0, 1.0]
+    assert told[-1].num_rows == 39 and told[-1].num_deleted_rows == 1
+    assert [line.version for line in timeline(dataset.snapshot, limit=2)] == [3, 4]

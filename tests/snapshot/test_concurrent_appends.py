@@ -1,0 +1,38 @@
+"""Processes that append at once: every row once, versions without gaps."""
+
+import multiprocessing
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+
+PROCESSES, APPENDS, ROWS = 4, 8, 5
+
+
+def append(uri: str, writer: int) -> None:
+    for at in range(APPENDS):
+        ids = [(writer * APPENDS + at) * ROWS + row for row in range(ROWS)]
+        lance_ops.write_dataset(pa.table({"id": ids}), uri, mode="append")
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["existing table", "racing to create it"])
+def test_four_processes_append_at_once(dataset_uri: str, exists: bool) -> None:
+    if exists:
+        lance_ops.write_dataset(pa.table({"id": pa.array([], pa.int64())}), dataset_uri)
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=append, args=(dataset_uri, writer)) for writer in range(PROCESSES)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * PROCESSES
+    dataset = lance_ops.dataset(dataset_uri)
+    ids = dataset.to_table().column("id").to_pylist()
+    assert sorted(ids) == list(range(PROCESSES * APPENDS * ROWS))
+    versions = [version["version"] for version in dataset.versions()]
+    assert versions == list(range(1, PROCESSES * APPENDS + 1 + exists))
+    for uuid_of in (dataset.read_transaction(version) for version in versions):
+        assert uuid_of is not None
+    assert len(list((Path(dataset_uri) / "data").iterdir())) == PROCESSES * APPENDS

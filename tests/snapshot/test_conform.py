@@ -1,0 +1,69 @@
+import pyarrow as pa
+import pytest
+
+from lance_ops.errors import SchemaMismatch
+from lance_ops.snapshot.conform import conform
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
+
+
+def test_columns_are_matched_by_name_in_any_order() -> None:
+    table = conform(pa.table({"name": ["a"], "id": pa.array([1], pa.int64())}), SCHEMA)
+    assert table.schema == SCHEMA
+    assert table.to_pylist() == [{"id": 1, "name": "a"}]
+
+
+def test_a_missing_nullable_column_becomes_null() -> None:
+    assert conform(pa.table({"id": [1, 2]}), SCHEMA).column("name").null_count == 2
+
+
+def test_a_missing_column_without_nulls_is_refused() -> None:
+    with pytest.raises(SchemaMismatch, match="'id' is missing"):
+        conform(pa.table({"name": ["a"]}), SCHEMA)
+
+
+def test_an_extra_column_is_refused_by_name() -> None:
+    with pytest.raises(SchemaMismatch, match="'age' is not in the table"):
+        conform(pa.table({"id": [1], "age": [3]}), SCHEMA)
+
+
+def test_nulls_where_none_are_allowed_are_refused() -> None:
+    with pytest.raises(SchemaMismatch, match="'id' holds 1 nulls"):
+        conform(pa.table({"id": pa.array([1, None]), "name": ["a", "b"]}), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (pa.array([1], pa.int32()), pa.int64()),
+        (pa.array(["a"]), pa.large_string()),
+        (pa.array(["a"]).dictionary_encode(), pa.string()),
+        (pa.array([[1.0, 2.0], None], pa.list_(pa.float64())), pa.list_(pa.float32(), 2)),
+        (pa.array([1], pa.timestamp("ms")), pa.timestamp("us")),
+        (pa.nulls(2), pa.string()),
+    ],
+    ids=str,
+)
+def test_a_cast_that_changes_no_value_is_made(given: pa.Array, wanted: pa.DataType) -> None:
+    column = conform(pa.table({"x": given}), pa.schema([("x", wanted)])).column("x")
+    assert column.type == wanted
+    assert len(column) == len(given)
+    assert column.null_count == given.null_count
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (pa.array([1 << 40]), pa.int32()),
+        (pa.array([1.5]), pa.int64()),
+        (pa.array(["1"]), pa.int64()),
+        (pa.array([1]), pa.string()),
+        (pa.array([True]), pa.int8()),
+        (pa.array([[1.0]]), pa.list_(pa.float32(), 2)),
+        (pa.array([1]), pa.timestamp("us")),
+    ],
+    ids=str,
+)
+def test_a_cast_that_would_change_a_value_is_refused_by_column(given: pa.Array, wanted: pa.DataType) -> None:
+    with pytest.raises(SchemaMismatch, match="column 'x'"):
+        conform(pa.table({"x": given}), pa.schema([("x", wanted)]))

@@ -1,0 +1,57 @@
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.runners import InThreads, run_all
+
+
+def test_outcomes_come_in_the_order_of_the_tasks() -> None:
+    def slow_first(task: int) -> int:
+        time.sleep(0.02 if task == 0 else 0)
+        return task * 10
+
+    assert InThreads(4).map(slow_first, [0, 1, 2, 3]) == [0, 10, 20, 30]
+    assert InThreads().map(slow_first, []) == []
+
+
+def test_when_a_task_fails_the_others_are_discarded_and_its_error_is_raised() -> None:
+    discarded: list[int] = []
+
+    def fail_at_two(task: int) -> int:
+        if task == 2:
+            raise ValueError("task 2")
+        return task
+
+    with pytest.raises(ValueError, match="task 2"):
+        run_all(InThreads(2), fail_at_two, [1, 2, 3], discarded.append)
+    assert discarded == [1, 3]
+
+
+def test_work_is_done_ahead_but_handed_over_in_order() -> None:
+    started: list[int] = []
+    lock = threading.Lock()
+
+    def work(item: int) -> int:
+        with lock:
+            started.append(item)
+        time.sleep(0.001 * (5 - item % 5))
+        return item
+
+    assert list(map_ordered(work, range(20), workers=4, ahead=6)) == list(range(20))
+
+
+def test_closing_early_leaves_the_rest_undone() -> None:
+    asked: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in range(1000):
+            asked.append(item)
+            yield item
+
+    results = map_ordered(lambda item: item, items(), workers=2, ahead=3)
+    assert next(results) == 0
+    results.close()  # type: ignore[attr-defined]  # a generator
+    assert len(asked) < 10

@@ -1,0 +1,61 @@
+import json
+
+import pytest
+
+from lance_ops.errors import CorruptFile, InvalidInput, ReferenceNotFound
+from lance_ops.snapshot.tags import Tag, create_tag, delete_tag, list_tags, read_tag, update_tag
+from lance_ops.store import MemoryStore, Store
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest) -> Store:
+    return MemoryStore(request.node.name)
+
+
+def test_a_tag_is_created_once_moved_and_removed(store: Store) -> None:
+    create_tag(store, "v1", 3, 100)
+    with pytest.raises(InvalidInput, match="'v1' exists"):
+        create_tag(store, "v1", 4, 100)
+    moved = update_tag(store, "v1", 5, 120)
+    assert (moved.version, moved.manifest_size) == (5, 120)
+    assert list_tags(store) == {"v1": moved}
+    assert moved.created_at is not None and moved.updated_at is not None
+    assert moved.created_at < moved.updated_at
+    delete_tag(store, "v1")
+    assert list_tags(store) == {}
+
+
+@pytest.mark.parametrize("verb", [read_tag, delete_tag, lambda store, name: update_tag(store, name, 1, 1)])
+def test_a_tag_that_is_not_there_is_named(store: Store, verb: object) -> None:
+    with pytest.raises(ReferenceNotFound, match="'gone'"):
+        verb(store, "gone")  # type: ignore[operator]
+
+
+def test_a_name_that_leaves_the_folder_is_refused(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="tag name"):
+        create_tag(store, "../evil", 1, 1)
+
+
+def test_the_reference_s_file_is_read_with_its_nanoseconds() -> None:
+    content = {
+        "branch": None,
+        "version": 2,
+        "createdAt": "2026-01-02T03:04:05.123456789Z",
+        "updatedAt": "2026-01-02T03:04:05Z",
+        "manifestSize": 7,
+        "metadata": {"k": "v"},
+    }
+    tag = Tag.decode(json.dumps(content).encode(), "t.json")
+    assert tag.created_at is not None and tag.created_at.microsecond == 123456
+    assert (tag.version, dict(tag.metadata)) == (2, {"k": "v"})
+    assert Tag.decode(tag.encode(), "t.json") == tag
+
+
+def test_an_older_file_with_only_a_version_is_read() -> None:
+    assert Tag.decode(b'{"version": 2, "manifestSize": 5}', "t.json") == Tag(2, 5)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"version": "x"}', b"\xff", b'{"version": 1, "createdAt": "x"}'])
+def test_a_file_that_is_no_tag_is_corrupt_by_name(data: bytes) -> None:
+    with pytest.raises(CorruptFile, match=r"t\.json"):
+        Tag.decode(data, "t.json")
