@@ -73,9 +73,10 @@ class IngestTask:
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """Fragments of one task, not yet in any version."""
+    """Fragments of one task, not yet in any version, and how many rows each raw file gave."""
 
     fragments: tuple[Fragment, ...]
+    rows_by_file: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class IngestResult:
     num_fragments: int
     ingested: tuple[str, ...]
     skipped: tuple[str, ...]
+    rows_by_batch: Mapping[str, int] = field(default_factory=dict)
 
 
 def ingest(
@@ -168,14 +170,11 @@ def plan_ingest(
 def execute(task: IngestTask) -> WrittenFiles:
     """Write the task's raw files, in order, as fragments."""
     store = open_store(task.uri, task.storage_options)
+    rows_by_file: dict[str, int] = {}
     with FragmentWriter(store, task.schema, task.file_version, task.limits) as writer:
         for file in task.files:
-            for batch in read_raw_batches(file, task.raw_storage_options):
-                try:
-                    writer.write(batch)
-                except SchemaMismatch as error:
-                    raise SchemaMismatch(f"raw file {file.uri}: {error}") from error
-        return WrittenFiles(tuple(writer.finish()))
+            rows_by_file[file.uri] = _write_file(writer, file, task.raw_storage_options)
+        return WrittenFiles(tuple(writer.finish()), rows_by_file)
 
 
 def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestResult:
@@ -186,6 +185,7 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
     if not plan.batches:
         return IngestResult(None, 0, 0, (), plan.skipped)
     fragments = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
+    rows_by_file = {uri: rows for outcome in outcomes for uri, rows in outcome.rows_by_file.items()}
     own_files = data_paths(fragments)
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
     if plan.snapshot is None:
@@ -201,7 +201,19 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
         len(fragments),
         tuple(batch.key for batch in plan.batches),
         plan.skipped,
+        {batch.key: sum(rows_by_file[file.uri] for file in batch.files) for batch in plan.batches},
     )
+
+
+def _write_file(writer: FragmentWriter, file: RawFile, storage_options: Mapping[str, str]) -> int:
+    num_rows = 0
+    for batch in read_raw_batches(file, storage_options):
+        try:
+            writer.write(batch)
+        except SchemaMismatch as error:
+            raise SchemaMismatch(f"raw file {file.uri}: {error}") from error
+        num_rows += batch.num_rows
+    return num_rows
 
 
 def _open_if_there(uri: str, storage_options: Mapping[str, str] | None) -> Snapshot | None:

@@ -43,6 +43,7 @@ def test_many_batches_become_one_version(landing: Path, dataset_uri: str) -> Non
     result = ingest(dataset_uri, batches, options=IngestOptions(max_files_per_task=3))
     assert (result.version, result.num_rows, result.num_fragments) == (1, 70, 3)
     assert result.ingested == tuple(f"d{n}" for n in range(7))
+    assert result.rows_by_batch == dict.fromkeys(result.ingested, 10)
     dataset = lance_ops.dataset(dataset_uri)
     assert dataset.count_rows() == 70 and len(dataset.versions()) == 1
     transaction = dataset.read_transaction(1)
