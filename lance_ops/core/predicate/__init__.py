@@ -1,0 +1,54 @@
+"""One predicate tree for scans, statistics, indices and Spark's pushed filters.
+
+`parse_filter` makes it from SQL text or a pyarrow expression, `build` from parts. A `Predicate` says which columns it
+needs (`columns`), which rows of a batch match (`mask`, three-valued), whether rows known by statistics alone may
+(`may_match`), and how it is spelled (`to_sql`). `split` and `index_query` say which part of it an index can answer.
+"""
+
+from lance_ops.core.predicate.conditions import Compare, CompareOp, In, IsNull
+from lance_ops.core.predicate.conjuncts import conjuncts, split
+from lance_ops.core.predicate.index_query import Bound, Equals, IndexQuery, NotNull, Nulls, Range, index_query
+from lance_ops.core.predicate.logic import And, Holds, IsTrue, Not, Or
+from lance_ops.core.predicate.nodes import Expression, Predicate
+from lance_ops.core.predicate.parse import parse_filter
+from lance_ops.core.predicate.patterns import Contains, EndsWith, Like, Matches, StartsWith
+from lance_ops.core.predicate.stats import ColumnStats, Statistics
+from lance_ops.core.predicate.values import Arithmetic, ArithmeticOp, Call, Cast, Column, Literal, Negate
+
+__all__ = [
+    "And",
+    "Arithmetic",
+    "ArithmeticOp",
+    "Bound",
+    "Call",
+    "Cast",
+    "Column",
+    "ColumnStats",
+    "Compare",
+    "CompareOp",
+    "Contains",
+    "EndsWith",
+    "Equals",
+    "Expression",
+    "Holds",
+    "In",
+    "IndexQuery",
+    "IsNull",
+    "IsTrue",
+    "Like",
+    "Literal",
+    "Matches",
+    "Negate",
+    "Not",
+    "NotNull",
+    "Nulls",
+    "Or",
+    "Predicate",
+    "Range",
+    "StartsWith",
+    "Statistics",
+    "conjuncts",
+    "index_query",
+    "parse_filter",
+    "split",
+]

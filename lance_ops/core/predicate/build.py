@@ -1,0 +1,248 @@
+"""Build a predicate from parts, with every type checked: what the SQL text, pyarrow's expressions and Spark's pushed
+filters are all translated by.
+
+Each function raises `InvalidFilter` for parts that do not fit together and returns the tree in its normal shape:
+literals on the right and in the type of the other side, negations pushed inward, constants folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate.coerce import compare_with_literal, same_for_all
+from lance_ops.core.predicate.conditions import Compare, CompareOp, In, IsNull
+from lance_ops.core.predicate.instants import parse_instant
+from lance_ops.core.predicate.logic import UNKNOWN, Holds, IsTrue, all_of, any_of, negate
+from lance_ops.core.predicate.nodes import Expression, Predicate
+from lance_ops.core.predicate.patterns import Contains, EndsWith, Like, Matches, StartsWith, like_parts
+from lance_ops.core.predicate.spelling import NANOSECONDS
+from lance_ops.core.predicate.stats import order_key
+from lance_ops.core.predicate.types import common_type, is_numeric, is_text
+from lance_ops.core.predicate.values import Arithmetic, ArithmeticOp, Cast, Literal, Negate, arithmetic_type
+
+__all__ = [
+    "all_of",
+    "any_of",
+    "arithmetic",
+    "between",
+    "cast",
+    "compare",
+    "contains",
+    "ends_with",
+    "fold",
+    "is_in",
+    "is_not_distinct",
+    "is_null",
+    "is_true",
+    "like",
+    "literal_text",
+    "matches",
+    "minus",
+    "negate",
+    "starts_with",
+    "truth",
+]
+
+_ONE_ROW = pa.record_batch([pa.nulls(1)], names=["nothing"])
+
+
+def truth(value: Expression) -> Predicate:
+    """Take a boolean value as a condition."""
+    if isinstance(value, Predicate):
+        return value
+    if pa.types.is_null(value.type):
+        return UNKNOWN
+    if not pa.types.is_boolean(value.type):
+        raise InvalidFilter(f"{value.to_sql()} is {value.type}, not a condition")
+    return Holds(value)
+
+
+def compare(op: CompareOp, left: Expression, right: Expression) -> Predicate:
+    """Compare two values."""
+    if isinstance(left, Literal) and (not isinstance(right, Literal) or is_text(left.type)):
+        op, left, right = op.mirrored, right, left
+    if isinstance(right, Literal):
+        return compare_with_literal(op, left, right)
+    shared = common_type(left.type, right.type)
+    if shared is None:
+        raise InvalidFilter(f"{left.to_sql()} ({left.type}) and {right.to_sql()} ({right.type}) do not compare")
+    if pa.types.is_nested(shared):
+        raise UnsupportedFeature(f"comparison of {shared} in a filter", left.to_sql())
+    return Compare(op, left, right)
+
+
+def between(value: Expression, low: Expression, high: Expression) -> Predicate:
+    """Ask whether a value lies within two others, both included."""
+    return all_of(compare(CompareOp.GE, value, low), compare(CompareOp.LE, value, high))
+
+
+def is_in(operand: Expression, items: Sequence[Expression]) -> Predicate:
+    """Ask whether a value is among others, as SQL does: a null among them leaves it open when no other is equal."""
+    literals = [item for item in items if isinstance(item, Literal)]
+    if len(literals) < len(items) or isinstance(operand, Literal):
+        return any_of(*(compare(CompareOp.EQ, operand, item) for item in items))
+    matches = [compare_with_literal(CompareOp.EQ, operand, item) for item in literals]
+    or_null = UNKNOWN in matches
+    wanted = [match.right.value for match in matches if isinstance(match, Compare) and isinstance(match.right, Literal)]
+    unique = {order_key(value): value for value in wanted if value.type == operand.type and not _is_nan(value)}
+    values = [unique[key] for key in sorted(unique)] + [value for value in wanted if _is_nan(value)][:1]
+    if not values:
+        return UNKNOWN if or_null else same_for_all(operand, False)
+    if len(values) == 1 and not or_null:
+        return Compare(CompareOp.EQ, operand, Literal(values[0]))
+    return In(operand, pa.array(values, operand.type), or_null)
+
+
+def is_null(operand: Expression) -> Predicate:
+    """Ask whether a value is null."""
+    return IsNull(operand)
+
+
+def is_true(operand: Expression, value: bool | None = True) -> Predicate:
+    """Ask whether a condition is true (or false, or unknown), with no third answer."""
+    condition = truth(operand)
+    if value is None:
+        return IsNull(condition)
+    return IsTrue(condition if value else negate(condition))
+
+
+def is_not_distinct(left: Expression, right: Expression) -> Predicate:
+    """Compare for equality with two nulls equal; never unknown."""
+    return any_of(all_of(IsNull(left), IsNull(right)), IsTrue(compare(CompareOp.EQ, left, right)))
+
+
+def like(operand: Expression, pattern: Expression, ignore_case: bool = False, escape: str = "\\") -> Predicate:
+    """Match a LIKE pattern, as the plainest condition that says the same."""
+    text = literal_text("LIKE", operand, pattern)
+    if text is None:
+        return UNKNOWN
+    parts = like_parts(text, escape)
+    canonical = "".join(char if special or char not in "%_\\" else "\\" + char for char, special in parts)
+    if ignore_case:
+        return Like(operand, canonical, ignore_case=True)
+    wildcards = [place for place, (char, special) in enumerate(parts) if special]
+    plain = "".join(char for char, special in parts if not special)
+    last = len(parts) - 1
+    if not wildcards:
+        return compare(CompareOp.EQ, operand, Literal(pa.scalar(plain)))
+    if any(parts[place][0] == "_" for place in wildcards):
+        return Like(operand, canonical)
+    match wildcards:
+        case [place] if place == last and plain:
+            return StartsWith(operand, plain)
+        case [0] if plain:
+            return EndsWith(operand, plain)
+        case [0, place] if place == last and plain:
+            return Contains(operand, plain)
+        case _:
+            return Like(operand, canonical)
+
+
+def starts_with(operand: Expression, prefix: Expression) -> Predicate:
+    """Ask whether a text starts with another."""
+    text = literal_text("starts_with", operand, prefix)
+    return UNKNOWN if text is None else StartsWith(operand, text)
+
+
+def ends_with(operand: Expression, suffix: Expression) -> Predicate:
+    """Ask whether a text ends with another."""
+    text = literal_text("ends_with", operand, suffix)
+    return UNKNOWN if text is None else EndsWith(operand, text)
+
+
+def contains(operand: Expression, part: Expression) -> Predicate:
+    """Ask whether a text holds another."""
+    text = literal_text("contains", operand, part)
+    return UNKNOWN if text is None else Contains(operand, text)
+
+
+def matches(operand: Expression, pattern: Expression, ignore_case: bool = False) -> Predicate:
+    """Ask whether a regular expression matches somewhere in a text."""
+    text = literal_text("regexp_like", operand, pattern)
+    if text is None:
+        return UNKNOWN
+    condition = Matches(Literal(pa.scalar("")), text, ignore_case)
+    _checked(condition)
+    return Matches(operand, text, ignore_case)
+
+
+def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Expression:
+    """Combine two numbers."""
+    for side in (left, right):
+        if not is_numeric(side.type) and not pa.types.is_null(side.type):
+            raise InvalidFilter(f"{side.to_sql()} is {side.type}, and {op} needs numbers")
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return Literal(pa.scalar(None, pa.int64()))
+    try:
+        result_type = arithmetic_type(op, _number_type(left, right), _number_type(right, left))
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeature(f"{left.type} {op} {right.type} in a filter: {error}") from error
+    return fold(Arithmetic(op, left, right, result_type))
+
+
+def minus(operand: Expression) -> Expression:
+    """Turn the sign of a number."""
+    if not is_numeric(operand.type):
+        raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and - needs a number")
+    return fold(Negate(operand))
+
+
+def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Expression:
+    """Turn a value into another type."""
+    if operand.type == target:
+        return operand
+    if isinstance(operand, Literal) and is_text(operand.type) and pa.types.is_timestamp(target):
+        return _cast_text(operand, target, lenient)
+    if is_text(target) and (pa.types.is_floating(operand.type) or pa.types.is_timestamp(operand.type)):
+        raise UnsupportedFeature(f"cast of {operand.type} to text in a filter")
+    return fold(Cast(operand, target, lenient))
+
+
+def fold(value: Expression) -> Expression:
+    """Compute what depends on literals alone."""
+    if not all(isinstance(child, Literal) for child in value.children):
+        return value
+    return Literal(_checked(value))
+
+
+def literal_text(function: str, operand: Expression, pattern: Expression) -> str | None:
+    """Return the text of a pattern; None for null, for which every answer is unknown."""
+    if not is_text(operand.type):
+        raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and {function} needs text")
+    if not isinstance(pattern, Literal):
+        raise UnsupportedFeature(f"{function} with a pattern that is not a literal ({pattern.to_sql()})")
+    if not pattern.value.is_valid:
+        return None
+    if not is_text(pattern.type):
+        raise InvalidFilter(f"{pattern.to_sql()} is {pattern.type}, and {function} needs text")
+    return str(pattern.value.as_py())
+
+
+def _checked(value: Expression) -> pa.Scalar:
+    try:
+        return value.evaluate(_ONE_ROW)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InvalidInput) as error:
+        raise InvalidFilter(f"{value.to_sql()} cannot be computed: {error}") from error
+
+
+def _cast_text(text: Literal, target: pa.DataType, lenient: bool) -> Literal:
+    """Read a timestamp written with more digits, fewer, or a zone, which pyarrow's own cast refuses."""
+    instant = parse_instant(text.value.as_py()) if text.value.is_valid else None
+    if instant is None and text.value.is_valid and not lenient:
+        raise InvalidFilter(f"{text.to_sql()} is not a timestamp")
+    ticks = None if instant is None else instant.nanoseconds // NANOSECONDS[target.unit]
+    return Literal(pa.scalar(ticks, target))
+
+
+def _number_type(side: Expression, other: Expression) -> pa.DataType:
+    """Return the type a number takes part with: one written with a point is a double unless it meets a decimal."""
+    if isinstance(side, Literal) and pa.types.is_decimal(side.type) and not pa.types.is_decimal(other.type):
+        return pa.float64()
+    return side.type
+
+
+def _is_nan(value: pa.Scalar) -> bool:
+    return bool(pa.types.is_floating(value.type)) and value.as_py() != value.as_py()

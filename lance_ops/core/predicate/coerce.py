@@ -1,0 +1,200 @@
+"""A literal made to fit the type of what it is compared with, without changing the answer.
+
+Numbers and instants are compared exactly: the literal is placed on the ladder of values the type can hold. Where it
+stands on a rung it becomes that value; between two rungs, or beyond either end, the comparison is turned into the one
+that says the same about values of the type. A literal compared with floats is rounded to the type, as SQL engines do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidFilter
+from lance_ops.core.predicate.conditions import Compare, CompareOp, IsNull
+from lance_ops.core.predicate.instants import Instant, parse_instant, parse_time
+from lance_ops.core.predicate.logic import UNKNOWN, Not, all_of, any_of
+from lance_ops.core.predicate.nodes import Expression, Predicate
+from lance_ops.core.predicate.spelling import NANOSECONDS
+from lance_ops.core.predicate.types import is_binary, is_numeric, is_text
+from lance_ops.core.predicate.values import Column, Literal
+
+__all__ = ["compare_with_literal", "decimal_literal", "number_literal", "same_for_all"]
+
+_NANOSECONDS_A_DAY = 86_400 * 10**9
+
+
+def compare_with_literal(op: CompareOp, operand: Expression, literal: Literal) -> Predicate:
+    """Compare, with the literal turned into the operand's type; raises `InvalidFilter` when it has no place in it."""
+    value, kind = literal.value, operand.type
+    if not value.is_valid:
+        return UNKNOWN
+    if value.type == kind and not pa.types.is_float32(kind):
+        return Compare(op, operand, literal)
+    if pa.types.is_floating(kind) and is_numeric(value.type):
+        return Compare(op, operand, Literal(_rounded(value, operand)))
+    if (is_text(kind) and is_text(value.type)) or (is_binary(kind) and is_binary(value.type)):
+        return _compare_bytes(op, operand, literal)
+    ladder, place = _ladder(kind), _place(value, kind)
+    if ladder is None or place is None:
+        raise InvalidFilter(
+            f"{operand.to_sql()} is {kind} and cannot be compared with {literal.to_sql()}, which is {value.type}"
+        )
+    return _on_ladder(op, operand, ladder, place * ladder.rungs_per_unit if isinstance(place, Fraction) else place)
+
+
+def same_for_all(operand: Expression, answer: bool) -> Predicate:
+    """Answer the same whatever the value is, and unknown when it is null."""
+    return any_of(Not(IsNull(operand)), UNKNOWN) if answer else all_of(IsNull(operand), UNKNOWN)
+
+
+def number_literal(text: str) -> Literal:
+    """Read a number as SQL writes it: whole as int64, else exactly as a decimal, else as the nearest double."""
+    exact = Decimal(text)
+    if exact == exact.to_integral_value() and "." not in text and "e" not in text.lower() and -(2**63) <= exact < 2**63:
+        return Literal(pa.scalar(int(exact), pa.int64()))
+    return decimal_literal(exact) or Literal(pa.scalar(float(exact)))
+
+
+def decimal_literal(number: Decimal) -> Literal | None:
+    """Hold a decimal number as it is; None for one of more than 76 digits."""
+    _, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        return None
+    scale = max(-exponent, 0)
+    precision = max(len(digits) + max(exponent, 0), scale, 1)
+    if precision > 76:
+        return None
+    kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+    return Literal(pa.scalar(number, kind))
+
+
+@dataclass(frozen=True)
+class _Ladder:
+    """The values of a type as whole numbers from `lowest` to `highest`, so many to a unit (one, a nanosecond)."""
+
+    lowest: int
+    highest: int
+    rungs_per_unit: Fraction = Fraction(1)
+
+
+def _ladder(kind: pa.DataType) -> _Ladder | None:
+    if pa.types.is_integer(kind):
+        bits, signed = kind.bit_width, pa.types.is_signed_integer(kind)
+        return _Ladder(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else _Ladder(0, 2**bits - 1)
+    if pa.types.is_decimal(kind):
+        most = 10**kind.precision - 1
+        return _Ladder(-most, most, Fraction(10) ** kind.scale)
+    if pa.types.is_date(kind):
+        bits = 31 if pa.types.is_date32(kind) else 63 - 27  # date64 counts milliseconds, 2**26.4 of them a day
+        return _Ladder(-(2**bits), 2**bits - 1, Fraction(1, _NANOSECONDS_A_DAY))
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        bits = 31 if pa.types.is_time32(kind) else 63
+        return _Ladder(-(2**bits), 2**bits - 1, Fraction(1, NANOSECONDS[kind.unit]))
+    return None
+
+
+def _place(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
+    """Return where a value stands, in units of the ladder (or an infinity, or NaN); None when it has no place."""
+    source = value.type
+    if is_numeric(source) and is_numeric(kind):
+        number = value.as_py()
+        if isinstance(number, float):
+            return Fraction(Decimal(repr(number))) if abs(number) < float("inf") else number
+        return Fraction(number)
+    if is_text(source) and pa.types.is_decimal(kind):
+        return _place_text(value.as_py())
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        instant = _instant(value)
+        return None if instant is None else _instant_place(instant, getattr(kind, "tz", None))
+    if pa.types.is_time(kind):
+        nanoseconds = parse_time(value.as_py()) if is_text(source) else _ticks(value, pa.types.is_time(source))
+        return None if nanoseconds is None else Fraction(nanoseconds)
+    if pa.types.is_duration(kind):
+        length = _ticks(value, pa.types.is_duration(source))
+        return None if length is None else Fraction(length)
+    return None
+
+
+def _place_text(text: str) -> Fraction | None:
+    try:
+        return Fraction(Decimal(text.strip()))
+    except (ArithmeticError, ValueError):  # not a number; NaN or an infinity
+        return None
+
+
+def _instant(value: pa.Scalar) -> Instant | None:
+    source = value.type
+    if is_text(source):
+        return parse_instant(value.as_py())
+    if pa.types.is_date(source):
+        days = value.value if pa.types.is_date32(source) else value.value // 86_400_000
+        return Instant(days * _NANOSECONDS_A_DAY, in_utc=False)
+    if pa.types.is_timestamp(source):
+        return Instant(value.value * NANOSECONDS[source.unit], source.tz is not None)
+    return None
+
+
+def _instant_place(instant: Instant, zone: str | None) -> Fraction | None:
+    if zone is None:
+        return None if instant.in_utc else Fraction(instant.nanoseconds)
+    return Fraction(instant.nanoseconds if instant.in_utc else instant.wall_time_in(zone))
+
+
+def _ticks(value: pa.Scalar, same_family: bool) -> int | None:
+    return value.value * NANOSECONDS[value.type.unit] if same_family else None
+
+
+def _on_ladder(op: CompareOp, operand: Expression, ladder: _Ladder, place: Fraction | float) -> Predicate:
+    if place != place or place > ladder.highest:
+        return _compare_beyond(op, operand, above=True)
+    if place < ladder.lowest:
+        return _compare_beyond(op, operand, above=False)
+    rung = floor(place)
+    if rung == place:
+        return Compare(op, operand, _rung(rung, operand.type))
+    match op:
+        case CompareOp.EQ | CompareOp.NE:
+            return same_for_all(operand, op is CompareOp.NE)
+        case CompareOp.LT | CompareOp.LE:
+            return Compare(CompareOp.LE, operand, _rung(rung, operand.type))
+        case CompareOp.GT | CompareOp.GE:
+            return Compare(CompareOp.GT, operand, _rung(rung, operand.type))
+
+
+def _compare_beyond(op: CompareOp, operand: Expression, above: bool) -> Predicate:
+    """Compare with something above (or below) all values of the type."""
+    always = (CompareOp.NE, CompareOp.LT, CompareOp.LE) if above else (CompareOp.NE, CompareOp.GT, CompareOp.GE)
+    return same_for_all(operand, op in always)
+
+
+def _rung(rung: int, kind: pa.DataType) -> Literal:
+    value: Any = rung
+    if pa.types.is_decimal(kind):
+        value = Decimal(f"{rung}E{-kind.scale}")  # scaleb would round to the context's 28 digits
+    elif pa.types.is_date64(kind):
+        value = rung * 86_400_000
+    return Literal(pa.scalar(value, kind))
+
+
+def _rounded(value: pa.Scalar, operand: Expression) -> pa.Scalar:
+    """Round a number to the operand's float type; half floats are compared as singles but hold fewer values."""
+    number = float(value.as_py())
+    with np.errstate(over="ignore"):
+        if isinstance(operand, Column) and pa.types.is_float16(operand.arrow_type):
+            number = float(np.float16(number))
+        return pa.scalar(float(np.float32(number)) if pa.types.is_float32(operand.type) else number, operand.type)
+
+
+def _compare_bytes(op: CompareOp, operand: Expression, literal: Literal) -> Predicate:
+    kind, plain = operand.type, literal.value.as_py()
+    if pa.types.is_fixed_size_binary(kind) and len(plain) != kind.byte_width:
+        # Only values of one width exist: others compare by their bytes, which a variable-width literal does.
+        return Compare(op, operand, Literal(pa.scalar(plain, pa.binary())))
+    return Compare(op, operand, Literal(pa.scalar(plain, kind)))

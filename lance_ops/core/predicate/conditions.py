@@ -1,0 +1,208 @@
+"""Conditions on values: comparisons, membership, nulls and text patterns."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.predicate.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.spelling import spell_scalar
+from lance_ops.core.predicate.stats import Bounds, Relations, Statistics, order_key
+from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.types import common_type, convert
+
+__all__ = ["Compare", "CompareOp", "In", "IsNull"]
+
+
+class CompareOp(StrEnum):
+    """How two values of one type may be asked to stand to each other."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+
+    @property
+    def relations(self) -> Relations:
+        """The relations for which the comparison is true."""
+        return _RELATIONS[self]
+
+    @property
+    def negated(self) -> CompareOp:
+        """The comparison that is true where this one is false: the order is total, NaN included."""
+        return _NEGATED[self]
+
+    @property
+    def mirrored(self) -> CompareOp:
+        """The comparison that says the same with its sides exchanged."""
+        return _MIRRORED[self]
+
+
+_RELATIONS = {
+    CompareOp.EQ: Relations.EQUAL,
+    CompareOp.NE: Relations.LESS | Relations.GREATER,
+    CompareOp.LT: Relations.LESS,
+    CompareOp.LE: Relations.LESS | Relations.EQUAL,
+    CompareOp.GT: Relations.GREATER,
+    CompareOp.GE: Relations.GREATER | Relations.EQUAL,
+}
+_NEGATED = {op: other for op in CompareOp for other in CompareOp if _RELATIONS[op] ^ _RELATIONS[other] == Relations.ANY}
+_MIRRORED = {
+    CompareOp.EQ: CompareOp.EQ,
+    CompareOp.NE: CompareOp.NE,
+    CompareOp.LT: CompareOp.GT,
+    CompareOp.LE: CompareOp.GE,
+    CompareOp.GT: CompareOp.LT,
+    CompareOp.GE: CompareOp.LE,
+}
+_FUNCTIONS = {
+    CompareOp.EQ: pc.equal,
+    CompareOp.NE: pc.not_equal,
+    CompareOp.LT: pc.less,
+    CompareOp.LE: pc.less_equal,
+    CompareOp.GT: pc.greater,
+    CompareOp.GE: pc.greater_equal,
+}
+
+
+@dataclass(frozen=True)
+class Compare(Predicate):
+    """Two values compared; unknown where either is null. `build.compare` makes the types meet."""
+
+    op: CompareOp
+    left: Expression
+    right: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        shared = common_type(self.left.type, self.right.type)
+        left, right = (convert(side.evaluate(batch), shared) for side in self.children)
+        result = _FUNCTIONS[self.op](left, right)
+        return _order_nans(self.op, left, right, result) if pa.types.is_floating(shared) else result
+
+    def possible(self, stats: Statistics) -> Truths:
+        left, right = self.left.bounds(stats), self.right.bounds(stats)
+        if self.left.type != self.right.type:  # their keys do not compare
+            left, right = Bounds(nulls=left.nulls), Bounds(nulls=right.nulls)
+        relations = left.relations_to(right)
+        result = Truths.UNKNOWN if left.nulls or right.nulls else Truths.NONE
+        if relations & self.op.relations:
+            result |= Truths.TRUE
+        if relations & ~self.op.relations:
+            result |= Truths.FALSE
+        return result
+
+    def to_sql(self) -> str:
+        return f"{self.left.to_operand_sql()} {self.op} {self.right.to_operand_sql()}"
+
+
+def _order_nans(op: CompareOp, left: Values, right: Values, result: Values) -> Values:
+    """Give NaN its place in a result that IEEE's rules made false (or true, for !=): above all, equal to itself.
+
+    Nulls spread through every step, as they did through the comparison.
+    """
+    left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
+    match op:
+        case CompareOp.EQ:
+            return pc.or_(result, pc.and_(left_nan, right_nan))
+        case CompareOp.NE:
+            return pc.and_(result, pc.invert(pc.and_(left_nan, right_nan)))
+        case CompareOp.LT:
+            return pc.or_(result, pc.and_(pc.invert(left_nan), right_nan))
+        case CompareOp.LE:
+            return pc.or_(result, right_nan)
+        case CompareOp.GT:
+            return pc.or_(result, pc.and_(left_nan, pc.invert(right_nan)))
+        case CompareOp.GE:
+            return pc.or_(result, left_nan)
+
+
+@dataclass(frozen=True)
+class In(Predicate):
+    """Whether a value is one of several of its own type, none of them null.
+
+    With `or_null` the list held a null too: a value that is not in it might have been, so the answer is unknown.
+    """
+
+    operand: Expression
+    values: pa.Array = field(hash=False)
+    or_null: bool = False
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        values, wanted = self.operand.evaluate(batch), self.values
+        if pa.types.is_floating(wanted.type):  # the hash behind is_in tells 0.0 from -0.0
+            values, wanted = pc.add(values, _zero(wanted.type)), pc.add(wanted, _zero(wanted.type))
+        found = pc.is_in(values, value_set=wanted)
+        unknown = pc.is_null(values)
+        if self.or_null:
+            unknown = pc.or_(unknown, pc.invert(found))
+        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+
+    def possible(self, stats: Statistics) -> Truths:
+        bounds = self.operand.bounds(stats)
+        result = Truths.UNKNOWN if bounds.nulls else Truths.NONE
+        reached = bounds.values and self._reached(bounds)
+        if reached or (bounds.nans and len(self._keys) < len(self.values)):
+            result |= Truths.TRUE
+        if (bounds.values or bounds.nans) and not (reached and bounds.single):
+            result |= Truths.UNKNOWN if self.or_null else Truths.FALSE
+        return result
+
+    @cached_property
+    def _keys(self) -> list[Any]:
+        """The order keys of the values, NaN left out."""
+        keys = (order_key(value) for value in self.values)
+        return sorted(key for key in keys if key == key)
+
+    def _reached(self, bounds: Bounds) -> bool:
+        """Whether a value of the list lies within the bounds."""
+        first = 0 if bounds.lower is None else bisect_left(self._keys, bounds.lower)
+        if first == len(self._keys) or bounds.upper is None:
+            return first < len(self._keys)
+        least = self._keys[first]
+        return bool(least < bounds.upper) or (least == bounds.upper and not bounds.upper_open)
+
+    def to_sql(self) -> str:
+        spelled = [spell_scalar(value) for value in self.values] + ["NULL"] * self.or_null
+        return f"{self.operand.to_operand_sql()} IN ({', '.join(spelled)})"
+
+
+@dataclass(frozen=True)
+class IsNull(Predicate):
+    """Whether a value is null; never unknown."""
+
+    operand: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.is_null(self.operand.evaluate(batch))
+
+    def possible(self, stats: Statistics) -> Truths:
+        bounds = self.operand.bounds(stats)
+        result = Truths.TRUE if bounds.nulls else Truths.NONE
+        return result | Truths.FALSE if bounds.values or bounds.nans else result
+
+    def to_sql(self) -> str:
+        return f"{self.operand.to_operand_sql()} IS NULL"
+
+
+def _zero(arrow_type: pa.DataType) -> pa.Scalar:
+    return pa.scalar(0.0, arrow_type)

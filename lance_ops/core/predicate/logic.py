@@ -1,0 +1,168 @@
+"""AND, OR, NOT and truth values as conditions, in three-valued logic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.predicate.conditions import Compare, IsNull
+from lance_ops.core.predicate.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.stats import Statistics
+from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.values import Literal
+
+__all__ = ["FALSE", "TRUE", "UNKNOWN", "And", "Holds", "IsTrue", "Not", "Or", "all_of", "any_of", "negate"]
+
+
+@dataclass(frozen=True)
+class And(Predicate):
+    """True where all parts are; there are at least two, none of them an `And`."""
+
+    parts: tuple[Predicate, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return reduce(pc.and_kleene, (part.evaluate(batch) for part in self.parts))
+
+    def possible(self, stats: Statistics) -> Truths:
+        return reduce(Truths.both, (part.possible(stats) for part in self.parts))
+
+    def to_sql(self) -> str:
+        return " AND ".join(f"({part.to_sql()})" if isinstance(part, Or) else part.to_sql() for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Or(Predicate):
+    """True where any part is; there are at least two, none of them an `Or`."""
+
+    parts: tuple[Predicate, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return reduce(pc.or_kleene, (part.evaluate(batch) for part in self.parts))
+
+    def possible(self, stats: Statistics) -> Truths:
+        return reduce(Truths.either, (part.possible(stats) for part in self.parts))
+
+    def to_sql(self) -> str:
+        return " OR ".join(f"({part.to_sql()})" if isinstance(part, And) else part.to_sql() for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Not(Predicate):
+    """True where its part is false."""
+
+    part: Predicate
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.part,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.invert(self.part.evaluate(batch))
+
+    def possible(self, stats: Statistics) -> Truths:
+        return self.part.possible(stats).negated()
+
+    def to_sql(self) -> str:
+        if isinstance(self.part, IsNull):
+            return f"{self.part.operand.to_operand_sql()} IS NOT NULL"
+        return f"NOT ({self.part.to_sql()})"
+
+
+@dataclass(frozen=True)
+class IsTrue(Predicate):
+    """Whether a condition is true, as against false or unknown; never unknown itself."""
+
+    part: Predicate
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.part,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.fill_null(self.part.evaluate(batch), False)
+
+    def possible(self, stats: Statistics) -> Truths:
+        return self.part.possible(stats).is_true()
+
+    def to_sql(self) -> str:
+        return f"({self.part.to_sql()}) IS TRUE"
+
+
+@dataclass(frozen=True)
+class Holds(Predicate):
+    """A boolean value (a column, a literal, a call) as a condition."""
+
+    value: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.value,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return self.value.evaluate(batch)
+
+    def possible(self, stats: Statistics) -> Truths:
+        bounds = self.value.bounds(stats)
+        result = Truths.UNKNOWN if bounds.nulls else Truths.NONE
+        if bounds.values and bounds.upper is not False:
+            result |= Truths.TRUE
+        if bounds.values and bounds.lower is not True:
+            result |= Truths.FALSE
+        return result
+
+    def to_sql(self) -> str:
+        return self.value.to_sql()
+
+    def to_operand_sql(self) -> str:
+        return self.value.to_operand_sql()
+
+
+TRUE = Holds(Literal(pa.scalar(True)))
+FALSE = Holds(Literal(pa.scalar(False)))
+UNKNOWN = Holds(Literal(pa.scalar(None, pa.bool_())))
+
+
+def all_of(*parts: Predicate) -> Predicate:
+    """Return the conjunction, flat and without what changes nothing."""
+    flat = [inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,))]
+    if FALSE in flat:
+        return FALSE
+    needed = tuple(dict.fromkeys(part for part in flat if part != TRUE))
+    return And(needed) if len(needed) > 1 else needed[0] if needed else TRUE
+
+
+def any_of(*parts: Predicate) -> Predicate:
+    """Return the disjunction, flat and without what changes nothing."""
+    flat = [inner for part in parts for inner in (part.parts if isinstance(part, Or) else (part,))]
+    if TRUE in flat:
+        return TRUE
+    needed = tuple(dict.fromkeys(part for part in flat if part != FALSE))
+    return Or(needed) if len(needed) > 1 else needed[0] if needed else FALSE
+
+
+def negate(part: Predicate) -> Predicate:
+    """Return the negation, pushed inward so that conjuncts and comparisons stay visible."""
+    match part:
+        case Not(inner):
+            return inner
+        case And(parts):
+            return any_of(*map(negate, parts))
+        case Or(parts):
+            return all_of(*map(negate, parts))
+        case Compare(op, left, right):
+            return Compare(op.negated, left, right)
+        case Holds(Literal(value)):
+            return Holds(Literal(pa.scalar(not value.as_py() if value.is_valid else None, pa.bool_())))
+        case _:
+            return Not(part)

@@ -1,0 +1,112 @@
+"""What every node of a predicate's tree answers.
+
+Nodes are frozen dataclasses over pyarrow types and scalars, so a tree is compared, hashed, pickled and sent to tasks as
+it is. Each knows how to evaluate itself on a batch, what its values may be given statistics, and how it is spelled
+in SQL; the three stand side by side in the node's class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate.stats import Bounds, Statistics
+from lance_ops.core.predicate.truth import Truths
+
+__all__ = ["Expression", "Predicate", "Values"]
+
+Values: TypeAlias = Any
+"""A `pa.Array` of the batch's length, or a `pa.Scalar` that stands for as many equal values."""
+
+
+class Expression(ABC):
+    """A value for each row."""
+
+    @property
+    @abstractmethod
+    def type(self) -> pa.DataType:
+        """The Arrow type of the values `evaluate` returns."""
+
+    @property
+    @abstractmethod
+    def children(self) -> tuple[Expression, ...]:
+        """The expressions this one is made of."""
+
+    @abstractmethod
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        """Return the value for each row of the batch."""
+
+    @abstractmethod
+    def to_sql(self) -> str:
+        """Spell this expression in the dialect `parse_filter` reads."""
+
+    def to_operand_sql(self) -> str:
+        """Spell this expression so that an operator may stand beside it."""
+        return self.to_sql()
+
+    def bounds(self, stats: Statistics) -> Bounds:
+        """Return where the values may lie; anywhere, unless a node knows better."""
+        return Bounds()
+
+    def walk(self) -> Iterator[Expression]:
+        """Yield this expression and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the paths of the columns that must be read, each once, in order of appearance."""
+        found = (name for node in self.walk() for name in node._own_columns())
+        return tuple(dict.fromkeys(found))
+
+    def _own_columns(self) -> tuple[str, ...]:
+        return ()
+
+
+class Predicate(Expression):
+    """A truth value for each row: true, false or, where a null leaves it open, unknown."""
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.bool_()
+
+    @abstractmethod
+    def possible(self, stats: Statistics) -> Truths:
+        """Return the truth values that may occur among the rows the statistics describe."""
+
+    def may_match(self, stats: Statistics) -> bool:
+        """Whether a row described by the statistics may match. Columns without statistics may hold anything."""
+        return Truths.TRUE in self.possible(stats)
+
+    def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
+        """Return one truth value a row, null where it is unknown; chunked for a table.
+
+        Raises `InvalidInput` when the batch lacks a column, or when a value cannot be computed (a division by zero, a
+        cast of a value that does not fit).
+        """
+        if isinstance(batch, pa.Table):
+            return pa.chunked_array([self.mask(part) for part in batch.to_batches()], pa.bool_())
+        try:
+            result = self.evaluate(batch)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidInput(f"filter {self.to_sql()} cannot be evaluated: {error}") from error
+        if isinstance(result, pa.Scalar):
+            return pa.repeat(result.cast(pa.bool_()), batch.num_rows)
+        return result
+
+    def bounds(self, stats: Statistics) -> Bounds:
+        truths = self.possible(stats)
+        both = Truths.TRUE | Truths.FALSE
+        known = truths & both
+        lower, upper = (None, None) if known in (both, Truths.NONE) else (known is Truths.TRUE,) * 2
+        return Bounds(lower, upper, values=bool(known), nulls=Truths.UNKNOWN in truths, nans=False)
+
+    def to_operand_sql(self) -> str:
+        return f"({self.to_sql()})"
+
+    def __str__(self) -> str:
+        return self.to_sql()

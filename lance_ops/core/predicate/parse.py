@@ -1,0 +1,36 @@
+"""The one door for filters, whatever a user wrote them in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.errors import InvalidFilter
+from lance_ops.core.predicate.arrow_expression import parse_arrow
+from lance_ops.core.predicate.nodes import Predicate
+from lance_ops.core.predicate.resolve import Name, resolve
+from lance_ops.core.predicate.sql import parse_sql
+from lance_ops.core.predicate.values import Column
+
+__all__ = ["parse_filter"]
+
+
+def parse_filter(given: str | pc.Expression | Predicate, schema: pa.Schema) -> Predicate:
+    """Turn a filter into a predicate on tables of that schema.
+
+    Text is SQL as the reference implementation reads it: back quotes around names, single or double quotes around text.
+    A predicate made for another schema is bound again.
+
+    Raises `InvalidFilter` for text that does not parse, an unknown column, types that do not fit or a value that is not
+    a condition; `UnsupportedFeature` for a function or construct that this library does not know.
+    """
+    if isinstance(given, str):
+        return parse_sql(given, schema)
+    if isinstance(given, pc.Expression):
+        return parse_arrow(given, schema)
+    if not isinstance(given, Predicate):
+        raise InvalidFilter(f"a filter is SQL text, a pyarrow expression or a predicate, not {type(given).__name__}")
+    columns = [node for node in given.walk() if isinstance(node, Column)]
+    if all(column == resolve(schema, [Name(name) for name in column.path]) for column in columns):
+        return given
+    return parse_sql(given.to_sql(), schema)

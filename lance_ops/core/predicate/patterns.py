@@ -1,0 +1,141 @@
+"""Conditions on text: prefixes, suffixes, substrings, LIKE and regular expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.predicate.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.spelling import spell_text
+from lance_ops.core.predicate.stats import Bounds, Relations, Statistics, successor
+from lance_ops.core.predicate.truth import Truths
+
+__all__ = ["Contains", "EndsWith", "Like", "Matches", "StartsWith", "TextCondition"]
+
+
+@dataclass(frozen=True)
+class TextCondition(Predicate):
+    """A condition on text, with a fixed pattern; unknown where the text is null."""
+
+    operand: Expression
+    pattern: str
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    @property
+    def prefix(self) -> str:
+        """What every text that satisfies the condition starts with."""
+        return ""
+
+    def possible(self, stats: Statistics) -> Truths:
+        bounds = self.operand.bounds(stats)
+        result = Truths.UNKNOWN if bounds.nulls else Truths.NONE
+        if not bounds.values:
+            return result
+        prefix = self.prefix.encode("utf-8", "surrogatepass")
+        candidates = Bounds(prefix, successor(prefix), upper_open=True, nulls=False, nans=False)
+        if bounds.relations_to(candidates) & Relations.EQUAL:
+            result |= Truths.TRUE
+        return result if self._holds_between(bounds) else result | Truths.FALSE
+
+    def _holds_between(self, bounds: Bounds) -> bool:
+        """Whether all values within the bounds are known to satisfy the condition."""
+        return False
+
+
+@dataclass(frozen=True)
+class StartsWith(TextCondition):
+    """Whether a text starts with another."""
+
+    @property
+    def prefix(self) -> str:
+        return self.pattern
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.starts_with(self.operand.evaluate(batch), self.pattern)
+
+    def to_sql(self) -> str:
+        return f"starts_with({self.operand.to_sql()}, {spell_text(self.pattern)})"
+
+    def _holds_between(self, bounds: Bounds) -> bool:
+        prefix = self.pattern.encode("utf-8", "surrogatepass")
+        if bounds.lower is None or bounds.upper is None or bounds.upper_open:
+            return False
+        return bool(bounds.lower.startswith(prefix) and bounds.upper.startswith(prefix))
+
+
+@dataclass(frozen=True)
+class EndsWith(TextCondition):
+    """Whether a text ends with another."""
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.ends_with(self.operand.evaluate(batch), self.pattern)
+
+    def to_sql(self) -> str:
+        return f"ends_with({self.operand.to_sql()}, {spell_text(self.pattern)})"
+
+
+@dataclass(frozen=True)
+class Contains(TextCondition):
+    """Whether a text holds another anywhere."""
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.match_substring(self.operand.evaluate(batch), self.pattern)
+
+    def to_sql(self) -> str:
+        return f"contains({self.operand.to_sql()}, {spell_text(self.pattern)})"
+
+
+@dataclass(frozen=True)
+class Like(TextCondition):
+    """A pattern in which `%` stands for any text, `_` for one character, and a backslash takes that meaning away."""
+
+    ignore_case: bool = False
+
+    @property
+    def prefix(self) -> str:
+        if self.ignore_case:
+            return ""
+        known = ""
+        for char, special in like_parts(self.pattern):
+            if special:
+                break
+            known += char
+        return known
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.match_like(self.operand.evaluate(batch), self.pattern, ignore_case=self.ignore_case)
+
+    def to_sql(self) -> str:
+        word = "ILIKE" if self.ignore_case else "LIKE"
+        return f"{self.operand.to_operand_sql()} {word} {spell_text(self.pattern)}"
+
+
+@dataclass(frozen=True)
+class Matches(TextCondition):
+    """Whether a regular expression (RE2's syntax) matches anywhere in a text."""
+
+    ignore_case: bool = False
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.match_substring_regex(self.operand.evaluate(batch), self.pattern, ignore_case=self.ignore_case)
+
+    def to_sql(self) -> str:
+        flags = ", 'i'" if self.ignore_case else ""
+        return f"regexp_like({self.operand.to_sql()}, {spell_text(self.pattern)}{flags})"
+
+
+def like_parts(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
+    """Split a LIKE pattern into characters and whether each is a wildcard."""
+    parts = []
+    chars = iter(pattern)
+    for char in chars:
+        if char == escape:
+            parts.append((next(chars, escape), False))
+        else:
+            parts.append((char, char in "%_"))
+    return parts

@@ -1,0 +1,142 @@
+"""Names, types and values as SQL text that `parse_filter` reads back as the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate.stats import order_key
+
+__all__ = ["NANOSECONDS", "TYPES", "spell_path", "spell_scalar", "spell_text", "spell_type"]
+
+TYPES: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "TINYINT UNSIGNED": pa.uint8(),
+    "SMALLINT UNSIGNED": pa.uint16(),
+    "INT UNSIGNED": pa.uint32(),
+    "BIGINT UNSIGNED": pa.uint64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "DATE": pa.date32(),
+    "TIMESTAMP(0)": pa.timestamp("s"),
+    "TIMESTAMP(3)": pa.timestamp("ms"),
+    "TIMESTAMP(6)": pa.timestamp("us"),
+    "TIMESTAMP(9)": pa.timestamp("ns"),
+}
+"""The types a filter may name, but for decimals, by their names in the dialect."""
+
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+"""How long an Arrow time unit is."""
+
+_FIRST_SECOND = -62_135_596_800
+_LAST_SECOND = 253_402_300_799
+
+_NAMES = {arrow_type: name for name, arrow_type in TYPES.items()}
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+# Words that would be read as something else than a name, or that the reference implementation reserves.
+_RESERVED_WORDS = """
+    all and any array as asc between by case cast create cross current_date current_time current_timestamp date datetime
+    decimal delete desc distinct drop else end escape except exists extract false filter from full group having if ilike
+    in inner insert intersect interval into is join lateral left like limit natural not null offset on or order outer
+    over partition right row select set similar some table then time timestamp true try_cast union unknown update using
+    values when where window with within
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
+
+
+def spell_path(path: Iterable[str]) -> str:
+    """Join names with dots, each in back quotes where it is not a plain lower-case word."""
+    return ".".join(map(_spell_name, path))
+
+
+def spell_text(text: str) -> str:
+    """Put text in single quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def spell_type(arrow_type: pa.DataType) -> str:
+    """Name a type; raises `UnsupportedFeature` for one the dialect has no name for."""
+    if arrow_type in _NAMES:
+        return _NAMES[arrow_type]
+    if pa.types.is_decimal(arrow_type):
+        return f"DECIMAL({arrow_type.precision}, {arrow_type.scale})"
+    if pa.types.is_large_string(arrow_type):
+        return "STRING"
+    if pa.types.is_large_binary(arrow_type):
+        return "BINARY"
+    raise UnsupportedFeature(f"type {arrow_type} by name in a filter")
+
+
+def spell_scalar(value: pa.Scalar) -> str:
+    """Spell a literal of any type a filter may hold."""
+    kind = value.type
+    if not value.is_valid:
+        return "NULL"
+    if pa.types.is_boolean(kind):
+        return "TRUE" if value.as_py() else "FALSE"
+    if pa.types.is_floating(kind):
+        return _spell_float(value.as_py())
+    if pa.types.is_decimal(kind):
+        return f"{spell_type(kind)} {spell_text(format(value.as_py(), 'f'))}"
+    if pa.types.is_temporal(kind):
+        return _spell_temporal(value)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return f"[{', '.join(map(spell_scalar, value.values))}]"
+    plain = value.as_py()
+    if isinstance(plain, bytes):
+        return f"X'{plain.hex()}'"
+    return spell_text(plain) if isinstance(plain, str) else str(plain)
+
+
+def _spell_name(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name) and name not in _RESERVED:
+        return name
+    if "`" in name:
+        raise InvalidInput(f"column {name!r}: a name with a back quote cannot be spelled in a filter")
+    return f"`{name}`"
+
+
+def _spell_float(number: float) -> str:
+    if number != number or number in (float("inf"), float("-inf")):
+        return f"CAST('{str(number).replace('nan', 'NaN')}' AS DOUBLE)"
+    return repr(number)
+
+
+def _spell_temporal(value: pa.Scalar) -> str:
+    kind, ticks = value.type, order_key(value)
+    if pa.types.is_date(kind):
+        days = ticks if pa.types.is_date32(kind) else ticks // 86_400_000
+        text = _instant(days * 86400, 0)
+        return f"DATE '{text[:10]}'" if text else f"CAST(CAST({days} AS INT) AS DATE)"
+    length = NANOSECONDS[kind.unit]
+    if pa.types.is_duration(kind):
+        return f"INTERVAL '{ticks * length} nanoseconds'"
+    seconds, rest = divmod(ticks * length, 10**9)
+    if pa.types.is_time(kind):
+        return spell_text(_instant(seconds, rest)[11:])
+    text = _instant(seconds, rest)
+    if not text:
+        return f"CAST({ticks} AS {_NAMES[pa.timestamp(kind.unit)]})"
+    # A zone has no place in a typed literal: as plain text it takes the type of what it is compared with.
+    if kind.tz is not None:
+        return spell_text(f"{text}+00:00")
+    return f"{_NAMES[kind]} {spell_text(text)}"
+
+
+def _instant(seconds: int, nanoseconds: int) -> str:
+    """Spell an instant to the last digit that is not zero; nothing outside the years 1 to 9999."""
+    if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
+        return ""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    fraction = f".{nanoseconds:09d}".rstrip("0").rstrip(".")
+    return f"{moment:%Y-%m-%d %H:%M:%S}".rjust(19, "0") + fraction

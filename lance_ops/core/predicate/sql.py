@@ -1,0 +1,278 @@
+"""A filter's text, translated into a tree bound to a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
+from lance_ops.core.predicate import build
+from lance_ops.core.predicate.calls import call
+from lance_ops.core.predicate.coerce import number_literal
+from lance_ops.core.predicate.conditions import CompareOp
+from lance_ops.core.predicate.dialect import LanceDialect
+from lance_ops.core.predicate.nodes import Expression, Predicate
+from lance_ops.core.predicate.resolve import Name, resolve
+from lance_ops.core.predicate.spelling import NANOSECONDS
+from lance_ops.core.predicate.types import is_text
+from lance_ops.core.predicate.values import ArithmeticOp, Column, Literal
+
+__all__ = ["parse_sql"]
+
+
+def parse_sql(text: str, schema: pa.Schema) -> Predicate:
+    """Read one condition; raises `InvalidFilter` naming the place, or `UnsupportedFeature` naming the construct."""
+    try:
+        statements = [statement for statement in LanceDialect().parse(text) if statement is not None]
+        if len(statements) != 1:
+            raise InvalidFilter(f"filter {text!r} holds {len(statements)} conditions; one is needed")
+        return build.truth(_Translation(schema).expression(statements[0]))
+    except SqlglotError as error:
+        raise InvalidFilter(f"filter {text!r} does not parse: {_first_error(error)}") from error
+    except RecursionError as error:
+        raise InvalidFilter("the filter is nested too deeply") from error
+
+
+class _Translation:
+    """One walk over sqlglot's tree. What has no line in the tables below is refused by name."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+
+    def expression(self, syntax: exp.Expr) -> Expression:
+        translate = _TRANSLATIONS.get(type(syntax))
+        if translate is None:
+            raise UnsupportedFeature(f"{syntax.sql() or type(syntax).__name__} in a filter")
+        known = (*_ARGUMENTS.get(type(syntax), ()), "this", "expression", "expressions")
+        for name, argument in syntax.args.items():
+            if argument and name not in known and name not in _HARMLESS:
+                raise UnsupportedFeature(f"{name} of {syntax.sql()} in a filter")
+        return translate(self, syntax)
+
+    def pair(self, syntax: exp.Expr) -> tuple[Expression, Expression]:
+        return self.expression(syntax.this), self.expression(syntax.expression)
+
+    def condition(self, syntax: exp.Expr) -> Predicate:
+        return build.truth(self.expression(syntax))
+
+    def conditions(self, syntax: exp.Expr) -> Iterator[Predicate]:
+        return (self.condition(part) for part in syntax.flatten(unnest=True))
+
+    def compare(self, op: CompareOp, left: Expression, right: Expression) -> Predicate:
+        if isinstance(left, Literal) and isinstance(right, Literal):
+            for side in (left, right):
+                if is_text(side.type) and side.value.as_py() in self.schema.names:
+                    name = side.value.as_py()
+                    raise InvalidFilter(f"{side.to_sql()} is text; for column {name!r} write `{name}` in back quotes")
+        return build.compare(op, left, right)
+
+    def column(self, syntax: exp.Column) -> Expression:
+        names = [part for part in syntax.parts if not isinstance(part, exp.Star)]
+        if len(names) < len(syntax.parts):
+            raise UnsupportedFeature("* in a filter")
+        return resolve(self.schema, [Name(part.name, exact=bool(part.args.get("quoted"))) for part in names])
+
+    def dot(self, syntax: exp.Dot) -> Expression:
+        """A path of more names than sqlglot has words for (catalog, database, table, column)."""
+        parts = list(syntax.parts)
+        return resolve(self.schema, [Name(part.name, exact=bool(part.args.get("quoted"))) for part in parts])
+
+    def bracket(self, syntax: exp.Expr) -> Expression:
+        (index,) = syntax.expressions
+        parent = self.expression(syntax.this)
+        if isinstance(parent, Column) and index.is_string:
+            return resolve(self.schema, [*map(Name, parent.path), Name(index.name)])
+        return call("array_element", [parent, self.expression(index)])
+
+    def array(self, syntax: exp.Expr) -> Expression:
+        items = [self.expression(item) for item in syntax.expressions]
+        if not all(isinstance(item, Literal) for item in items):
+            raise UnsupportedFeature(f"{syntax.sql()}: a list of anything but literals in a filter")
+        values = [item.value.as_py() for item in items if isinstance(item, Literal)]
+        try:
+            return Literal(pa.scalar(values, pa.list_(pa.array(values).type)))
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InvalidFilter(f"{syntax.sql()}: items of different types") from error
+
+    def cast(self, syntax: exp.Expr) -> Expression:
+        target = _arrow_type(syntax.args["to"])
+        return build.cast(self.expression(syntax.this), target, lenient=isinstance(syntax, exp.TryCast))
+
+    def is_(self, syntax: exp.Expr) -> Expression:
+        operand, what = self.expression(syntax.this), syntax.expression
+        if isinstance(what, exp.Null):
+            return build.is_null(operand)
+        if isinstance(what, exp.Boolean):
+            return build.is_true(operand, bool(what.this))
+        raise UnsupportedFeature(f"{syntax.sql()} in a filter")
+
+    def like(self, syntax: exp.Expr, escape: str = "\\") -> Predicate:
+        operand, pattern = self.pair(syntax)
+        result = build.like(operand, pattern, isinstance(syntax, exp.ILike), escape)
+        return build.negate(result) if syntax.args.get("negate") else result
+
+    def escape(self, syntax: exp.Expr) -> Predicate:
+        char = syntax.expression.name
+        if not isinstance(syntax.this, (exp.Like, exp.ILike)) or len(char) != 1:
+            raise UnsupportedFeature(f"{syntax.sql()} in a filter")
+        return self.like(syntax.this, char)
+
+    def in_(self, syntax: exp.Expr) -> Predicate:
+        if not syntax.expressions:
+            raise InvalidFilter(f"{syntax.sql()}: the list is empty")
+        return build.is_in(self.expression(syntax.this), [self.expression(item) for item in syntax.expressions])
+
+    def interval(self, syntax: exp.Expr) -> Expression:
+        unit = syntax.args["unit"].name.lower().removesuffix("s") if syntax.args.get("unit") else ""
+        text = syntax.this.name if syntax.this is not None else ""
+        if unit not in _UNITS or not text.lstrip("-").isdigit():
+            raise UnsupportedFeature(f"{syntax.sql()} in a filter")
+        return Literal(pa.scalar(int(text) * _UNITS[unit], pa.duration("ns")))
+
+    def call(self, syntax: exp.Expr) -> Expression:
+        return call(syntax.name, [self.expression(argument) for argument in syntax.expressions])
+
+    def extract(self, syntax: exp.Expr) -> Expression:
+        return call("date_part", [Literal(pa.scalar(syntax.name)), self.expression(syntax.expression)])
+
+
+def _comparison(op: CompareOp) -> Callable[[_Translation, exp.Expr], Expression]:
+    def translate(walk: _Translation, syntax: exp.Expr) -> Expression:
+        for side in (syntax.this, syntax.expression):
+            if isinstance(side, _BINDS_DIFFERENTLY):
+                raise InvalidFilter(f"{syntax.sql()} reads in two ways: put brackets around what is compared")
+        return walk.compare(op, *walk.pair(syntax))
+
+    return translate
+
+
+def _arithmetic(op: ArithmeticOp) -> Callable[[_Translation, exp.Expr], Expression]:
+    return lambda walk, syntax: build.arithmetic(op, *walk.pair(syntax))
+
+
+def _literal(_: _Translation, syntax: exp.Expr) -> Expression:
+    return Literal(pa.scalar(syntax.this)) if syntax.is_string else number_literal(syntax.this)
+
+
+def _hexadecimal(_: _Translation, syntax: exp.Expr) -> Expression:
+    try:
+        return Literal(pa.scalar(bytes.fromhex(syntax.this), pa.binary()))
+    except ValueError as error:
+        raise InvalidFilter(f"X'{syntax.this}' is not hexadecimal") from error
+
+
+def _arrow_type(syntax: exp.Expr) -> pa.DataType:
+    kind = syntax.this
+    numbers = [int(parameter.name) for parameter in syntax.expressions]
+    if kind is exp.DType.DECIMAL and len(numbers) == 2 and 0 < numbers[0] <= 76:
+        precision, scale = numbers
+        return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+    if kind in _TIMESTAMPS and len(numbers) < 2:
+        unit = _PRECISIONS.get(numbers[0] if numbers else 6)
+        if unit is not None:
+            return pa.timestamp(unit)
+    if kind in _TYPES and not numbers:
+        return _TYPES[kind]
+    raise UnsupportedFeature(f"type {syntax.sql()} in a filter")
+
+
+def _first_error(error: SqlglotError) -> str:
+    details = getattr(error, "errors", None)
+    if not details:
+        return str(error).splitlines()[0]
+    return f"{details[0]['description']} (line {details[0]['line']}, column {details[0]['col']})"
+
+
+_TRANSLATIONS: dict[type[Any], Callable[[_Translation, Any], Expression]] = {
+    exp.And: lambda walk, syntax: build.all_of(*walk.conditions(syntax)),
+    exp.Or: lambda walk, syntax: build.any_of(*walk.conditions(syntax)),
+    exp.Not: lambda walk, syntax: build.negate(walk.condition(syntax.this)),
+    exp.Paren: lambda walk, syntax: walk.expression(syntax.this),
+    exp.EQ: _comparison(CompareOp.EQ),
+    exp.NEQ: _comparison(CompareOp.NE),
+    exp.LT: _comparison(CompareOp.LT),
+    exp.LTE: _comparison(CompareOp.LE),
+    exp.GT: _comparison(CompareOp.GT),
+    exp.GTE: _comparison(CompareOp.GE),
+    exp.NullSafeEQ: lambda walk, syntax: build.is_not_distinct(*walk.pair(syntax)),
+    exp.NullSafeNEQ: lambda walk, syntax: build.negate(build.is_not_distinct(*walk.pair(syntax))),
+    exp.Between: lambda walk, syntax: build.between(
+        *(walk.expression(syntax.args[name]) for name in ("this", "low", "high"))
+    ),
+    exp.In: _Translation.in_,
+    exp.Is: _Translation.is_,
+    exp.Like: _Translation.like,
+    exp.ILike: _Translation.like,
+    exp.Escape: _Translation.escape,
+    exp.Add: _arithmetic(ArithmeticOp.ADD),
+    exp.Sub: _arithmetic(ArithmeticOp.SUBTRACT),
+    exp.Mul: _arithmetic(ArithmeticOp.MULTIPLY),
+    exp.Div: _arithmetic(ArithmeticOp.DIVIDE),
+    exp.Mod: _arithmetic(ArithmeticOp.REMAINDER),
+    exp.Neg: lambda walk, syntax: build.minus(walk.expression(syntax.this)),
+    exp.DPipe: lambda walk, syntax: call("text_join", walk.pair(syntax)),
+    exp.Literal: _literal,
+    exp.HexString: _hexadecimal,
+    exp.Boolean: lambda _, syntax: Literal(pa.scalar(bool(syntax.this))),
+    exp.Null: lambda _, syntax: Literal(pa.scalar(None)),
+    exp.Interval: _Translation.interval,
+    exp.Cast: _Translation.cast,
+    exp.TryCast: _Translation.cast,
+    exp.Column: _Translation.column,
+    exp.Dot: _Translation.dot,
+    exp.Bracket: _Translation.bracket,
+    exp.Array: _Translation.array,
+    exp.Anonymous: _Translation.call,
+    exp.Extract: _Translation.extract,
+}
+# Beside a comparison without brackets, dialects disagree on which of the two comes first.
+_BINDS_DIFFERENTLY = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Escape),
+)
+# Further arguments that a translation reads, and those that change nothing.
+_ARGUMENTS: dict[type[Any], tuple[str, ...]] = {
+    exp.Between: ("low", "high"),
+    exp.Cast: ("to",),
+    exp.TryCast: ("to",),
+    exp.Column: ("table", "db", "catalog"),
+    exp.Interval: ("unit",),
+    exp.Like: ("negate",),
+    exp.ILike: ("negate",),
+    exp.Literal: ("is_string",),
+}
+_HARMLESS = frozenset(["safe", "typed"])
+
+_TYPES = {
+    exp.DType.BOOLEAN: pa.bool_(),
+    exp.DType.TINYINT: pa.int8(),
+    exp.DType.SMALLINT: pa.int16(),
+    exp.DType.INT: pa.int32(),
+    exp.DType.BIGINT: pa.int64(),
+    exp.DType.UTINYINT: pa.uint8(),
+    exp.DType.USMALLINT: pa.uint16(),
+    exp.DType.UINT: pa.uint32(),
+    exp.DType.UBIGINT: pa.uint64(),
+    exp.DType.FLOAT: pa.float32(),
+    exp.DType.DOUBLE: pa.float64(),
+    exp.DType.TEXT: pa.string(),
+    exp.DType.VARCHAR: pa.string(),
+    exp.DType.BINARY: pa.binary(),
+    exp.DType.VARBINARY: pa.binary(),
+    exp.DType.DATE: pa.date32(),
+}
+_TIMESTAMPS = (exp.DType.TIMESTAMP, exp.DType.DATETIME)
+_PRECISIONS = {0: "s", 3: "ms", 6: "us", 9: "ns"}
+_UNITS = {
+    "nanosecond": 1,
+    "microsecond": NANOSECONDS["us"],
+    "millisecond": NANOSECONDS["ms"],
+    "second": NANOSECONDS["s"],
+    "minute": 60 * NANOSECONDS["s"],
+    "hour": 3600 * NANOSECONDS["s"],
+    "day": 86_400 * NANOSECONDS["s"],
+}

@@ -1,0 +1,52 @@
+"""What three-valued logic may say about rows nobody has read: the set of truth values that can occur."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Flag, auto
+
+__all__ = ["Truths"]
+
+
+class Truths(Flag):
+    """A set of truth values, combined as SQL combines the values themselves (Kleene's logic)."""
+
+    NONE = 0
+    TRUE = auto()
+    FALSE = auto()
+    UNKNOWN = auto()
+    ANY = TRUE | FALSE | UNKNOWN
+
+    def negated(self) -> Truths:
+        """Return the values NOT gives for these."""
+        return self._each(lambda value: _NOT[value])
+
+    def both(self, other: Truths) -> Truths:
+        """Return the values AND can give: the least of the two, in the order false, unknown, true."""
+        return self._pairs(other, min)
+
+    def either(self, other: Truths) -> Truths:
+        """Return the values OR can give: the greatest of the two."""
+        return self._pairs(other, max)
+
+    def is_true(self) -> Truths:
+        """Return the values IS TRUE gives: never unknown."""
+        return self._each(lambda value: Truths.TRUE if value is Truths.TRUE else Truths.FALSE)
+
+    def _each(self, function: Callable[[Truths], Truths]) -> Truths:
+        result = Truths.NONE
+        for value in self:
+            result |= function(value)
+        return result
+
+    def _pairs(self, other: Truths, choose: Callable[[int, int], int]) -> Truths:
+        result = Truths.NONE
+        for left in self:
+            for right in other:
+                result |= _BY_RANK[choose(_RANK[left], _RANK[right])]
+        return result
+
+
+_NOT = {Truths.TRUE: Truths.FALSE, Truths.FALSE: Truths.TRUE, Truths.UNKNOWN: Truths.UNKNOWN}
+_BY_RANK = (Truths.FALSE, Truths.UNKNOWN, Truths.TRUE)
+_RANK = {value: rank for rank, value in enumerate(_BY_RANK)}

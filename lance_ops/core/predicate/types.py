@@ -1,0 +1,143 @@
+"""The types predicates compute in, and values turned from one into another.
+
+Some Arrow types have no comparison in pyarrow (views, half floats, dictionaries as such): columns of them are computed
+in a type that has, without loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["cast_each", "common_type", "compute_type", "convert", "exact_type", "is_binary", "is_numeric", "is_text"]
+
+
+def compute_type(arrow_type: pa.DataType) -> pa.DataType:
+    """Return the type that values of a column are computed in."""
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return compute_type(arrow_type.storage_type)
+    if pa.types.is_dictionary(arrow_type):
+        return compute_type(arrow_type.value_type)
+    if pa.types.is_string_view(arrow_type):
+        return pa.string()
+    if pa.types.is_binary_view(arrow_type):
+        return pa.binary()
+    return pa.float32() if pa.types.is_float16(arrow_type) else arrow_type
+
+
+def is_text(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
+
+
+def is_binary(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(arrow_type)
+        or pa.types.is_large_binary(arrow_type)
+        or pa.types.is_fixed_size_binary(arrow_type)
+    )
+
+
+def is_numeric(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type))
+
+
+def exact_type(number: pa.DataType) -> pa.DataType:
+    """Return the decimal type that holds every value of a whole-number type; decimals stay what they are."""
+    return number if pa.types.is_decimal(number) else pa.decimal128(20, 0)
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return the type in which values of both compare by value, None when they do not compare."""
+    if left == right:
+        return left
+    if is_numeric(left) and is_numeric(right):
+        return _common_number(left, right)
+    if is_text(left) and is_text(right):
+        return pa.large_string()
+    if is_binary(left) and is_binary(right):
+        return pa.large_binary()
+    if all(pa.types.is_timestamp(side) or pa.types.is_date(side) for side in (left, right)):
+        return _common_instant(left, right)
+    if all(pa.types.is_time(side) for side in (left, right)):
+        return pa.time64("ns") if "ns" in (left.unit, right.unit) else pa.time64("us")
+    if all(pa.types.is_duration(side) for side in (left, right)):
+        return pa.duration(_finer(left.unit, right.unit))
+    return None
+
+
+def convert(values: Any, target: pa.DataType) -> Any:
+    """Cast values (array or scalar); raises `pa.ArrowInvalid` for one that does not fit.
+
+    Numbers and instants lose what the target cannot hold (fractions, smaller units) as in SQL. A timestamp without a
+    zone is taken as wall time where the target has one, the earlier of two.
+    """
+    source = values.type
+    if source == target:
+        return values
+    if pa.types.is_timestamp(target) and target.tz is not None:
+        if pa.types.is_date(source):
+            values, source = pc.cast(values, pa.timestamp(target.unit)), pa.timestamp(target.unit)
+        if pa.types.is_timestamp(source) and source.tz is None:
+            values = pc.assume_timezone(values, target.tz, ambiguous="earliest", nonexistent="earliest")
+    if pa.types.is_floating(source) and pa.types.is_integer(target):
+        return _whole(values, target)
+    return pc.cast(
+        values,
+        options=pc.CastOptions(
+            target_type=target, allow_time_truncate=True, allow_float_truncate=True, allow_decimal_truncate=True
+        ),
+    )
+
+
+def cast_each(values: Any, target: pa.DataType) -> Any:
+    """Cast what fits and make null what does not."""
+    try:
+        return convert(values, target)
+    except pa.ArrowInvalid:
+        if isinstance(values, pa.Scalar):
+            return pa.scalar(None, target)
+    pieces = [_cast_one(values.slice(row, 1), target) for row in range(len(values))]
+    return pa.concat_arrays(pieces)
+
+
+def _cast_one(value: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return convert(value, target)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, target)
+
+
+def _whole(values: Any, target: pa.DataType) -> Any:
+    """Cast floats to integers, dropping fractions; pyarrow's own cast turns NaN and what is too large into anything."""
+    whole = pc.trunc(pc.cast(values, pa.float64()))
+    kept = pc.cast(whole, options=pc.CastOptions(target_type=target, allow_float_truncate=True))
+    fits = pc.and_(pc.is_finite(whole), pc.equal(pc.cast(kept, pa.float64(), safe=False), whole))
+    misfits = pc.any(pc.invert(fits)).as_py() if isinstance(fits, pa.Array) else fits.as_py() is False
+    if misfits:
+        raise pa.ArrowInvalid(f"a number does not fit {target}")
+    return kept
+
+
+def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pa.types.is_floating(left) or pa.types.is_floating(right):
+        both_small = all(pa.types.is_float32(side) for side in (left, right))
+        return pa.float32() if both_small else pa.float64()
+    if pa.types.is_integer(left) and pa.types.is_integer(right):
+        return pa.decimal128(20, 0) if pa.uint64() in (left, right) else pa.int64()
+    scale = max(side.scale if pa.types.is_decimal(side) else 0 for side in (left, right))
+    whole = max(side.precision - side.scale if pa.types.is_decimal(side) else 20 for side in (left, right))
+    return pa.decimal128(whole + scale, scale) if whole + scale <= 38 else pa.decimal256(min(whole + scale, 76), scale)
+
+
+def _common_instant(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    stamps = [side for side in (left, right) if pa.types.is_timestamp(side)]
+    if not stamps:
+        return pa.date64() if pa.types.is_date64(left) and pa.types.is_date64(right) else pa.timestamp("ms")
+    unit = _finer(stamps[0].unit, stamps[-1].unit)
+    return pa.timestamp(unit, stamps[0].tz or stamps[-1].tz)
+
+
+def _finer(left: str, right: str) -> str:
+    return max(left, right, key=("s", "ms", "us", "ns").index)

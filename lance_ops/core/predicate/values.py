@@ -1,0 +1,242 @@
+"""Expressions that are not conditions: columns, literals, arithmetic, casts, list elements and calls of functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate.functions import FUNCTIONS
+from lance_ops.core.predicate.nodes import Expression, Values
+from lance_ops.core.predicate.spelling import spell_path, spell_scalar, spell_type
+from lance_ops.core.predicate.stats import Bounds, Statistics
+from lance_ops.core.predicate.types import cast_each, compute_type, convert, exact_type
+
+__all__ = ["Arithmetic", "ArithmeticOp", "Call", "Cast", "Column", "Literal", "Negate", "arithmetic_type"]
+
+
+@dataclass(frozen=True)
+class Column(Expression):
+    """A column, or a field of a struct column, by its exact name; null where the struct is."""
+
+    path: tuple[str, ...]
+    arrow_type: pa.DataType
+
+    @property
+    def name(self) -> str:
+        """The path with dots; a name that holds a dot itself in back quotes."""
+        return ".".join(f"`{name}`" if "." in name else name for name in self.path)
+
+    @property
+    def type(self) -> pa.DataType:
+        return compute_type(self.arrow_type)
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return ()
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        if self.path[0] not in batch.schema.names:
+            raise InvalidInput(f"the filter needs column {self.name!r}, and the batch has only {batch.schema.names}")
+        values = batch.column(self.path[0])
+        if isinstance(values, pa.ExtensionArray):
+            values = values.storage
+        if len(self.path) > 1:
+            values = pc.struct_field(values, list(self.path[1:]))
+        if isinstance(values, pa.ExtensionArray):
+            values = values.storage
+        return values if values.type == self.type else pc.cast(values, self.type)
+
+    def bounds(self, stats: Statistics) -> Bounds:
+        known = stats.get(self.name)
+        return Bounds.of_column(known, self.type) if known is not None else Bounds()
+
+    def to_sql(self) -> str:
+        return spell_path(self.path)
+
+    def _own_columns(self) -> tuple[str, ...]:
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A value written in the filter."""
+
+    value: pa.Scalar
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.value.type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return ()
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return self.value
+
+    def bounds(self, stats: Statistics) -> Bounds:
+        return Bounds.of_literal(self.value) if not pa.types.is_nested(self.type) else Bounds()
+
+    def to_sql(self) -> str:
+        return spell_scalar(self.value)
+
+
+class ArithmeticOp(StrEnum):
+    """The operators between numbers; `%` takes the sign of its left side."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    REMAINDER = "%"
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expression):
+    """Two numbers combined: whole numbers as 64-bit ones, which may not overflow, decimals as decimals, else doubles.
+
+    A division of whole numbers drops the fraction.
+    """
+
+    op: ArithmeticOp
+    left: Expression
+    right: Expression
+    result_type: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.result_type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        exact = pa.types.is_decimal(self.type)
+        sides = [side.evaluate(batch) for side in self.children]
+        return _compute(self.op, *(convert(side, exact_type(side.type) if exact else self.type) for side in sides))
+
+    def to_sql(self) -> str:
+        return f"({self.left.to_operand_sql()} {self.op} {self.right.to_operand_sql()})"
+
+
+@dataclass(frozen=True)
+class Negate(Expression):
+    """A number with its sign turned."""
+
+    operand: Expression
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.int64() if pa.types.is_integer(self.operand.type) else self.operand.type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        return pc.negate_checked(convert(self.operand.evaluate(batch), self.type))
+
+    def to_sql(self) -> str:
+        return f"(- {self.operand.to_operand_sql()})"
+
+
+@dataclass(frozen=True)
+class Cast(Expression):
+    """A value as another type. One that does not fit is an error, or null when `lenient` (SQL's TRY_CAST)."""
+
+    operand: Expression
+    target: pa.DataType
+    lenient: bool = False
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.target
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        values = self.operand.evaluate(batch)
+        return cast_each(values, self.type) if self.lenient else convert(values, self.type)
+
+    def to_sql(self) -> str:
+        return f"{'TRY_CAST' if self.lenient else 'CAST'}({self.operand.to_sql()} AS {spell_type(self.type)})"
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A function of the table in `functions`, by its first name."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    result_type: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.result_type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        values = [argument.evaluate(batch) for argument in self.arguments]
+        return FUNCTIONS[self.function].evaluate(*values)
+
+    def to_sql(self) -> str:
+        operator = FUNCTIONS[self.function].operator
+        if operator:
+            return f"({operator.join(argument.to_operand_sql() for argument in self.arguments)})"
+        return f"{self.function}({', '.join(argument.to_sql() for argument in self.arguments)})"
+
+
+def arithmetic_type(op: ArithmeticOp, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Return the type of the result for numeric operands; raises `UnsupportedFeature` for decimals divided."""
+    if pa.types.is_floating(left) or pa.types.is_floating(right):
+        return pa.float64()
+    if not (pa.types.is_decimal(left) or pa.types.is_decimal(right)):
+        return pa.int64()
+    if op in (ArithmeticOp.DIVIDE, ArithmeticOp.REMAINDER):
+        raise UnsupportedFeature(f"operator {op} on decimals in a filter (cast them to double)")
+    left, right = (pa.array([], exact_type(side)) for side in (left, right))
+    return _compute(op, left, right).type
+
+
+def _compute(op: ArithmeticOp, left: Values, right: Values) -> Values:
+    match op:
+        case ArithmeticOp.ADD:
+            return pc.add_checked(left, right)
+        case ArithmeticOp.SUBTRACT:
+            return pc.subtract_checked(left, right)
+        case ArithmeticOp.MULTIPLY:
+            return pc.multiply_checked(left, right)
+        case ArithmeticOp.DIVIDE:
+            return pc.divide(left, right)
+        case ArithmeticOp.REMAINDER:
+            return _remainder(left, right)
+
+
+def _remainder(left: Values, right: Values) -> Values:
+    if not pa.types.is_floating(left.type):
+        return pc.subtract_checked(left, pc.multiply_checked(right, pc.divide(left, right)))
+    # The formula above loses digits of doubles; fmod is exact.
+    length = max((len(side) for side in (left, right) if isinstance(side, pa.Array)), default=None)
+    numbers = [_as_numpy(side) for side in (left, right)]
+    with np.errstate(all="ignore"):
+        result = np.fmod(*numbers)
+    unknown = pc.or_(pc.is_null(left), pc.is_null(right))
+    values = pa.scalar(float(result)) if length is None else pa.array(np.broadcast_to(result, length))
+    return pc.if_else(unknown, pa.scalar(None, pa.float64()), values)
+
+
+def _as_numpy(values: Values) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    if isinstance(values, pa.Scalar):
+        return np.asarray(values.as_py() if values.is_valid else np.nan, dtype=np.float64)
+    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
