@@ -13,7 +13,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.table import Fragment, RowSequence
 from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_uniform_versions, encode_versions
 
-__all__ = ["stamp_moved_rows", "stamp_rewritten_offsets"]
+__all__ = ["stamp_all_rows", "stamp_moved_rows", "stamp_rewritten_offsets"]
 
 U64s = npt.NDArray[np.uint64]
 
@@ -48,6 +48,11 @@ def stamp_rewritten_offsets(fragment: Fragment, offsets: BitMap | None, version:
     versions = _versions(fragment.last_updated_at_versions, fragment)
     versions[np.fromiter(offsets, np.int64, len(offsets))] = version
     return replace(fragment, last_updated_at_versions=encode_versions(versions))
+
+
+def stamp_all_rows(fragment: Fragment, version: int) -> Fragment:
+    """Mark every row as changed now."""
+    return replace(fragment, last_updated_at_versions=encode_uniform_versions(version, fragment.physical_rows))
 
 
 def _lineage(origins: Iterable[Fragment]) -> tuple[U64s, U64s]:

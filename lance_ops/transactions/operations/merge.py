@@ -14,6 +14,7 @@ from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import drop_orphans, uncover
 from lance_ops.transactions.lookup import by_id
 from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.row_lineage import stamp_all_rows
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["Merge"]
@@ -60,8 +61,16 @@ class Merge(Operation):
             old, new = _homes(before[fragment.id]), _homes(fragment)
             moved = {field_id for field_id, path in old.items() if new.get(field_id, path) != path}
             indices = uncover(indices, {fragment.id}, moved) if moved else indices
-        indices = drop_orphans(indices, self.schema, self.fragments)
-        return replace(manifest, schema=self.schema, fragments=self.fragments, indices=indices)
+        fragments = self.fragments
+        if manifest.uses_stable_row_ids:
+            fragments = tuple(
+                stamp_all_rows(fragment, manifest.version + 1)
+                if fragment.files != before[fragment.id].files
+                else fragment
+                for fragment in fragments
+            )
+        indices = drop_orphans(indices, self.schema, fragments)
+        return replace(manifest, schema=self.schema, fragments=fragments, indices=indices)
 
 
 def _rows(fragments: Iterable[Fragment]) -> Mapping[int, int]:
