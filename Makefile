@@ -8,7 +8,7 @@ HOME_OF_DAGSTER := $(CURDIR)/.demo/dagster
 .DEFAULT_GOAL := test
 
 run: environment java $(HOME_OF_DAGSTER)/dagster.yaml  ## the main job, on real data
-	DAGSTER_HOME=$(HOME_OF_DAGSTER) $(BIN)/python -m jobs.demo
+	DAGSTER_HOME=$(HOME_OF_DAGSTER) $(BIN)/python -m jobs.demo --fresh
 
 test: environment java  ## every check
 	$(BIN)/python protos/generate.py --check
