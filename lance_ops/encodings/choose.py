@@ -53,6 +53,8 @@ _WORTH = 0.97
 _MIN_FSST_BYTES = 16 * 1024
 _MIN_GENERAL_BYTES = 4 * 1024
 _MIN_DICTIONARY_VALUES = 100
+# Whoever reads one value of a page reads its whole dictionary.
+_MAX_DICTIONARY_BYTES = 32 * 1024 * 1024
 # A dictionary this much smaller than the strings needs no comparison with a symbol table.
 _SURE = 0.4
 _SAMPLE_RUNS = 8
@@ -75,11 +77,14 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
 
 
 def choose_dictionary(values: Values, options: EncodingOptions, version: FileVersion) -> DictionaryValues | None:
-    """Make a dictionary of a mini-block page's values if that makes the page smaller, else return None.
+    """Make a dictionary of a page's values if that makes the page smaller, else return None.
+
+    The page is then a mini-block page, however large a value is.
 
     2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit values too.
     """
-    if options.compression in ("none", "fsst") or values.num_values < _MIN_DICTIONARY_VALUES:
+    unwanted = options.compression in ("none", "fsst") or options.structural_encoding == Structure.FULL_ZIP.value
+    if unwanted or values.num_values < _MIN_DICTIONARY_VALUES:
         return None
     if isinstance(values, VariableWidth):
         raw_bytes = _raw_bytes(values)
@@ -97,7 +102,7 @@ def choose_dictionary(values: Values, options: EncodingOptions, version: FileVer
     made = encode_dictionary(values)
     indices = FixedStatistics(made.indices)
     size = _raw_bytes(made.entries) + min(indices.bitpacked_bytes, indices.rle_bytes)
-    if made.entries.num_values > most_entries or size > most_bytes:
+    if made.entries.num_values > most_entries or size > most_bytes or made.entries.size_bytes > _MAX_DICTIONARY_BYTES:
         return None
     if isinstance(values, VariableWidth) and size > raw_bytes * _SURE and _coded_bytes(values) < size:
         return None

@@ -60,13 +60,29 @@ class FsstEncoding(Encoding):
         return pb.CompressiveEncoding(fsst=pb.Fsst(symbol_table=self.symbol_table, values=self.values.to_pb()))
 
     def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
-        return self._decode(self.values.decode_chunks(chunks))
+        in_use, symbols, lengths = _read_table(self.symbol_table)
+        if not in_use:
+            return self.values.decode_chunks(chunks)
+        starts, sizes = self.values.check_chunks(chunks)
+        counts, width = readable(chunks.num_values), self.values.bits_per_offset // 8
+        out, offsets = _room(int(sizes.sum()), chunks.total_values)
+        decoded = kernels.fsst_decode_chunks(
+            readable(chunks.data), starts, sizes, counts, width, symbols, lengths, out, offsets
+        )
+        check(decoded == chunks.num_chunks, "a chunk of malformed FSST codes, or of offsets out of order")
+        return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         return self.values.encode_chunks(self._encode(values), limits)
 
     def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
-        return self._decode(self.values.decode_zipped(data, starts, sizes))
+        in_use, symbols, lengths = _read_table(self.symbol_table)
+        if not in_use:
+            return self.values.decode_zipped(data, starts, sizes)
+        out, offsets = _room(int(sizes.sum()), len(starts))
+        decoded = kernels.fsst_decode(readable(data), readable(starts), readable(sizes), symbols, lengths, out, offsets)
+        check(decoded == len(starts), "a value of malformed FSST codes")
+        return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
     def encode_zipped(self, values: Values) -> VariableWidth:
         return self.values.encode_zipped(self._encode(values))
@@ -97,17 +113,10 @@ class FsstEncoding(Encoding):
         kernels.fsst_encode(readable(values.data), value_offsets, codes, code_lengths, out, offsets)
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
-    def _decode(self, codes: VariableWidth) -> VariableWidth:
-        in_use, symbols, lengths = _read_table(self.symbol_table)
-        if not in_use or codes.num_values == 0:
-            return codes
-        # untouched pages of this array cost no memory
-        out = np.empty(8 * codes.size_bytes + 8, np.uint8)
-        offsets = np.empty(codes.num_values + 1, np.int64)
-        code_offsets = readable(codes.offsets.astype(np.int64, copy=False))
-        decoded = kernels.fsst_decode(readable(codes.data), code_offsets, symbols, lengths, out, offsets)
-        check(decoded == codes.num_values, "an FSST code without a symbol")
-        return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
+
+def _room(num_codes: int, num_values: int) -> tuple[Bytes, NDArray[np.int64]]:
+    """Return arrays for the bytes of codes and for their offsets; pages nobody writes to cost no memory."""
+    return np.empty(8 * num_codes + 8, np.uint8), np.empty(num_values + 1, np.int64)
 
 
 def _sample(values: VariableWidth) -> VariableWidth:
@@ -117,9 +126,12 @@ def _sample(values: VariableWidth) -> VariableWidth:
     piece = _SAMPLE_BYTES // _SAMPLE_PIECES
     begins = np.linspace(0, values.size_bytes - piece, _SAMPLE_PIECES).astype(np.int64)
     data = np.concatenate([values.data[begin : begin + piece] for begin in begins.tolist()])
+    dtype = values.offsets.dtype  # of another type, every search would convert all offsets
+    firsts = np.searchsorted(values.offsets, (begins + 1).astype(dtype))
+    lasts = np.searchsorted(values.offsets, (begins + piece).astype(dtype))
     inside = [
-        values.offsets[slice(*np.searchsorted(values.offsets, [begin + 1, begin + piece]))] - begin + i * piece
-        for i, begin in enumerate(begins.tolist())
+        values.offsets[first:last] - begin + i * piece
+        for i, (begin, first, last) in enumerate(zip(begins.tolist(), firsts.tolist(), lasts.tolist(), strict=True))
     ]
     cuts = np.concatenate([np.arange(_SAMPLE_PIECES + 1) * piece, *inside])
     return VariableWidth(np.sort(cuts).astype(np.int64), data)

@@ -9,7 +9,7 @@ from lance_ops import kernels
 from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
 
-__all__ = ["gather_ranges", "uniform_stride"]
+__all__ = ["gather_ranges", "scatter_ranges", "uniform_stride"]
 
 # Up to here, a loop in Python costs less than it takes to load the kernel, or less than copying the bytes does.
 _FEW_RANGES = 64
@@ -47,14 +47,20 @@ def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
     if (starts[1:] == starts[:-1] + sizes[:-1]).all():
         return data[first : first + total]
     out = np.empty(total, np.uint8)
-    if len(starts) > _FEW_RANGES and total < len(starts) * _LONG_RANGE_BYTES:
-        kernels.copy_ranges(readable(data), readable(starts), readable(sizes), out)
-        return out
-    position = 0
-    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
-        out[position : position + size] = data[start : start + size]
-        position += size
+    scatter_ranges(data, starts, sizes, out, np.cumsum(sizes) - sizes)
     return out
+
+
+def scatter_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, places: Integers) -> None:
+    """Copy every range of `data` to its place in `out`.
+
+    Ranges and places lie in their arrays: whoever read them from a file has checked that.
+    """
+    if len(starts) > _FEW_RANGES and int(sizes.sum()) < len(starts) * _LONG_RANGE_BYTES:
+        kernels.copy_ranges(readable(data), readable(starts), readable(sizes), out, readable(places))
+        return
+    for start, size, place in zip(starts.tolist(), sizes.tolist(), places.tolist(), strict=True):
+        out[place : place + size] = data[start : start + size]
 
 
 def _gather_uniform(data: Bytes, starts: Integers, sizes: Integers, total: int) -> Bytes:

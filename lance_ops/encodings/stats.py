@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_widths, packed_bytes
-from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, Integers, PackedValues, Values, VariableWidth
+from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth
 
-__all__ = ["FixedStatistics", "all_equal", "arrow_of", "estimate_distinct", "sample_runs"]
+__all__ = ["FixedStatistics", "arrow_of", "estimate_distinct", "sample_runs"]
 
 _SAMPLE_VALUES = 8192
 
@@ -53,35 +52,6 @@ class FixedStatistics:
         """A value and a length byte for each run; chunks cut runs, and lengths do beyond 255."""
         num_cuts = self.values.num_values // 255
         return min(self.num_runs + num_cuts, self.num_runs * 2) * (self.values.bits_per_value // 8 + 1)
-
-
-def all_equal(values: Values) -> bool:
-    """Return whether there is at least one value and all are the same."""
-    if values.num_values == 0:
-        return False
-    if isinstance(values, PackedValues):
-        return all(all_equal(child) for child in values.children)
-    if isinstance(values, FixedSizeListValues):
-        return False
-    if isinstance(values, VariableWidth):
-        length = int(values.offsets[1])
-        if values.size_bytes != length * values.num_values or (values.lengths() != length).any():
-            return False
-        return _rows_equal(values.data[: values.size_bytes], length)
-    if values.bits_per_value == 1:
-        ones = int(np.unpackbits(values.data, count=values.num_values, bitorder="little").sum())
-        return ones in (0, values.num_values)
-    return _rows_equal(values.data[: values.size_bytes], values.bits_per_value // 8)
-
-
-def _rows_equal(data: NDArray[np.uint8], row_bytes: int) -> bool:
-    """Equal rows are those that repeat after one row."""
-    if row_bytes == 0:
-        return True
-    first = data[:row_bytes]
-    if (data[-row_bytes:] != first).any():  # the cheap way to notice most columns
-        return False
-    return bool((data.reshape(-1, row_bytes) == first).all())
 
 
 def estimate_distinct(values: FixedWidth | VariableWidth) -> float:

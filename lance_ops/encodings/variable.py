@@ -15,6 +15,7 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import chunk_counts_of_lengths
 from lance_ops.encodings.contract import (
@@ -26,8 +27,9 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth
+from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["VariableEncoding", "narrow_offsets", "offsets_of_lengths"]
@@ -72,27 +74,21 @@ class VariableEncoding(Encoding):
         return np.dtype("<u4") if self.bits_per_offset == 32 else np.dtype("<u8")
 
     def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
+        starts, sizes = self.check_chunks(chunks)
+        width, counts = self.bits_per_offset // 8, chunks.num_values
+        # each chunk has at least one offset more than this makes room for
+        out = np.empty(int((sizes - counts * width).sum()), np.uint8)
+        offsets = np.empty(chunks.total_values + 1, np.int64)
+        joined = kernels.join_strings(readable(chunks.data), starts, sizes, readable(counts), width, out, offsets)
+        check(joined == chunks.num_chunks, "a chunk's offsets are not in order or point beyond it")
+        return VariableWidth(narrow_offsets(offsets, self.bits_per_offset), out[: int(offsets[-1])])
+
+    def check_chunks(self, chunks: ChunkBuffers) -> tuple[Integers, Integers]:
+        """Return where the chunks are; raise `CorruptValues` for one that cannot hold its offsets."""
         chunks.expect_buffers(1)
-        starts, counts, width = chunks.starts[0], chunks.num_values, self._word.itemsize
-        if chunks.num_chunks == 0:
-            return VariableWidth(np.zeros(1, np.int32), np.empty(0, np.uint8))
-        headers = (counts + 1) * width
-        check((chunks.sizes[0] >= headers).all(), "a chunk is shorter than its offsets")
-        words = self._signed(gather_ranges(chunks.data, starts, headers))
-        first_words = np.cumsum(counts + 1) - (counts + 1)
-        first, last = words[first_words].astype(np.int64), words[first_words + counts].astype(np.int64)
-        between_chunks = first_words[1:] - 1
-        lengths = np.diff(words)
-        if len(between_chunks):
-            lengths[between_chunks] = 0
-        in_order = (
-            (first >= headers).all() and (last <= chunks.sizes[0]).all() and (len(lengths) == 0 or lengths.min() >= 0)
-        )
-        check(in_order, "a chunk's offsets are not in order or point beyond it")
-        if len(between_chunks):
-            lengths = np.delete(lengths, between_chunks)
-        data = gather_ranges(chunks.data, starts + first, last - first)
-        return VariableWidth(offsets_of_lengths(lengths, self.bits_per_offset), data)
+        fits = chunks.sizes[0] >= (chunks.num_values + 1) * (self.bits_per_offset // 8)
+        check(fits.all(), "a chunk is shorter than its offsets")
+        return readable(chunks.starts[0]), readable(chunks.sizes[0])
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         strings = self._expect(values)
@@ -102,14 +98,13 @@ class VariableEncoding(Encoding):
         first, last = strings.offsets[ends - counts].astype(np.int64), strings.offsets[ends].astype(np.int64)
         headers = (counts + 1) * width
         sizes = -(-(headers + last - first) // width) * width
+        places = np.cumsum(sizes) - sizes
         out = np.zeros(int(sizes.sum()), np.uint8)
-        position = 0
-        for start, end, base, top, size in zip(ends - counts, ends, first, last, sizes, strict=True):
-            header = (int(end - start) + 1) * width
-            offsets = strings.offsets[start : end + 1].astype(np.int64) - base + header
-            out[position : position + header] = offsets.astype(self._word).view(np.uint8)
-            out[position + header : position + header + int(top - base)] = strings.data[base:top]
-            position += int(size)
+        # the end of one chunk is the start of the next: its offset is stored twice
+        stored = np.arange(strings.num_values + len(counts)) - np.repeat(np.arange(len(counts)), counts + 1)
+        words = strings.offsets[stored] + np.repeat(headers - first, counts + 1)
+        scatter_ranges(words.astype(self._word).view(np.uint8), np.cumsum(headers) - headers, headers, out, places)
+        scatter_ranges(strings.data, first, last - first, out, places + headers)
         return EncodedChunks(counts, (out,), (sizes,))
 
     def decode_block(self, data: Bytes, num_values: int) -> VariableWidth:

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
-    from lance_ops.kernels.fsst import fsst_decode, fsst_encode, fsst_train
+    from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.ranges import copy_ranges
+    from lance_ops.kernels.strings import join_strings
 
 __all__ = [
     "copy_ranges",
     "fsst_decode",
+    "fsst_decode_chunks",
     "fsst_encode",
     "fsst_train",
+    "join_strings",
     "lz4_decode",
     "pack_blocks",
     "unpack_blocks",
@@ -31,8 +34,10 @@ __all__ = [
 _MODULES = {
     "copy_ranges": "ranges",
     "fsst_decode": "fsst",
+    "fsst_decode_chunks": "fsst",
     "fsst_encode": "fsst",
     "fsst_train": "fsst",
+    "join_strings": "strings",
     "lz4_decode": "lz4",
     "pack_blocks": "fastlanes",
     "unpack_blocks": "fastlanes",

@@ -6,9 +6,11 @@ all. A folder that was filled when an image was built and is read-only since is 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -34,8 +36,23 @@ class _FilledCacheLocator(_InTree):  # type: ignore[misc]
             raise OSError(f"{folder} is writable or holds nothing compiled")
 
 
+def _stamp_of_all_kernels() -> str:
+    """Return a hash of every source file here: a kernel holds the compiled pieces of other files too."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _stamped(locator: Any) -> Any:
+    return type(locator.__name__, (locator,), {"get_source_stamp": lambda self: _STAMP})
+
+
+_STAMP = _stamp_of_all_kernels()
+
+
 class _CacheImpl(_Impl):  # type: ignore[misc]
-    _locator_classes = (_FilledCacheLocator, *_Impl._locator_classes)
+    _locator_classes = tuple(_stamped(locator) for locator in (_FilledCacheLocator, *_Impl._locator_classes))
 
 
 class _Cache(_FunctionCache):  # type: ignore[misc]

@@ -1,34 +1,39 @@
-"""Many short byte ranges, brought together."""
+"""Many short byte ranges, copied to where they belong."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
-__all__ = ["copy_ranges"]
+__all__ = ["copy_bytes", "copy_ranges"]
+
+
+@part
+def copy_bytes(data: NDArray[np.uint8], start: int, size: int, out: NDArray[np.uint8], place: int) -> None:
+    """Copy `size` bytes and touch no others; the two ranges lie in their arrays and do not overlap."""
+    if size < 8:
+        for byte in range(size):
+            out[place + byte] = data[start + byte]
+    else:
+        for word in range(0, size - 8, 8):
+            store_word(out, place + word, load_word(data, start + word))
+        store_word(out, place + size - 8, load_word(data, start + size - 8))
 
 
 @kernel
 def copy_ranges(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64], out: NDArray[np.uint8]
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    out: NDArray[np.uint8],
+    places: NDArray[np.int64],
 ) -> None:
-    """Copy `data[starts[i] : starts[i] + sizes[i]]` for every `i` to `out`, end to end.
+    """Copy `sizes[i]` bytes from `starts[i]` of `data` to `places[i]` of `out`, for every `i`.
 
-    The caller has checked that the ranges lie in `data` and that `out` is as long as all of them.
+    The caller has checked that all ranges lie in their arrays.
     """
-    place = 0
     for i in range(len(starts)):
-        start, size = starts[i], sizes[i]
-        if size > 128:
-            out[place : place + size] = data[start : start + size]
-        elif start + size + 8 <= len(data) and place + size + 8 <= len(out):
-            # whole words: the last one may bring bytes that the next range overwrites
-            for word in range(0, size, 8):
-                store_word(out, place + word, load_word(data, start + word))
-        else:
-            for byte in range(size):
-                out[place + byte] = data[start + byte]
-        place += size
+        copy_bytes(data, starts[i], sizes[i], out, places[i])

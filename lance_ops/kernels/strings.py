@@ -1,0 +1,68 @@
+"""Byte strings of many chunks, each chunk with its own offsets, joined into one.
+
+A chunk is `offsets[n + 1] | bytes`; the offsets are 4 or 8 bytes wide, count from the start of the chunk, and the
+first is where the bytes begin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.ranges import copy_bytes
+from lance_ops.kernels.unaligned import load_word
+
+__all__ = ["join_strings", "read_offset"]
+
+
+@part
+def read_offset(data: NDArray[np.uint8], place: int, width: int) -> int:
+    """Read an offset of 4 or 8 bytes; one of 2^63 or more comes back negative."""
+    if width == 8:
+        return np.int64(load_word(data, place))  # type: ignore[return-value]
+    return np.int64(
+        np.uint32(data[place])
+        | np.uint32(data[place + 1]) << np.uint32(8)
+        | np.uint32(data[place + 2]) << np.uint32(16)
+        | np.uint32(data[place + 3]) << np.uint32(24)
+    )  # type: ignore[return-value]
+
+
+@kernel
+def join_strings(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    out: NDArray[np.uint8],
+    out_offsets: NDArray[np.int64],
+) -> int:
+    """Copy the strings of all chunks to `out`, end to end, and write where they end.
+
+    Chunk `i` has `counts[i]` strings in `sizes[i]` bytes from `starts[i]` on. The caller has checked that the chunks
+    lie in `data`, hold their offsets, and fit `out` together. Returns the number of chunks joined: fewer than given
+    when that chunk's offsets are not in order or point beyond it.
+    """
+    place, value = 0, 0
+    out_offsets[0] = 0
+    for i in range(len(starts)):
+        start, count = starts[i], counts[i]
+        first = read_offset(data, start, width)
+        if first < (count + 1) * width or first > sizes[i]:
+            return i
+        before = first
+        shift = place - first
+        for j in range(1, count + 1):
+            offset = read_offset(data, start + j * width, width)
+            if offset < before:
+                return i
+            value += 1
+            out_offsets[value] = shift + offset
+            before = offset
+        if before > sizes[i]:
+            return i
+        copy_bytes(data, start + first, before - first, out, place)
+        place += before - first
+    return len(starts)
