@@ -57,6 +57,11 @@ class FoundRows:
 
     offsets: Mapping[int, bytes]
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows match."""
+        return sum(len(BitMap.deserialize(data)) for data in self.offsets.values())
+
 
 def delete(
     snapshot: Snapshot, predicate: Predicate, runner: Runner, properties: Mapping[str, str] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Restore
@@ -9,6 +11,6 @@ from lance_ops.transactions import Restore
 __all__ = ["restore"]
 
 
-def restore(snapshot: Snapshot) -> Snapshot:
-    """Commit a version with this snapshot's content on top of the newest one."""
-    return commit_operation(snapshot.latest(), Restore(snapshot.version))
+def restore(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Commit a version with this snapshot's content on top of the newest one; `properties` go into its transaction."""
+    return commit_operation(snapshot.latest(), Restore(snapshot.version), properties=properties)
