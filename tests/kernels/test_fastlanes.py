@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from lance_ops import kernels
+from lance_ops.kernels.arrays import readable
+from tests.kernels import twins
+
+WIDTHS = [(bits, width) for bits in (8, 16, 32, 64) for width in sorted({0, 1, 3, bits // 2, bits - 1, bits})]
+
+
+def values_of(width: int, bits: int, seed: int) -> NDArray[np.unsignedinteger]:
+    words = np.frombuffer(np.random.default_rng(seed).bytes(128 * bits), f"u{bits // 8}")
+    masked: NDArray[np.unsignedinteger] = words & np.array((1 << width) - 1, words.dtype)
+    return masked
+
+
+@pytest.mark.parametrize(("bits", "width"), WIDTHS)
+def test_packing_is_what_the_plain_twin_packs(bits: int, width: int) -> None:
+    values = values_of(width, bits, seed=bits + width)
+    out = np.zeros(128 * width, np.uint8)
+    kernels.pack_blocks(
+        readable(values.view(np.uint8)), readable(np.array([width])), readable(np.array([0])), bits, out
+    )
+    assert out.tobytes() == twins.pack_block(values, width, bits).tobytes()
+
+
+@pytest.mark.parametrize(("bits", "width"), WIDTHS)
+def test_unpacking_is_what_the_plain_twin_unpacks(bits: int, width: int) -> None:
+    packed = np.frombuffer(np.random.default_rng(width).bytes(128 * width), np.uint8)
+    out = np.empty(128 * bits, np.uint8)
+    zero = readable(np.zeros(1, np.int64))
+    kernels.unpack_blocks(readable(packed), zero, readable(np.array([width])), zero, bits, out)
+    assert out.view(f"u{bits // 8}").tolist() == twins.unpack_block(packed, width, bits).tolist()
+
+
+@given(st.sampled_from([8, 16, 32, 64]), st.data())
+def test_blocks_of_several_widths_come_back_from_any_byte(bits: int, data: st.DataObject) -> None:
+    widths = np.array(data.draw(st.lists(st.integers(0, bits), max_size=4)), np.int64)
+    gaps = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(widths), max_size=len(widths))), np.int64)
+    blocks = [values_of(int(width), bits, seed) for seed, width in enumerate(widths)]
+    ends = np.cumsum(gaps + 128 * widths)
+    starts = ends - 128 * widths
+    packed = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    raw = np.concatenate([np.empty(0, f"u{bits // 8}"), *blocks])
+    kernels.pack_blocks(readable(raw.view(np.uint8)), readable(widths), readable(starts), bits, packed)
+    out = np.empty(len(raw) * bits // 8, np.uint8)
+    places = np.arange(len(widths)) * 128 * bits
+    kernels.unpack_blocks(readable(packed), readable(starts), readable(widths), readable(places), bits, out)
+    assert out.tobytes() == raw.tobytes()
+
+
+def test_a_later_block_overwrites_what_an_earlier_one_wrote_too_much() -> None:
+    values = values_of(5, 32, seed=1)
+    packed = twins.pack_block(values, 5, 32)
+    out = np.empty((3 + 1024) * 4, np.uint8)
+    starts, widths = readable(np.zeros(2, np.int64)), readable(np.array([5, 5]))
+    kernels.unpack_blocks(readable(packed), starts, widths, readable(np.array([0, 12])), 32, out)
+    assert out.view(np.uint32).tolist() == values[:3].tolist() + values.tolist()
