@@ -15,6 +15,7 @@ from pyroaring import BitMap
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.flags import FeatureFlag, flags_for
+from lance_ops.table.fragment import TOMBSTONED
 from lance_ops.table.manifest import Manifest
 
 __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations"]
@@ -54,17 +55,20 @@ def a_data_file_belongs_to_one_fragment(manifest: Manifest) -> Iterator[str]:
 
 def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest) -> Iterator[str]:
     for fragment in manifest.fragments:
-        held = (field_id for file in fragment.files for field_id in file.live_fields)
-        yield from _repeated(held, f"fragment {fragment.id}: field")
+        held = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED]
+        if len(set(held)) != len(held):
+            yield from _repeated(held, f"fragment {fragment.id}: field")
 
 
 def column_indices_match_fields(manifest: Manifest) -> Iterator[str]:
     for fragment in manifest.fragments:
         for file in fragment.files:
-            columns = [column for column in file.column_indices if column != _NO_COLUMN]
-            if file.column_indices and len(file.column_indices) != len(file.fields):
-                yield f"{file.path}: {len(file.column_indices)} columns for {len(file.fields)} fields"
-            if len(set(columns)) != len(columns):
+            columns = file.column_indices
+            if columns and len(columns) != len(file.fields):
+                yield f"{file.path}: {len(columns)} columns for {len(file.fields)} fields"
+            if len(set(columns)) != len(columns) and any(
+                count > 1 for column, count in Counter(columns).items() if column != _NO_COLUMN
+            ):
                 yield f"{file.path}: two fields in one column"
 
 
@@ -86,12 +90,12 @@ def stable_row_ids_are_on_every_fragment(manifest: Manifest) -> Iterator[str]:
 def files_have_the_tables_version(manifest: Manifest) -> Iterator[str]:
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS
-    for fragment in manifest.fragments:
-        for file in fragment.files:
-            version = FileVersion.from_numbers(*file.numbers, where=file.path)
-            legacy = FileVersion.V0_1 in (version, default)
-            if version is not default and (legacy or not may_mix):
-                yield f"{file.path} is {version.value} in a table of {default.value}"
+    examples = {file.numbers: file.path for fragment in manifest.fragments for file in fragment.files}
+    for numbers, path in examples.items():
+        version = FileVersion.from_numbers(*numbers, where=path)
+        legacy = FileVersion.V0_1 in (version, default)
+        if version is not default and (legacy or not may_mix):
+            yield f"{path} is {version.value} in a table of {default.value}"
 
 
 def base_ids_are_declared(manifest: Manifest) -> Iterator[str]:
@@ -167,6 +171,9 @@ def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
 
 
 def _repeated(values: Iterable[object], what: str) -> Iterator[str]:
-    for value, count in Counter(values).items():
+    listed = list(values)
+    if len(set(listed)) == len(listed):
+        return
+    for value, count in Counter(listed).items():
         if count > 1:
             yield f"{what} {value} stands {count} times"

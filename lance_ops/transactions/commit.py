@@ -159,8 +159,9 @@ class _Attempt:
 
     def undo(self) -> None:
         """Remove what this call wrote."""
+        self._remove(self._vectors.written)
         if self._written is not None:
-            self._remove([self._transaction.path, *self._vectors.written])
+            self._remove([self._transaction.path])
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in paths:

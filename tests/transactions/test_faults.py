@@ -1,0 +1,97 @@
+"""A store that fails at any one step of a commit, before, in the midst of, or after it: nothing is lost or doubled.
+
+What is promised: an acknowledged commit is in the table once; a commit that failed for certain is not, even when late
+requests arrive, and left no file that it wrote; one of unknown outcome is there at most once. The table can be read
+and written afterwards in every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lance_ops.committers import PutIfAbsentCommitter
+from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.store import Fault, FaultyStore, MemoryStore, SimulatedCrash, Store, When
+from lance_ops.transactions import Append, CommitResult, Operation, Transaction, commit, find_transaction, newest_first
+from tests.transactions.samples import new_fragment
+from tests.transactions.tables import Table
+
+
+def append_over_another(table: Table) -> Operation:
+    """Return an append that must be judged against one that landed."""
+    table.commit(Append((new_fragment("theirs"),)))
+    return Append((new_fragment("ours"),))
+
+
+def deletion_over_another(table: Table) -> Operation:
+    """Return a deletion whose vector must be merged with one that landed."""
+    ours, theirs = table.delete({0: [1, 2]}), table.delete({0: [3]})
+    table.commit(theirs)
+    return ours
+
+
+def effects(table: Table, uuid: str) -> int:
+    return sum(
+        landed.transaction is not None and landed.transaction.uuid == uuid
+        for landed in newest_first(table.store, table.committer)
+    )
+
+
+def attempt(store: Store, operation: Operation) -> tuple[Transaction, CommitResult | BaseException]:
+    """Commit an operation planned on version 1, the committer quick to try again."""
+    transaction = Transaction.new(1, operation)
+    try:
+        committer = PutIfAbsentCommitter(store, attempts=2, pause_seconds=0)
+        return transaction, commit(committer, store, transaction)
+    except (LanceOpsError, SimulatedCrash) as error:
+        return transaction, error
+
+
+def steps(plan: Callable[[Table], Operation]) -> int:
+    """Return how many requests an undisturbed commit makes."""
+    inner = MemoryStore()
+    operation = plan(Table(inner))
+    store = FaultyStore(inner)
+    _, result = attempt(store, operation)
+    assert isinstance(result, CommitResult)
+    return len(store.calls)
+
+
+CASES = [
+    pytest.param(plan, step, when, crash, id=f"{plan.__name__}-{step}-{when.value}{'-crash' if crash else ''}")
+    for plan in (append_over_another, deletion_over_another)
+    for step in range(1, steps(plan) + 1)
+    for when in When
+    for crash in (False, True)
+]
+
+
+@pytest.mark.parametrize(("plan", "step", "when", "crash"), CASES)
+def test_one_step_fails(plan: Callable[[Table], Operation], step: int, when: When, crash: bool) -> None:
+    inner = MemoryStore()
+    table = Table(inner)
+    operation = plan(table)
+    before = {info.path for info in inner.list()}
+    store = FaultyStore(inner, Fault(call=step, when=when, crash=crash))
+
+    transaction, outcome = attempt(store, operation)
+    store.deliver_late()
+
+    landed = effects(table, transaction.uuid)
+    match outcome:
+        case CommitResult(version=version):
+            assert landed == 1
+            assert find_transaction(inner, table.committer, transaction.uuid) == version
+        case CommitStateUnknown() | SimulatedCrash():
+            assert landed <= 1
+        case _:
+            assert landed == 0
+            written = {info.path for info in inner.list()} - before
+            # A request that arrives after we gave up cannot be undone; such a file names no version.
+            assert when is When.LATE or not written
+    for each in table.newest.fragments:
+        table.deleted(table.newest, each.id)
+    assert table.commit(Append((new_fragment("afterwards"),))).version == table.newest.version
+    assert table.committer.versions() == list(range(1, table.newest.version + 1))
