@@ -9,7 +9,8 @@ from lance_ops.table.deletion_file import (
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from lance_ops.table.flags import FeatureFlag, check_readable, check_writable, flags_for
+from lance_ops.table.feature_flag import FeatureFlag
+from lance_ops.table.flags import check_readable, check_writable, flags_for
 from lance_ops.table.fragment import TOMBSTONED, DataFile, ExternalFile, Fragment, RowSequence
 from lance_ops.table.index_metadata import (
     FRAGMENT_REUSE_INDEX,

@@ -6,30 +6,12 @@ no more than what the manifest's content already shows, and are computed anew at
 
 from __future__ import annotations
 
-from enum import IntFlag
-
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
+from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.manifest import Manifest
 
-__all__ = ["FeatureFlag", "check_readable", "check_writable", "flags_for"]
-
-
-class FeatureFlag(IntFlag):
-    """Every bit that the format knows by release 14."""
-
-    DELETION_FILES = 1
-    STABLE_ROW_IDS = 2
-    V2_FORMAT = 4
-    TABLE_CONFIG = 8
-    BASE_PATHS = 16
-    INLINE_TRANSACTIONS_ONLY = 32
-    DATA_OVERLAYS = 64
-    COVERING_INDICES = 128
-    MIXED_FILE_VERSIONS = 256
-    FRAGMENT_REUSE_OF_STABLE_ROWS = 512
-    FRAGMENT_REUSE_TRANSITIONS = 1024
-    MANAGED_BLOBS = 2048
+__all__ = ["check_readable", "check_writable", "flags_for"]
 
 
 _READABLE = (

@@ -14,7 +14,8 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.flags import FeatureFlag, flags_for
+from lance_ops.table.feature_flag import FeatureFlag
+from lance_ops.table.flags import flags_for
 from lance_ops.table.fragment import TOMBSTONED
 from lance_ops.table.manifest import Manifest
 

@@ -11,6 +11,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import table_pb2
 from lance_ops.table.base_path import BasePath
+from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.fragment import Fragment
 from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
@@ -21,7 +22,6 @@ __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
 _NANOS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as protobuf bounds them
-_V2_FORMAT_FLAG = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Manifest:
     @property
     def uses_stable_row_ids(self) -> bool:
         """Whether rows keep their ids when they move."""
-        return bool(self.reader_feature_flags & 2)
+        return bool(self.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS)
 
     @property
     def num_rows(self) -> int:
@@ -204,5 +204,5 @@ def _data_format(message: table_pb2.Manifest, fragments: Iterable[Fragment], pat
     numbers = next((file.numbers for fragment in fragments for file in fragment.files), None)
     if numbers is not None:
         return DataFormat(FileVersion.from_numbers(*numbers, where=path).value)
-    v2 = message.writer_feature_flags & _V2_FORMAT_FLAG
+    v2 = message.writer_feature_flags & FeatureFlag.V2_FORMAT
     return DataFormat((FileVersion.V2_2 if v2 else FileVersion.V0_1).value)
