@@ -37,7 +37,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME
 
-__all__ = ["FIXED_SIZE_HINT", "FLOAT16_HINT", "is_hint", "schema_for_spark", "schema_from_spark"]
+__all__ = ["FIXED_SIZE_HINT", "FLOAT16_HINT", "is_hint", "keep_types", "schema_for_spark", "schema_from_spark"]
 
 FIXED_SIZE_HINT = "arrow.fixed-size-list.size"
 FLOAT16_HINT = "arrow.float16"
@@ -97,6 +97,21 @@ def schema_from_spark(schema: pa.Schema, properties: Mapping[str, str] | None = 
     return pa.schema(fields)
 
 
+def keep_types(new: pa.Schema, old: pa.Schema) -> pa.Schema:
+    """Return `new` with each column as it is in `old` where Spark could not have told the two apart."""
+
+    def field_of(field: pa.Field) -> pa.Field:
+        position = old.get_field_index(field.name)
+        if position < 0:
+            return field
+        before = old.field(position)
+        same = _bare(_shape(before.type, before.name)) == _bare(_shape(field.type, field.name))
+        # A type that Spark has, too, was not lost on the way: only another hint can have changed it.
+        return before if same and _hints(field.type) in ({}, _hints(before.type)) else field
+
+    return pa.schema([field_of(field) for field in new])
+
+
 def is_hint(property_name: str) -> bool:
     """Whether a table property is a hint about a column's type."""
     return property_name.lower().endswith((f".{FIXED_SIZE_HINT}", f".{FLOAT16_HINT}"))
@@ -141,6 +156,15 @@ def _shape(arrow_type: pa.DataType, path: str) -> pa.DataType:
         value = arrow_type.value_field
         return pa.list_(pa.field("element", _shape(value.type, f"{path}.{value.name}"), value.nullable))
     raise UnsupportedFeature(f"Arrow type {arrow_type} in Spark", f"column {path!r}")
+
+
+def _bare(shape: pa.DataType) -> pa.DataType:
+    """Return a shape without what plans change from query to query: nullability, and fields' metadata."""
+    if pt.is_struct(shape):
+        return pa.struct([pa.field(child.name, _bare(child.type)) for child in shape])
+    if pt.is_map(shape):
+        return pa.map_(_bare(shape.key_type), _bare(shape.item_type))
+    return pa.list_(_bare(shape.value_type)) if pt.is_list(shape) else shape
 
 
 def _is_any_list(arrow_type: pa.DataType) -> bool:

@@ -1,0 +1,147 @@
+"""The options of `format("lance")`, from the text Spark hands over.
+
+Spark lower-cases the keys. An option nobody knows is an error: `verison` silently ignored would read the wrong rows.
+
+    path                              the dataset's URI
+    version | tag                     read that version; without either, the one that is newest at `load`
+    filter                            SQL over the table's columns; answered here, with indices, before rows reach Spark
+    columns                           names, separated by commas or as a JSON list: no others are read
+    push_filters                      `true` takes filters from the query, too: see `reading.PushingReader` first
+    with_row_id, with_row_address     `true` adds `_rowid`, `_rowaddr` (as bigint)
+    num_partitions                    at most so many Spark tasks for a scan
+    batch                             a write under this name happens once: replays of it are no-ops
+    query                             the same for a stream: its name, with each micro-batch's number
+    data_storage_version, max_rows_per_file, max_bytes_per_file       as in `lance_ops.write_dataset`
+    storage_options.<key>             for the object store
+    <column>.arrow.fixed-size-list.size, <column>.arrow.float16       types of a new table, see `types`
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.tags import read_tag
+from lance_ops.spark.types import is_hint
+
+__all__ = ["SourceOptions"]
+
+_STORAGE = "storage_options."
+_SPARKS_OWN = frozenset(["checkpointlocation"])
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What a user asked of the source; secrets of `storage_options` stay out of its text."""
+
+    path: str
+    version: int | None = None
+    tag: str | None = None
+    filter: str | None = None
+    columns: tuple[str, ...] | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    push_filters: bool = False
+    num_partitions: int | None = None
+    batch: str | None = None
+    query: str | None = None
+    data_storage_version: FileVersion | None = None
+    max_rows_per_file: int = MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    type_hints: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SourceOptions:
+        """Read Spark's options; raise `InvalidInput` naming one that is unknown, missing or malformed."""
+        known = {known.name for known in fields(cls)} - {"storage_options", "type_hints"}
+        values: dict[str, Any] = {}
+        storage_options: dict[str, str] = {}
+        hints: dict[str, str] = {}
+        for key, text in options.items():
+            name = key.lower()
+            if name in _SPARKS_OWN:
+                continue
+            if name.startswith(_STORAGE):
+                storage_options[name.removeprefix(_STORAGE)] = text
+            elif is_hint(name):
+                hints[name] = text
+            elif name in known:
+                values[name] = _PARSERS[name](name, text) if name in _PARSERS else text
+            else:
+                raise InvalidInput(f"format('lance') has no option {key!r}: there are {', '.join(sorted(known))}")
+        if not values.get("path"):
+            raise InvalidInput("format('lance') needs the dataset's path: .load(path), .save(path) or option 'path'")
+        if "version" in values and "tag" in values:
+            raise InvalidInput("options 'version' and 'tag' both name a version: give one")
+        return cls(**values, storage_options=storage_options, type_hints=hints)
+
+    @property
+    def limits(self) -> FragmentLimits:
+        """When a written fragment is full."""
+        return FragmentLimits(self.max_rows_per_file, self.max_bytes_per_file)
+
+    def open(self) -> Snapshot:
+        """Open the version asked for, the newest by default."""
+        version = self.version
+        if self.tag is not None:
+            store, _ = open_dataset_store(self.path, self.storage_options)
+            version = read_tag(store, self.tag).version
+        return Snapshot.open(self.path, version, self.storage_options)
+
+    def open_to_write(self) -> Snapshot | None:
+        """Open the newest version, None where there is no dataset yet; refuse what only a reader can follow."""
+        for name in ("version", "tag", "filter", "columns"):
+            if getattr(self, name) is not None:
+                raise InvalidInput(f"option {name!r} is for reading: a write always goes on top of the newest version")
+        try:
+            return Snapshot.open(self.path, storage_options=self.storage_options)
+        except DatasetNotFound:
+            return None
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise InvalidInput(f"option {name!r} must be a positive number, not {text!r}")
+    return int(text)
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise InvalidInput(f"option {name!r} is 'true' or 'false', not {text!r}")
+    return text.lower() == "true"
+
+
+def _names(name: str, text: str) -> tuple[str, ...]:
+    if not text.lstrip().startswith("["):
+        return tuple(part.strip() for part in text.split(","))
+    try:
+        names = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"option {name!r} is not a JSON list of names: {error}") from error
+    if not all(isinstance(part, str) for part in names):
+        raise InvalidInput(f"option {name!r} is not a JSON list of names: {text}")
+    return tuple(names)
+
+
+def _file_version(_: str, text: str) -> FileVersion:
+    return FileVersion.parse(text)
+
+
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "version": _number,
+    "with_row_id": _flag,
+    "with_row_address": _flag,
+    "columns": _names,
+    "push_filters": _flag,
+    "num_partitions": _number,
+    "data_storage_version": _file_version,
+    "max_rows_per_file": _number,
+    "max_bytes_per_file": _number,
+}

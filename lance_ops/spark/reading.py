@@ -1,0 +1,126 @@
+"""Read a Lance table in Spark: groups of fragments as tasks, filters answered before rows cross into the JVM."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate import build, parse_filter
+from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, ScanRequest, plan_scan, scan
+from lance_ops.spark.fit import fit
+from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.pushdown import pushed_predicate
+from lance_ops.spark.types import schema_for_spark
+
+__all__ = ["FragmentGroup", "LanceReader", "PushingReader", "group_evenly", "visible_schema"]
+
+_BYTES_PER_PARTITION = 128 * 1024**2  # what Spark's own file sources aim at
+_TASKS_PER_CORE = 3
+
+
+@dataclass(frozen=True)
+class FragmentGroup(InputPartition):
+    """Neighbouring fragments that one Spark task reads."""
+
+    fragment_ids: tuple[int, ...]
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version, with the filter of the options.
+
+    It takes no filters from Spark: see `PushingReader`.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._snapshot = options.open()
+        self._shape = to_arrow_schema(schema, timezone="UTC")
+        names = [name for name in self._shape.names if name not in (ROW_ID, ROW_ADDRESS)]
+        table = self._snapshot.schema.to_arrow_storage()
+        self._request = ScanRequest(
+            self._snapshot.schema.project(names),
+            None if options.filter is None else parse_filter(options.filter, table),
+            with_row_id=ROW_ID in self._shape.names,
+            with_row_address=ROW_ADDRESS in self._shape.names,
+        )
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Group the fragments that can hold a matching row, in their order, by the rows to look at."""
+        rows: dict[int, int] = {}
+        for block in plan_scan(self._snapshot, self._request).blocks:
+            looked_at = block.stop - block.start if block.offsets is None else len(block.offsets)
+            rows[block.fragment.id] = rows.get(block.fragment.id, 0) + looked_at
+        groups = group_evenly(
+            {fragment: count for fragment, count in rows.items() if count}, self._num_partitions(rows)
+        )
+        return [FragmentGroup(group) for group in groups]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a group's fragments in exactly Spark's shape."""
+        assert isinstance(partition, FragmentGroup)
+        for table in scan(self._snapshot, replace(self._request, fragment_ids=partition.fragment_ids)):
+            for batch in table.to_batches():
+                yield fit(batch, self._shape)
+
+    def _num_partitions(self, fragment_ids: Iterable[int]) -> int:
+        if self._options.num_partitions is not None:
+            return self._options.num_partitions
+        fragments = (self._snapshot.fragments_by_id[fragment_id] for fragment_id in fragment_ids)
+        stored = sum(file.file_size_bytes for fragment in fragments for file in fragment.files)
+        return max(_TASKS_PER_CORE * (os.cpu_count() or 1), -(-stored // _BYTES_PER_PARTITION))
+
+
+class PushingReader(LanceReader):
+    """Also answers the filters that Spark offers, where they mean the same here.
+
+    Spark 4 keeps one reader for all scans of a DataFrame, the one planned last, with the filters it was given: a second
+    query over the DataFrame, or a second use of it within one, is silently answered with the filters of another. So
+    this reader is for those who ask for it (`push_filters`) and who `load` anew for every use.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take what can be taken; yield the rest back."""
+        table = self._snapshot.schema.to_arrow_storage()
+        for asked in filters:
+            predicate = pushed_predicate(asked, table, self._shape)
+            if predicate is None:
+                yield asked
+            else:
+                known = self._request.predicate
+                both = predicate if known is None else build.all_of(known, predicate)
+                self._request = replace(self._request, predicate=both)
+
+
+def visible_schema(options: SourceOptions) -> pa.Schema:
+    """Return the columns of the table, in Spark's shape, that a query without a schema of its own sees."""
+    schema = options.open().schema
+    if options.columns is not None:
+        schema = schema.project(options.columns)
+    visible = schema_for_spark(schema.to_arrow_storage())
+    for name, wanted in ((ROW_ID, options.with_row_id), (ROW_ADDRESS, options.with_row_address)):
+        if wanted:
+            if name in visible.names:
+                raise InvalidInput(f"the table has a column {name!r} of its own")
+            visible = visible.append(pa.field(name, pa.int64(), nullable=False))
+    return visible
+
+
+def group_evenly(rows: dict[int, int], num_groups: int) -> list[tuple[int, ...]]:
+    """Cut fragments, in their order, into at most `num_groups` runs of about as many rows each.
+
+    A fragment goes to the run in which the middle of its rows falls, so none is split and none is empty.
+    """
+    total = sum(rows.values())
+    groups: dict[int, list[int]] = {}
+    before = 0
+    for fragment_id, count in rows.items():
+        groups.setdefault((2 * before + count) * num_groups // (2 * total), []).append(fragment_id)
+        before += count
+    return [tuple(group) for group in groups.values()]

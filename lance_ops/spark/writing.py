@@ -1,0 +1,132 @@
+"""Write a DataFrame as fragments of a Lance table: tasks write files, the driver commits once.
+
+    plan_write(options, schema, overwrite) -> WritePlan     on the driver, before any task
+    WritePlan.write(batches) -> fragments                    in a task; file names are unique, so attempts never meet
+    WritePlan.commit(fragments) -> version | None            on the driver, of the attempts that Spark reports only
+
+An attempt that Spark lost, or whose twin won, leaves files that no version names; clean-up removes them by age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.batches import batch_properties, ingested_batches
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
+from lance_ops.snapshot.conform import conform
+from lance_ops.snapshot.fragment_writer import FragmentWriter, data_paths
+from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.spark.fit import fit
+from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.types import keep_types, schema_from_spark
+from lance_ops.table import Fragment
+from lance_ops.transactions import Append, Overwrite
+
+__all__ = ["WritePlan", "plan_write"]
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What a write will do, small enough to travel with each task.
+
+    `read_version` is None where the table is to be created. `done` says that this is a replay with nothing left to do.
+    """
+
+    options: SourceOptions
+    read_version: int | None
+    schema: Schema
+    file_version: FileVersion
+    overwrite: bool
+    batch: str | None = None
+    done: bool = False
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> list[Fragment]:
+        """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column."""
+        if self.done:
+            return []
+        store, _ = open_dataset_store(self.options.path, self.options.storage_options)
+        table = self.schema.to_arrow_storage()
+        with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
+            for batch in batches:
+                given = pa.schema([field for field in table if field.name in batch.schema.names])
+                writer.write(fit(batch, given))
+            return writer.finish()
+
+    def commit(self, fragments: Sequence[Fragment]) -> int | None:
+        """Commit all fragments as one version; None when there is nothing to say or it was said before.
+
+        After a definite failure the fragments' files are gone, after an unknown outcome all are kept.
+        """
+        if self.done:
+            return None
+        properties = batch_properties({self.batch: self.batch}) if self.batch else {}
+        if self.read_version is None:
+            store, committer = open_dataset_store(self.options.path, self.options.storage_options)
+            return create_dataset(
+                store, committer, self.schema, fragments, self.file_version, properties=properties
+            ).version
+        if not (fragments or properties or self.overwrite):
+            return None
+        operation = Overwrite(tuple(fragments), self.schema) if self.overwrite else Append(tuple(fragments))
+        snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
+        try:
+            return commit_operation(
+                snapshot,
+                operation,
+                properties=properties,
+                own_files=data_paths(fragments),
+                file_version=self.file_version,
+            ).version
+        except RetryableConflict:
+            # Another run may have brought the same batch in meanwhile; then this one is the replay.
+            if self.batch and _is_ingested(snapshot.latest(), self.batch):
+                return None
+            raise
+
+    def discard(self, fragments: Iterable[Fragment]) -> None:
+        """Delete the files of fragments that no commit was attempted with."""
+        store, _ = open_dataset_store(self.options.path, self.options.storage_options)
+        delete_paths(store, data_paths(fragments))
+
+
+def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, batch: str | None = None) -> WritePlan:
+    """Fit a DataFrame's schema to the table's, before any row is written.
+
+    Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that are for reading,
+    `UnsupportedFeature` for an append in another file version than the table's.
+    """
+    snapshot = options.open_to_write()
+    if snapshot is None:
+        table = Schema.from_arrow(schema_from_spark(schema, options.type_hints))
+        return WritePlan(options, None, table, options.data_storage_version or FileVersion.V2_2, overwrite, batch)
+    version = options.data_storage_version or snapshot.file_version
+    if version is not snapshot.file_version and not overwrite:
+        raise UnsupportedFeature(
+            f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
+        )
+    table = _overwritten(snapshot, schema, options) if overwrite else snapshot.schema
+    # Rows will be cast as no rows are: what cannot be is known before a task starts.
+    conform(schema.empty_table(), table.to_arrow_storage())
+    done = batch is not None and _is_ingested(snapshot, batch)
+    return WritePlan(options, snapshot.version, table, version, overwrite, batch, done)
+
+
+def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> Schema:
+    """Return the schema after an overwrite: a column that looks as before keeps its type and metadata."""
+    new = schema_from_spark(schema, options.type_hints)
+    return Schema.from_arrow(keep_types(new, snapshot.schema.to_arrow_storage()))
+
+
+def _is_ingested(snapshot: Snapshot, batch: str) -> bool:
+    known = ingested_batches(snapshot).get(batch)
+    if known is not None and known.token != batch:
+        raise InvalidInput(
+            f"batch {batch!r} was ingested from raw files in version {known.version}: give this write another name"
+        )
+    return known is not None

@@ -1,0 +1,69 @@
+"""Options of the data source, as text from Spark: no session."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.versions import FileVersion
+from lance_ops.spark.options import SourceOptions
+
+
+def test_options_are_read_whatever_their_case() -> None:
+    options = SourceOptions.parse(
+        {
+            "PATH": "/data/x.lance",
+            "Version": "3",
+            "columns": "a, b.c",
+            "with_row_id": "TRUE",
+            "num_partitions": "4",
+            "data_storage_version": "2.1",
+            "storage_options.aws_region": "eu-south-1",
+            "v.arrow.fixed-size-list.size": "8",
+        }
+    )
+    assert (options.path, options.version, options.columns) == ("/data/x.lance", 3, ("a", "b.c"))
+    assert options.with_row_id and options.num_partitions == 4
+    assert options.data_storage_version is FileVersion.V2_1
+    assert options.storage_options == {"aws_region": "eu-south-1"}
+    assert options.type_hints == {"v.arrow.fixed-size-list.size": "8"}
+
+
+def test_columns_may_be_a_json_list_for_names_with_commas() -> None:
+    assert SourceOptions.parse({"path": "x", "columns": '["a,b", "c"]'}).columns == ("a,b", "c")
+
+
+def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
+    options = SourceOptions.parse({"path": "x", "storage_options.aws_secret_access_key": "hush"})
+    assert "hush" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the dataset's path"),
+        ({"path": "x", "verison": "3"}, "no option 'verison'"),
+        ({"path": "x", "version": "3", "tag": "t"}, "'version' and 'tag'"),
+        ({"path": "x", "version": "newest"}, "'version' must be a positive number"),
+        ({"path": "x", "num_partitions": "0"}, "'num_partitions' must be a positive number"),
+        ({"path": "x", "with_row_id": "1"}, "'with_row_id' is 'true' or 'false'"),
+        ({"path": "x", "columns": "[1]"}, "'columns' is not a JSON list of names"),
+        ({"path": "x", "columns": "[a"}, "'columns' is not a JSON list of names"),
+        ({"path": "x", "data_storage_version": "9"}, "file version '9' is unknown"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        SourceOptions.parse(options)
+
+
+def test_an_unstable_file_version_is_refused() -> None:
+    with pytest.raises(UnsupportedFeature, match="2.3"):
+        SourceOptions.parse({"path": "x", "data_storage_version": "2.3"})
+
+
+@pytest.mark.parametrize("name", ["version", "tag", "filter", "columns"])
+def test_options_for_reading_are_refused_for_a_write(name: str, dataset_uri: str) -> None:
+    options = SourceOptions.parse({"path": dataset_uri, name: "1"})
+    with pytest.raises(InvalidInput, match=f"option '{name}' is for reading"):
+        options.open_to_write()

@@ -1,0 +1,135 @@
+"""What a write does in tasks and on the driver, without a session: attempts, failures, replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_ops.api import dataset, write_dataset
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.reading import group_evenly
+from lance_ops.spark.source import FragmentsWritten, LanceWriter
+from lance_ops.spark.writing import WritePlan, plan_write
+
+SCHEMA = pa.schema([("x", pa.int64())])
+
+
+def plan(uri: str, *, overwrite: bool = False, batch: str | None = None, schema: pa.Schema = SCHEMA) -> WritePlan:
+    return plan_write(SourceOptions.parse({"path": uri}), schema, overwrite=overwrite, batch=batch)
+
+
+def rows(*values: int) -> list[pa.RecordBatch]:
+    return [pa.record_batch([pa.array(values, pa.int64())], schema=SCHEMA)]
+
+
+def written(uri: str) -> list[int]:
+    return sorted(dataset(uri).to_table().column("x").to_pylist())
+
+
+def files(uri: str) -> set[str]:
+    return {path.name for path in Path(uri, "data").iterdir()}
+
+
+def named(message: FragmentsWritten) -> set[str]:
+    return {file.path for fragment in message.fragments for file in fragment.files}
+
+
+def test_of_two_attempts_at_a_task_only_the_reported_one_is_committed(dataset_uri: str) -> None:
+    writer = LanceWriter(plan(dataset_uri))
+    slow, quick = writer.write(iter(rows(1, 2))), writer.write(iter(rows(1, 2)))
+    other = writer.write(iter(rows(3)))
+    assert not named(slow) & named(quick)
+    writer.commit([quick, other])
+    assert written(dataset_uri) == [1, 2, 3]
+    assert files(dataset_uri) == named(slow) | named(quick) | named(other)
+
+
+def test_abort_after_a_failed_task_deletes_what_the_others_wrote(dataset_uri: str) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    before = files(dataset_uri)
+    writer = LanceWriter(plan(dataset_uri))
+    message = writer.write(iter(rows(1)))
+    writer.abort([message, None])
+    assert files(dataset_uri) == before
+
+
+def test_abort_that_hears_of_nobody_deletes_nothing(dataset_uri: str) -> None:
+    writer = LanceWriter(plan(dataset_uri))
+    message = writer.write(iter(rows(1)))
+    writer.abort([None, None])
+    assert files(dataset_uri) == named(message)
+
+
+def test_abort_after_a_commit_that_may_have_landed_deletes_nothing(dataset_uri: str) -> None:
+    writer = LanceWriter(plan(dataset_uri))
+    messages = [writer.write(iter(rows(1))), writer.write(iter(rows(2)))]
+    writer.commit(messages)
+    writer.abort(messages)  # as Spark does when the answer to the commit was lost
+    assert written(dataset_uri) == [1, 2]
+
+
+def test_a_task_that_fails_leaves_no_file(dataset_uri: str) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    before = files(dataset_uri)
+    wrong = pa.record_batch([pa.array(["text"])], names=["x"])
+    with pytest.raises(SchemaMismatch, match="column 'x'"):
+        plan(dataset_uri).write([*rows(1), wrong])
+    assert files(dataset_uri) == before
+
+
+def test_a_column_that_does_not_fit_is_known_before_any_task(dataset_uri: str) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    with pytest.raises(SchemaMismatch, match="column 'x'"):
+        plan(dataset_uri, schema=pa.schema([("x", pa.string())]))
+
+
+def test_a_batch_that_came_in_meanwhile_makes_this_write_the_replay(dataset_uri: str) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    ours, theirs = plan(dataset_uri, batch="day"), plan(dataset_uri, batch="day")
+    fragments = ours.write(rows(1))
+    assert theirs.commit(theirs.write(rows(1))) == 2
+    assert ours.commit(fragments) is None
+    assert written(dataset_uri) == [0, 1]
+
+
+def test_a_replay_writes_and_commits_nothing(dataset_uri: str) -> None:
+    first = plan(dataset_uri, batch="day")
+    first.commit(first.write(rows(1)))
+    again = plan(dataset_uri, batch="day", overwrite=True)
+    assert again.write(rows(1)) == []
+    assert again.commit([]) is None
+    assert written(dataset_uri) == [1]
+
+
+def test_a_batch_name_that_raw_files_had_is_refused(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1]}), dataset_uri, transaction_properties={"lance_ops.batch.day": "hash of files"})
+    with pytest.raises(InvalidInput, match="batch 'day' was ingested from raw files in version 1"):
+        plan(dataset_uri, batch="day")
+
+
+def test_an_append_goes_on_top_of_what_landed_meanwhile(dataset_uri: str) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    ours = plan(dataset_uri)
+    fragments = ours.write(rows(1))
+    dataset(dataset_uri).delete("x = 0")
+    ours.commit(fragments)
+    assert written(dataset_uri) == [1]
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=40), st.integers(1, 12))
+def test_fragments_are_grouped_in_order_without_loss(counts: list[int], num_groups: int) -> None:
+    sizes = dict(enumerate(counts))
+    groups = group_evenly(sizes, num_groups)
+    assert [fragment for group in groups for fragment in group] == list(sizes)
+    assert len(groups) <= num_groups and all(groups)
+    fair = sum(counts) / num_groups
+    assert max(sum(sizes[fragment] for fragment in group) for group in groups) <= fair + max(counts)
+
+
+def test_no_fragments_make_no_groups() -> None:
+    assert group_evenly({}, 4) == []
