@@ -88,6 +88,8 @@ def careless_server() -> Iterator[S3Server]:
     objects: dict[str, bytes] = {}
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # clients wait for a 100 before they send a body
+
         def do_PUT(self) -> None:
             objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
             self._answer(200)

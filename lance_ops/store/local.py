@@ -151,7 +151,19 @@ class LocalStore(Store):
                 _publish(staged, destination, durable=True)
 
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        """Return the file system's time, which on a network mount is another machine's; ours where we cannot write."""
+        if not os.path.isdir(self.root):
+            return datetime.now(UTC)
+        try:
+            staged, descriptor = _create_temporary(self.root)
+        except OSError:
+            return datetime.now(UTC)
+        try:
+            return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+        finally:
+            os.close(descriptor)
+            with suppress(FileNotFoundError):
+                os.unlink(staged)
 
     def _file(self, path: str) -> str:
         return self._locate(check_path(path))

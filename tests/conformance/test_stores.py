@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import pickle
 import threading
@@ -350,6 +351,15 @@ def test_an_exception_aborts_a_writer(store: Store) -> None:
 
     assert store.get("a").to_pybytes() == b"old"
     assert list(store.list_temporary()) == []
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_writer_that_is_dropped_shows_nothing(store: Store) -> None:
+    writer = store.open_writer("data/a")
+    writer.write(b"x" * 100)
+    del writer
+    gc.collect()
+    assert paths_of(store) == set()
 
 
 def test_abort_after_close_does_not_take_the_object_back(store: Store) -> None:

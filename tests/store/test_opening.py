@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lance_ops.core.errors import InvalidInput, StoreError, UnsafePath, UnsupportedFeature
+from lance_ops.store import FsspecStore, LocalStore, MemoryStore, open_store
+
+
+def test_paths_of_every_spelling_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    here = str(tmp_path / "a b")
+    spelled = [here, f"{here}/", "a b", "./a b/", "~/a b"]
+    uris = [f"file://{here}", f"file://localhost{here}/", f"file://{tmp_path}/a%20b"]
+
+    assert {open_store(uri) for uri in spelled + uris} == {LocalStore(here)}
+    assert open_store(tmp_path / "a b") == LocalStore(here)
+
+
+@pytest.mark.parametrize(
+    ("uri", "opened"),
+    [
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("s3a://bucket/a", "s3a://bucket/a"),
+        ("S3://bucket", "s3://bucket"),
+        ("gs://bucket/a", "gs://bucket/a"),
+        ("az://container/a", "az://container/a"),
+        ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
+        ("hdfs://namenode:8020/a", "hdfs://namenode:8020/a"),
+    ],
+)
+def test_other_schemes_go_through_fsspec_without_connecting(uri: str, opened: str) -> None:
+    store = open_store(uri)
+    assert isinstance(store, FsspecStore)
+    assert store.uri == opened
+    assert store.child("x/y").uri == f"{opened}/x/y"
+    assert isinstance(open_store("memory://a"), MemoryStore)
+
+
+@pytest.mark.parametrize("uri", ["", "file://elsewhere/a", "s3:///a/b\0"])
+def test_what_is_no_place_is_refused(uri: str) -> None:
+    with pytest.raises((InvalidInput, UnsafePath)):
+        open_store(uri)
+
+
+@pytest.mark.parametrize("uri", ["s3://bucket/../other", "s3://bucket/a//b", "gs://bucket/a/./b"])
+def test_a_root_is_checked_as_a_path_is(uri: str) -> None:
+    with pytest.raises(UnsafePath):
+        open_store(uri)
+
+
+def test_a_password_in_a_uri_is_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        open_store("s3://user:hunter2@bucket/a")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_external_manifest_store_is_named_as_unsupported() -> None:
+    with pytest.raises(UnsupportedFeature, match=r"s3\+ddb"):
+        open_store("s3+ddb://bucket/a?ddbTableName=t")
+
+
+def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use() -> None:
+    with pytest.raises(UnsupportedFeature, match="nonsense"):
+        open_store("nonsense://a/b").exists("x")
+    with pytest.raises(StoreError, match="adlfs"):
+        open_store("az://container/a", {"account_name": "a", "account_key": "b"}).exists("x")

@@ -1,0 +1,105 @@
+"""A store is believed only after it has been seen to keep its promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_ops.committers import PutIfAbsentCommitter
+from lance_ops.core.errors import ObjectNotFound, UnsafeStore, WriteRefused
+from lance_ops.store import (
+    BytesLike,
+    Fault,
+    FaultyStore,
+    FsspecStore,
+    LocalStore,
+    MemoryStore,
+    PutOutcome,
+    prove_conditional_create,
+)
+from tests.s3_server import S3Server, careless_server
+
+
+class Promising(MemoryStore):
+    """A store whose atomicity is a server's promise, kept or not."""
+
+    def __init__(self, keeps: bool = True, overwrites: bool = False) -> None:
+        super().__init__()
+        self.keeps = keeps
+        self.overwrites = overwrites
+
+    @property
+    def needs_proof(self) -> bool:
+        return True
+
+    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+        outcome = super().put_if_absent(path, data)
+        if self.overwrites:
+            self.put(path, data)
+        return outcome if self.keeps else PutOutcome.CREATED
+
+
+def test_a_store_that_keeps_its_promise_is_asked_once() -> None:
+    store = FaultyStore(Promising())
+    prove_conditional_create(store)
+    num_calls = len(store.calls)
+    prove_conditional_create(store)
+
+    assert num_calls == len(store.calls) > 0
+    assert list(store.list()) == list(store.list_temporary()) == []
+
+
+@pytest.mark.parametrize(("keeps", "overwrites"), [(False, False), (False, True), (True, True)])
+def test_a_store_that_breaks_its_promise_is_refused_every_time(keeps: bool, overwrites: bool) -> None:
+    store = Promising(keeps, overwrites)
+    for _ in range(2):
+        with pytest.raises(UnsafeStore, match="external manifest store"):
+            prove_conditional_create(store)
+    assert list(store.list_temporary()) == []
+
+
+def test_a_store_that_cannot_be_asked_refuses_the_write_and_is_asked_again() -> None:
+    store = FaultyStore(Promising(), Fault("put_if_absent", call=2))
+    with pytest.raises(WriteRefused, match="conditional create"):
+        prove_conditional_create(store)
+    prove_conditional_create(store)
+    assert list(store.list_temporary()) == []
+
+
+def test_a_probe_that_cannot_be_removed_does_not_hinder_and_is_found_as_temporary() -> None:
+    store = FaultyStore(Promising(), Fault("delete"))
+    prove_conditional_create(store)
+    assert list(store.list()) == []
+    assert len(list(store.list_temporary())) == 1
+
+
+def test_a_first_create_that_was_retried_by_the_client_is_no_lie() -> None:
+    class RetriedByItself(Promising):
+        def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+            super().put_if_absent(path, data)
+            return PutOutcome.EXISTS
+
+    prove_conditional_create(RetriedByItself())
+
+
+def test_local_and_memory_stores_need_no_proof(tmp_path: object) -> None:
+    for store in (FaultyStore(LocalStore(str(tmp_path))), FaultyStore(MemoryStore())):
+        prove_conditional_create(store)
+        assert store.calls == ()
+
+
+@pytest.mark.server
+def test_nothing_is_committed_on_an_s3_server_that_ignores_the_condition() -> None:
+    with careless_server() as server:
+        store = FsspecStore("s3://bucket/table", server.storage_options)
+        committer = PutIfAbsentCommitter(store)
+        with pytest.raises(UnsafeStore, match="ignores the condition"):
+            committer.commit(1, b"manifest")
+        with pytest.raises(ObjectNotFound):
+            store.get("_versions/18446744073709551614.manifest")
+
+
+@pytest.mark.server
+def test_an_s3_server_that_honours_the_condition_is_proven_and_left_clean(s3_server: S3Server) -> None:
+    store = s3_server.new_store()
+    prove_conditional_create(store)
+    assert list(store.list()) == list(store.list_temporary()) == []

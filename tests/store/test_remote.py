@@ -1,0 +1,197 @@
+"""S3 as moto serves it, and the services nobody can run here as their packages document them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafeStore, WriteRefused
+from lance_ops.store import FsspecStore, PutOutcome, remote
+from lance_ops.store.services import ALL_SERVICES, service_of
+from tests.s3_server import S3Server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server) -> FsspecStore:
+    return s3_server.new_store()
+
+
+class Recorder:
+    """A file system that keeps what it is asked, and answers with an error if it has one."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.asked: list[tuple[str, bytes, dict[str, Any]]] = []
+
+    def pipe_file(self, key: str, data: bytes, **how: Any) -> None:
+        self.asked.append((key, data, how))
+        if self.error is not None:
+            raise self.error
+
+
+def client_error(status: int, code: str) -> OSError:
+    """Return what s3fs raises: an OSError of the message alone, from botocore's error."""
+    from botocore.exceptions import ClientError
+
+    cause = ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PutObject")
+    error = OSError(5, "At least one of the pre-conditions you specified did not hold")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize("service", ALL_SERVICES, ids=lambda service: service.package)
+def test_a_create_is_one_exclusive_request(service: Any) -> None:
+    fs = Recorder()
+    data = b"x" * 1000
+    service.create(fs, "bucket/key", data)
+
+    ((key, sent, how),) = fs.asked
+    assert (key, sent, how["mode"]) == ("bucket/key", data, "create")
+    if service.package in ("s3fs", "gcsfs"):  # both split an upload by its size
+        assert how["chunksize"] > len(data)
+    with pytest.raises(FileExistsError):
+        service.create(Recorder(FileExistsError("bucket/key")), "bucket/key", data)
+
+
+def test_a_failed_condition_is_recognised_by_its_status_alone() -> None:
+    with pytest.raises(FileExistsError):
+        service_of("s3").create(Recorder(client_error(412, "PreconditionFailed")), "bucket/key", b"x")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "refused"),
+    [
+        (400, "InvalidRequest", True),
+        (403, "AccessDenied", True),
+        (404, "NoSuchBucket", True),
+        (501, "NotImplemented", True),
+        (409, "ConditionalRequestConflict", False),
+        (408, "RequestTimeout", False),
+        (429, "SlowDown", False),
+        (500, "InternalError", False),
+        (503, "SlowDown", False),
+    ],
+)
+def test_only_a_final_answer_is_a_refusal(status: int, code: str, refused: bool) -> None:
+    assert service_of("s3").is_refusal(client_error(status, code)) is refused
+    assert service_of("az").is_refusal(type("HttpResponseError", (Exception,), {"status_code": status})()) is refused
+
+
+def test_google_refusals_are_told_by_their_text() -> None:
+    assert service_of("gs").is_refusal(OSError("Forbidden: https://storage.googleapis.com/…"))
+    assert not service_of("gs").is_refusal(OSError("Connection reset"))
+
+
+def test_a_file_system_without_an_atomic_create_reads_and_writes_but_does_not_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    monkeypatch.setattr(MemoryFileSystem, "pseudo_dirs", [""])
+    fsspec.register_implementation("elsewhere", MemoryFileSystem, clobber=True)
+    store = FsspecStore("elsewhere://host/table")
+    store.put("data/a", b"0123456789")
+    with store.open_writer("data/b") as writer:
+        writer.write(b"b")
+
+    assert store.get("data/a").to_pybytes() == b"0123456789"
+    assert [piece.to_pybytes() for piece in store.get_ranges("data/a", [(0, 2), (8, 10)])] == [b"01", b"89"]
+    assert [(found.path, found.size_bytes) for found in store.list("data")] == [("data/a", 10), ("data/b", 1)]
+    assert store.list_names("data") == ["a", "b"]
+    assert (store.now() - store.now()).total_seconds() < 1
+    store.copy("data/a", "c")
+    store.delete("data/a")
+    store.delete("data/a")
+    assert not store.exists("data/a")
+    with pytest.raises(UnsafeStore, match="MemoryFileSystem has no atomic create"):
+        store.put_if_absent("v/1", b"x")
+
+
+@pytest.mark.server
+def test_a_bucket_that_is_not_there_is_told_apart_from_a_commit_in_doubt(s3_server: S3Server) -> None:
+    store = FsspecStore("s3://no-such-bucket/a", s3_server.storage_options)
+    with pytest.raises(WriteRefused, match="NoSuchBucket|bucket does not exist"):
+        store.put_if_absent("v/1", b"x")
+    with pytest.raises(WriteRefused):
+        store.put("a", b"x")
+    with pytest.raises(ObjectNotFound):
+        store.get("a")
+    assert list(store.list()) == []
+
+
+@pytest.mark.server
+def test_a_server_that_does_not_answer_is_a_store_error_and_no_refusal(s3_server: S3Server) -> None:
+    gone = {**s3_server.storage_options, "endpoint": "http://127.0.0.1:1", "client_max_retries": "0"}
+    del gone["aws_endpoint"]
+    store = FsspecStore("s3://bucket/a", gone)
+    with pytest.raises(StoreError) as caught:
+        store.put_if_absent("v/1", b"x")
+    assert not isinstance(caught.value, WriteRefused | ObjectNotFound)
+
+
+@pytest.mark.server
+def test_a_large_create_is_a_single_request(s3: FsspecStore) -> None:
+    data = b"x" * (101 << 20)
+    assert s3.put_if_absent("large", data) is PutOutcome.CREATED
+    assert s3.put_if_absent("large", data) is PutOutcome.EXISTS
+    etag = s3._fs().info(s3._key("large"))["ETag"]
+    assert "-" not in etag  # the mark of an upload in parts
+    assert s3.get("large").size == len(data)
+
+
+@pytest.mark.server
+def test_a_writer_of_many_parts_is_one_object(s3: FsspecStore) -> None:
+    piece = b"0123456789abcdef" * (1 << 16)
+    with s3.open_writer("large") as writer:
+        for _ in range(51):
+            writer.write(piece)
+        assert not s3.exists("large")
+    assert s3.size("large") == writer.tell() == 51 << 20
+    assert s3.get_range("large", (50 << 20) - 8, (50 << 20) + 8).to_pybytes() == b"89abcdef01234567"
+
+
+@pytest.mark.server
+def test_an_aborted_writer_of_many_parts_leaves_no_upload(s3: FsspecStore) -> None:
+    writer = s3.open_writer("large")
+    writer.write(b"x" * (51 << 20))
+    uploads = {"Bucket": s3._key("x").partition("/")[0]}
+    assert len(s3._fs().call_s3("list_multipart_uploads", **uploads)["Uploads"]) == 1
+    writer.abort()
+    assert "Uploads" not in s3._fs().call_s3("list_multipart_uploads", **uploads)
+
+
+@pytest.mark.server
+def test_listing_goes_on_past_a_page(s3: FsspecStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lance_ops.store.services import s3 as module
+
+    monkeypatch.setattr(module, "_PAGE_NAMES", 3)
+    for index in range(10):
+        s3.put(f"v/{index}", b"")
+    s3.put("v/below/x", b"")
+
+    assert s3.list_names("v") == [str(index) for index in range(10)]
+    assert s3.list_names("v", limit=4) == ["0", "1", "2", "3"]
+    assert len(list(s3.list("v"))) == 11
+
+
+@pytest.mark.server
+def test_far_ranges_are_separate_requests_and_near_ones_are_not(
+    s3: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.put("a", bytes(range(256)) * 8192)
+    asked: list[tuple[int, int]] = []
+    fs = s3._fs()
+    cat_file = fs.cat_file
+
+    def record(path: str, start: int, end: int) -> bytes:
+        asked.append((start, end))
+        return bytes(cat_file(path, start=start, end=end))
+
+    monkeypatch.setattr(fs, "cat_file", record)
+    found = s3.get_ranges("a", [(1 << 20, (1 << 20) + 4), (0, 4), (8, 12)])
+
+    assert [piece.to_pybytes() for piece in found] == [bytes(range(4)), bytes(range(4)), bytes(range(8, 12))]
+    assert sorted(asked) == [(0, 12), (1 << 20, (1 << 20) + 4)]
+    assert remote._MAX_GAP_BYTES < 1 << 20
