@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
-from lance_ops.api.requests import Columns, Filter, parse_user_filter, refuse, scan_request
+from lance_ops.api.requests import Columns, Filter, refuse, scan_request
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
 from lance_ops.api.tags import Reference, Tags, resolve_reference
@@ -24,6 +24,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance import cleanup, reindex
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
 from lance_ops.snapshot.deletion import delete
+from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.history import history
 from lance_ops.snapshot.restore import restore
 from lance_ops.snapshot.retry import retry_conflicts
@@ -283,7 +284,7 @@ class LanceDataset:
         """
         if predicate is None:
             raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
-        parsed = parse_user_filter(self._snapshot, predicate)
+        parsed = bind_filter(self._snapshot, predicate)
         snapshot, num_deleted = retry_conflicts(
             self._snapshot,
             lambda current: delete(current, parsed, runner or InThreads(), transaction_properties),

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate import Predicate, parse_filter
+from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 
-__all__ = ["Columns", "Filter", "filter_schema", "parse_user_filter", "refuse", "scan_request"]
+__all__ = ["Columns", "Filter", "refuse", "scan_request"]
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 """Column names or dotted paths; None means all."""
 
-Filter: TypeAlias = str | pc.Expression | Predicate | None
-"""SQL text, a `pyarrow.compute` expression, or a predicate tree."""
+Filter: TypeAlias = UserFilter | None
 
 
 def scan_request(
@@ -53,7 +49,7 @@ def scan_request(
     asked = columns or ()
     return ScanRequest(
         schema=snapshot.schema if names is None else snapshot.schema.project(names),
-        predicate=None if filter is None else parse_user_filter(snapshot, filter),
+        predicate=None if filter is None else bind_filter(snapshot, filter),
         limit=limit,
         offset=offset or 0,
         with_row_id=bool(with_row_id) or ROW_ID in asked,
@@ -63,17 +59,6 @@ def scan_request(
         use_scalar_index=use_scalar_index is not False,
         readahead=fragment_readahead,
     )
-
-
-def parse_user_filter(snapshot: Snapshot, filter: str | pc.Expression | Predicate) -> Predicate:
-    """Parse a filter against the table's columns and the row columns."""
-    return parse_filter(filter, filter_schema(snapshot))
-
-
-def filter_schema(snapshot: Snapshot) -> pa.Schema:
-    """Return the columns a filter may name."""
-    schema = snapshot.schema.to_arrow_storage()
-    return schema.append(pa.field(ROW_ID, pa.uint64())).append(pa.field(ROW_ADDRESS, pa.uint64()))
 
 
 def refuse(where: str, **options: object) -> None:

@@ -1,0 +1,23 @@
+"""Filters of a user, bound to a snapshot's columns and to the row columns that a scan can add."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.predicate import Predicate, parse_filter
+from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["UserFilter", "bind_filter"]
+
+UserFilter: TypeAlias = str | pc.Expression | Predicate
+"""SQL text, a `pyarrow.compute` expression, or a predicate tree."""
+
+
+def bind_filter(snapshot: Snapshot, given: UserFilter) -> Predicate:
+    """Return the predicate; raise `InvalidFilter` or `UnsupportedFeature` as `parse_filter` does."""
+    schema = snapshot.schema.to_arrow_storage()
+    return parse_filter(given, schema.append(pa.field(ROW_ID, pa.uint64())).append(pa.field(ROW_ADDRESS, pa.uint64())))
