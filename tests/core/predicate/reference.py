@@ -6,7 +6,7 @@ Nothing here knows of the code under test: a row is a dict of Python values, an 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from hypothesis import strategies as st
 
-Row: TypeAlias = Mapping[str, Any]
+Row: TypeAlias = dict[str, Any]
 Answer: TypeAlias = bool | None
 
 SCHEMA = pa.schema(

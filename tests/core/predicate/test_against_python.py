@@ -78,6 +78,7 @@ def test_an_index_query_stands_for_the_rows_that_match(case: Case, rows: list[Ro
 def test_what_an_index_serves_and_what_remains_make_the_whole(left: Case, right: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(f"({left.sql}) AND ({right.sql})", SCHEMA)
+    served: list[IndexQuery]
     served, rest = split(predicate, index_query)
     matching = [answer is True for answer in predicate.mask(table).to_pylist()]
     parts = [answer_query(query, table) for query in served]
@@ -97,7 +98,8 @@ def statistics_of(table: pa.Table, truncate: bool) -> dict[str, ColumnStats]:
     for path in [(name,) for name in SCHEMA.names if name != "st"] + [("st", "x"), ("st", "With Space")]:
         values = values_of(table, path)
         plain = [value for value in values.to_pylist() if value is not None and value == value]
-        low, high = (min(plain), max(plain)) if plain else (None, None)
+        low: Any = min(plain, default=None)
+        high: Any = max(plain, default=None)
         nans = sum(1 for value in values.to_pylist() if isinstance(value, float) and math.isnan(value))
         cut = truncate and isinstance(high, str) and len(high) > 1
         stats[".".join(path)] = ColumnStats(

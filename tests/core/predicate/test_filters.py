@@ -1,0 +1,340 @@
+"""What text a filter may be, which type each part has, and what is refused with which words."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate import Compare, Contains, EndsWith, Like, Predicate, StartsWith, parse_filter
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("i8", pa.int8()),
+        ("f16", pa.float16()),
+        ("f32", pa.float32()),
+        ("name", pa.string()),
+        ("large", pa.large_string()),
+        ("view", pa.string_view()),
+        ("kind", pa.dictionary(pa.int32(), pa.string())),
+        ("raw", pa.binary()),
+        ("four", pa.binary(4)),
+        ("dec", pa.decimal128(38, 2)),
+        ("local", pa.timestamp("us")),
+        ("paris", pa.timestamp("ns", "Europe/Paris")),
+        ("day", pa.date64()),
+        ("clock", pa.time32("s")),
+        ("took", pa.duration("ms")),
+        ("flag", pa.bool_()),
+        ("tags", pa.list_(pa.string())),
+        ("vec", pa.list_(pa.int16(), 2)),
+        ("Mixed", pa.int32()),
+        ("a.b", pa.int32()),
+        ("order", pa.int32()),
+        ("st", pa.struct([("x", pa.int32()), ("y", pa.struct([("Z", pa.string())]))])),
+    ]
+)
+ROWS = {
+    "id": [0, 1, 2],
+    "i8": [-128, 127, None],
+    "f16": [0.1, 2.0, None],
+    "f32": [0.1, float("nan"), None],
+    "name": ["it's", 'say "x"', None],
+    "large": ["a", "b", None],
+    "view": ["a", "b", None],
+    "kind": ["a", "b", None],
+    "raw": [b"\x00a", b"\xff", None],
+    "four": [b"abcd", b"\x00\x00\x00\x01", None],
+    "dec": [Decimal("123456789012345678901234567890123456.78"), Decimal("1.10"), None],
+    "local": [dt.datetime(2020, 1, 1), dt.datetime(1960, 7, 1, 0, 0, 0, 1), None],
+    "paris": [dt.datetime(2020, 1, 1), dt.datetime(2020, 7, 1), None],
+    "day": [dt.date(2020, 1, 1), dt.date(1960, 1, 1), None],
+    "clock": [dt.time(1, 2, 3), dt.time(23, 59, 59), None],
+    "took": [dt.timedelta(milliseconds=5), dt.timedelta(days=1), None],
+    "flag": [True, False, None],
+    "tags": [["a", "b"], [], None],
+    "vec": [[1, 2], [3, None], None],
+    "Mixed": [1, 2, None],
+    "a.b": [1, 2, None],
+    "order": [1, 2, None],
+    "st": [{"x": 1, "y": {"Z": "q"}}, {"x": None, "y": None}, None],
+}
+
+
+def column(name: str) -> pa.Array:
+    kind = SCHEMA.field(name).type
+    if name == "paris":  # given in UTC
+        return pa.array(ROWS[name], pa.timestamp("ns", "UTC")).cast(kind)
+    return pa.array(ROWS[name]).cast(kind) if name == "kind" else pa.array(ROWS[name], kind)
+
+
+TABLE = pa.table([column(name) for name in ROWS], schema=SCHEMA)
+
+
+def matching(predicate: Predicate) -> list[int]:
+    ids: list[int] = TABLE["id"].filter(predicate.mask(TABLE)).to_pylist()
+    return ids
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # numbers outside the column's type, and between its values
+        ("i8 < 128", [0, 1]),
+        ("i8 >= 128", []),
+        ("i8 != 1e30", [0, 1]),
+        ("i8 > -128.5", [0, 1]),
+        ("i8 < 126.5", [0]),
+        ("NOT i8 = 0.5", [0, 1]),
+        ("i8 IN (127, 300, 0.5)", [1]),
+        ("dec = 123456789012345678901234567890123456.78", [0]),
+        ("dec = 1.1", [1]),
+        ("dec > 1.0999999999999999999999999999999999999999", [0, 1]),
+        ("dec < '1.105'", [1]),
+        # literals compared with floats are rounded to them
+        ("f32 = 0.1", [0]),
+        ("f16 = 0.1", [0]),
+        ("f16 > 1e9", []),
+        ("f32 > 1e39", [1]),
+        # text
+        ("name = 'it''s'", [0]),
+        ('name = "it\'s"', [0]),
+        ("name = 'say \"x\"'", [1]),
+        ("large = 'b'", [1]),
+        ("view IN ('a', 'c')", [0]),
+        ("kind LIKE 'b%'", [1]),
+        ("kind = 'a'", [0]),
+        ("name || '!' = 'it''s!'", [0]),
+        ("raw > X'61'", [1]),
+        ("four = X'61626364'", [0]),
+        ("four > X'00'", [0, 1]),
+        ("four = X'00'", []),
+        # time
+        ("local = '2020-01-01'", [0]),
+        ("local >= date '2020-01-01'", [0]),
+        ("local < timestamp(9) '1960-07-01 00:00:00.000001001'", [1]),
+        ("local > '0001-01-01T00:00:00'", [0, 1]),
+        ("paris = '2020-01-01 01:00:00'", [0]),
+        ("paris = '2020-01-01T00:00:00Z'", [0]),
+        ("paris = timestamp '2020-07-01 02:00:00'", [1]),
+        ("paris > '2020-01-01 02:00:00+02:00'", [1]),
+        ("paris > local", [0, 1]),
+        ("day = date '2020-01-01'", [0]),
+        ("day < timestamp '2020-01-01 00:00:01'", [0, 1]),
+        ("clock = '01:02:03'", [0]),
+        ("clock < '01:02:03.5'", [0]),
+        ("took > interval '1 hour'", [1]),
+        ("date_part('year', paris) = 2020", [0, 1]),
+        ("date_trunc('month', local) = '2020-01-01'", [0]),
+        ("extract(month from local) = 7", [1]),
+        # names
+        ("MIXED = 1", [0]),
+        ("`Mixed` = 1", [0]),
+        ("`a.b` = 2", [1]),
+        ("order = 1", [0]),
+        ("st.y.z = 'q'", [0]),
+        ("st['y']['Z'] = 'q'", [0]),
+        ("`st`.`x` IS NULL", [1, 2]),
+        ("st IS NULL", [2]),
+        # lists
+        ("array_has(tags, 'a')", [0]),
+        ("NOT array_has(tags, 'a')", [1]),
+        ("array_has_any(tags, ['b', 'z'])", [0]),
+        ("array_has_all(tags, ['b', 'a'])", [0]),
+        ("array_has(vec, 3)", [1]),
+        ("array_has(vec, 1.5)", []),
+        ("NOT array_has(vec, 1000000)", [0, 1]),
+        ("array_has_any(vec, [1000000, 2])", [0]),
+        ("array_has_all(vec, [1000000, 2])", []),
+        ("array_has(vec, NULL) IS NULL", [0, 1, 2]),
+        ("array_length(tags) = 0", [1]),
+        ("tags[1] = 'a'", [0]),
+        ("vec[-1] = 2", [0]),
+        ("cardinality(vec) = 2", [0, 1]),
+        # truth values
+        ("flag", [0]),
+        ("NOT flag", [1]),
+        ("flag IS NOT TRUE", [1, 2]),
+        ("flag IS UNKNOWN", [2]),
+        ("flag = (i8 < 0)", [0, 1]),
+        ("i8 = i8 IS TRUE", [0, 1]),
+        ("i8 IS DISTINCT FROM 127", [0, 2]),
+        ("i8 IS NOT DISTINCT FROM NULL", [2]),
+        ("TRUE", [0, 1, 2]),
+        ("i8 = NULL", []),
+        ("flag AND NULL", []),
+        ("flag OR NULL", [0]),
+        # arithmetic, casts and functions
+        ("i8 + 1 = 128", [1]),
+        ("i8 * 1000 < -100000", [0]),
+        ("-i8 = 128", [0]),
+        ("i8 / 2 = 63", [1]),
+        ("i8 % 2 = 1", [1]),
+        ("i8 / 2.0 = 63.5", [1]),
+        ("f16 % 2 > 0", [0]),
+        ("CAST(i8 AS STRING) = '127'", [1]),
+        ("TRY_CAST(name AS INT) IS NULL", [0, 1, 2]),
+        ("CAST(dec AS DOUBLE) < 2", [1]),
+        ("CAST(1.7 AS INT) = 1 AND flag", [0]),
+        ("coalesce(i8, 5) = 5", [2]),
+        ("nullif(i8, 127) IS NULL", [1, 2]),
+        ("upper(name) = 'IT''S'", [0]),
+        ("length(name) = 4", [0]),
+        ("octet_length('é') = 2 AND flag", [0]),
+        ("concat(name, '!') = '!'", [2]),
+        ("abs(id) = 2", [2]),
+        ("round(f16) = 2", [1]),
+        ("isnan(f32)", [1]),
+        ("is_valid(i8)", [0, 1]),
+        ("regexp_like(name, '^SAY', 'i')", [1]),
+        ("regexp_match(name, '\\d')", []),
+        ("name LIKE '%!_%' ESCAPE '!'", []),
+        ("name NOT LIKE 'it%'", [1]),
+        ("name ILIKE 'IT_S'", [0]),
+    ],
+)
+def test_a_filter_selects_its_rows(text: str, expected: list[int]) -> None:
+    predicate = parse_filter(text, SCHEMA)
+    assert matching(predicate) == expected
+    assert matching(parse_filter(predicate.to_sql(), SCHEMA)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nam = 'x'", "no column 'nam'; did you mean 'name'"),
+        ("st.w = 1", "no column 'w' in 'st'; there are x, y"),
+        ("id.x = 1", "column 'id' is int64 and has no field 'x'"),
+        ("`mixed` = 1", "no column 'mixed'; did you mean 'Mixed'"),
+        ("id", "id is int64, not a condition"),
+        ("id + 1", "is int64, not a condition"),
+        ("id = 'one'", "id is int64 and cannot be compared with 'one', which is string"),
+        ("name = 1", "name is string and cannot be compared with 1"),
+        ("flag = 1", "flag is bool and cannot be compared with 1"),
+        ("local = 'noon'", "local is .* and cannot be compared with 'noon'"),
+        ("local = '2020-01-01T00:00:00Z'", "local is .* and cannot be compared"),
+        ("local = timestamp 'noon'", "'noon' is not a timestamp"),
+        ("day = date 'noon'", "cannot be computed"),
+        ("name = id", "do not compare"),
+        ("name + 1 = 2", "name is string, and [+] needs numbers"),
+        ("-name = 2", "needs a number"),
+        ("id LIKE 'x'", "id is int64, and LIKE needs text"),
+        ("lower(id) = 'x'", "lower cannot be called with"),
+        ("lower(name, name) = 'x'", "lower cannot be called with"),
+        ("starts_with(name) ", "starts_with takes 2 arguments"),
+        ("regexp_like(name, '(')", "cannot be computed"),
+        ("date_part('eon', local) = 1", "date_part knows year"),
+        ("array_has_any(tags, [1, 'a'])", "items of different types"),
+        ("id =", "does not parse"),
+        ("id = 1 )", "does not parse"),
+        ("", "holds 0 conditions"),
+        ("id = 1; DROP TABLE x", "holds 2 conditions"),
+        ("id IN ()", "the list is empty"),
+        ("id = id = id", "reads in two ways"),
+        ("\"name\" = 'x'", "write `name` in back quotes"),
+        ("raw = X'6'", "not hexadecimal"),
+        ("(" * 3000 + "flag" + ")" * 3000, "nested too deeply"),
+    ],
+)
+def test_a_filter_that_does_not_fit_says_where(text: str, words: str) -> None:
+    with pytest.raises(InvalidFilter, match=words):
+        parse_filter(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("now() > local", "function now"),
+        ("CASE WHEN flag THEN TRUE END", "CASE WHEN"),
+        ("id IN (SELECT 1)", "query"),
+        ("EXISTS (SELECT 1)", "EXISTS"),
+        ("id BETWEEN SYMMETRIC 2 AND 1", "symmetric"),
+        ("name SIMILAR TO 'x'", "SIMILAR TO"),
+        ("name LIKE kind", "LIKE with a pattern that is not a literal"),
+        ("array_has(tags, name)", "array_has with an argument that is not a literal"),
+        ("regexp_like(name, 'x', 'g')", "flags 'g'"),
+        ("st = st", "comparison of struct"),
+        ("dec / 2 = 1", "operator / on decimals"),
+        ("dec + 1 = 2.10", "Decimal precision out of range"),
+        ("CAST(id AS UUID) = 1", "type UUID"),
+        ("CAST(f32 AS STRING) = '1'", "cast of float to text"),
+        ("took > interval '1 month'", "INTERVAL '1' MONTH"),
+        ("array_has_any(tags, [name])", "anything but literals"),
+        ("DELETE FROM x", "DELETE FROM x"),
+        ("*", r"\* in a filter"),
+    ],
+)
+def test_what_is_not_supported_is_named(text: str, words: str) -> None:
+    with pytest.raises(UnsupportedFeature, match=words):
+        parse_filter(text, SCHEMA)
+
+
+def test_names_that_differ_by_case_alone_are_asked_for() -> None:
+    schema = pa.schema([("Id", pa.int64()), ("ID", pa.int32())])
+    with pytest.raises(InvalidFilter, match="may be any of `Id`, `ID`"):
+        parse_filter("id = 1", schema)
+    assert parse_filter("ID = 1", schema).columns() == ("ID",)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("name LIKE 'a%'", StartsWith),
+        ("name LIKE '%a'", EndsWith),
+        ("name LIKE '%a%'", Contains),
+        (r"name LIKE 'a\%b'", Compare),
+        ("name LIKE 'a%b'", Like),
+        ("name LIKE '%'", Like),
+        ("name LIKE 'a_'", Like),
+    ],
+)
+def test_a_like_becomes_the_plainest_condition(text: str, kind: type[Predicate]) -> None:
+    assert type(parse_filter(text, SCHEMA)) is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id / (id - id) = 1", "divide by zero"),
+        ("CAST(i8 * 2 AS TINYINT) = 1", "not in range"),
+        ("-i8 + 9223372036854775807 > 0", "overflow"),
+        ("abs(i8) = 1", "overflow"),
+    ],
+)
+def test_a_value_that_cannot_be_computed_names_the_filter(text: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        parse_filter(text, SCHEMA).mask(TABLE)
+
+
+def test_a_batch_without_the_column_names_it() -> None:
+    with pytest.raises(InvalidInput, match="needs column 'id'"):
+        parse_filter("id = 1", SCHEMA).mask(TABLE.select(["i8"]))
+
+
+def test_columns_are_paths_a_projection_takes() -> None:
+    predicate = parse_filter("st.y.z = 'q' AND `a.b` > 1 AND (Mixed = 1 OR st.y.z = 'r')", SCHEMA)
+    assert predicate.columns() == ("st.y.Z", "`a.b`", "Mixed")
+
+
+def test_a_constant_filter_masks_every_row() -> None:
+    assert parse_filter("1 = 1", SCHEMA).mask(TABLE).to_pylist() == [True] * 3
+    assert parse_filter("NULL", SCHEMA).mask(TABLE.to_batches()[0]).to_pylist() == [None] * 3
+    assert len(parse_filter("i8 > 0", SCHEMA).mask(TABLE.slice(0, 0))) == 0
+
+
+def test_a_predicate_is_bound_again_to_another_schema() -> None:
+    predicate = parse_filter("i8 = 127", SCHEMA)
+    assert parse_filter(predicate, SCHEMA) is predicate
+    wider = pa.schema([("i8", pa.int32())])
+    assert parse_filter(predicate, wider).mask(pa.table({"i8": [127]}, schema=wider)).to_pylist() == [True]
+    with pytest.raises(InvalidFilter, match="no column 'i8'"):
+        parse_filter(predicate, pa.schema([("id", pa.int8())]))
+
+
+def test_something_else_is_no_filter() -> None:
+    with pytest.raises(InvalidFilter, match="not int"):
+        parse_filter(1, SCHEMA)
