@@ -1,0 +1,7 @@
+"""The command `lance-ops`: the library's verbs for hands and shell scripts."""
+
+from __future__ import annotations
+
+from lance_ops.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,58 @@
+"""The commands under one roof, and what becomes of their errors.
+
+An error this library raises on purpose is one line on stderr and exit code 1; a command line that makes no sense is
+exit code 2, as everywhere. Anything else is a bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from lance_ops.cli import changing, looking, tags
+from lance_ops.core.errors import LanceOpsError
+
+__all__ = ["app", "main"]
+
+
+class _OneLineErrors(TyperGroup):
+    """Turns typed errors into one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except LanceOpsError as error:
+            typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    name="lance-ops",
+    cls=_OneLineErrors,
+    help="Look at Lance datasets and keep them healthy.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    looking.inspect,
+    looking.versions,
+    looking.health,
+    looking.verify,
+    changing.delete,
+    changing.compact,
+    changing.reindex,
+    changing.cleanup,
+    changing.restore,
+)
+for _command in _COMMANDS:
+    app.command()(_command)
+app.add_typer(tags.app, name="tags")
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    app()

@@ -1,0 +1,54 @@
+"""The arguments and options that commands share."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from lance_ops.api import LanceDataset, dataset
+
+__all__ = ["DryRun", "Json", "Reference", "StorageOptions", "Uri", "duration", "open_dataset", "reference"]
+
+Uri = Annotated[str, typer.Argument(metavar="URI", help="The dataset: a path, or the URL of an object store.")]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option("--storage-option", metavar="KEY=VALUE", help="An option for the object store; may be repeated."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Reference = Annotated[
+    str | None, typer.Option("--version", metavar="VERSION|TAG", help="A version's number or a tag; default: newest.")
+]
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def open_dataset(uri: str, storage_option: list[str] | None, version: str | None = None) -> LanceDataset:
+    """Open the dataset that a command line names."""
+    return dataset(uri, reference(version), storage_options=_storage_options(storage_option or []))
+
+
+def reference(text: str | None) -> int | str | None:
+    """Read a version's number or a tag's name."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def duration(text: str) -> timedelta:
+    """Read a duration such as `90m`, `36h`, `14d`."""
+    found = re.fullmatch(r"(\d+)([smhdw])", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no duration: write a number and a unit of s, m, h, d, w, such as 14d")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
+def _storage_options(pairs: list[str]) -> dict[str, str] | None:
+    options = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise typer.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--storage-option")
+        options[key] = value
+    return options or None

@@ -1,0 +1,222 @@
+"""Commands that commit or remove: `delete`, `compact`, `reindex`, `cleanup`, `restore`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from lance_ops.api import LanceDataset
+from lance_ops.cli.arguments import DryRun, Json, StorageOptions, Uri, duration, open_dataset, reference
+from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
+from lance_ops.maintenance.cleanup import CleanupStats
+from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
+from lance_ops.maintenance.coverage import index_coverage
+
+__all__ = ["cleanup", "compact", "delete", "reindex", "restore"]
+
+
+def delete(
+    uri: Uri,
+    predicate: Annotated[str, typer.Argument(metavar="PREDICATE", help="SQL, such as \"tailnum = 'N14228'\".")],
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Delete the rows for which PREDICATE is true; the versions before keep them until clean-up."""
+    opened = open_dataset(uri, storage_option)
+    before = opened.version
+    num_rows = opened.count_rows(predicate) if dry_run else opened.delete(predicate)["num_deleted_rows"]
+    if as_json:
+        print_json({"num_deleted_rows": num_rows, "version": opened.version, "dry_run": dry_run})
+    elif dry_run:
+        print_line(f"{counted(num_rows, 'row')} would go; nothing was deleted")
+    elif opened.version == before:
+        print_line(f"no row matches; version {before} stays")
+    else:
+        print_line(f"deleted {counted(num_rows, 'row')}: version {opened.version}")
+
+
+def compact(
+    uri: Uri,
+    target_rows_per_fragment: Annotated[
+        int, typer.Option(min=1, help="A fragment with fewer rows is merged with its neighbours.")
+    ] = CompactionOptions.target_rows_per_fragment,
+    materialize_deletions: Annotated[bool, typer.Option(help="Rewrite fragments with many deleted rows.")] = True,
+    materialize_deletions_threshold: Annotated[
+        float, typer.Option(min=0, max=1, help="How many are many: a fraction of the fragment's rows.")
+    ] = CompactionOptions.materialize_deletions_threshold,
+    threads: Annotated[int | None, typer.Option(min=1, help="Default: one a core.")] = None,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Merge small fragments, drop deleted rows, and move the indices along."""
+    opened = open_dataset(uri, storage_option)
+    options = CompactionOptions(
+        target_rows_per_fragment=target_rows_per_fragment,
+        materialize_deletions=materialize_deletions,
+        materialize_deletions_threshold=materialize_deletions_threshold,
+    )
+    if dry_run:
+        _print_compaction(opened, plan_compaction(opened.snapshot, options), as_json)
+        return
+    before = opened.version
+    metrics = opened.optimize.compact_files(
+        target_rows_per_fragment=target_rows_per_fragment,
+        materialize_deletions=materialize_deletions,
+        materialize_deletions_threshold=materialize_deletions_threshold,
+        num_threads=threads,
+    )
+    if as_json:
+        print_json({"metrics": metrics, "version": opened.version, "dry_run": False})
+    elif opened.version == before:
+        print_line(f"nothing to compact; version {before} stays")
+    else:
+        removed = counted(metrics.fragments_removed, "fragment")
+        print_line(f"rewrote {removed} as {metrics.fragments_added}: version {opened.version}")
+
+
+def reindex(
+    uri: Uri,
+    index: Annotated[
+        list[str] | None, typer.Option("--index", metavar="NAME", help="Only this index; may be repeated.")
+    ] = None,
+    create: Annotated[
+        str | None, typer.Option("--create", metavar="COLUMN", help="Build an index on COLUMN, in place of an old one.")
+    ] = None,
+    index_type: Annotated[str, typer.Option("--type", help="The type of the index to build.")] = "BTREE",
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Extend indices to the rows they do not cover, or build one."""
+    if create and index and len(index) > 1:
+        raise typer.BadParameter("an index to create has one name", param_hint="--index")
+    opened = open_dataset(uri, storage_option)
+    before = opened.version
+    if create:
+        opened.create_scalar_index(create, index_type, index[0] if index else None)
+    else:
+        opened.optimize.optimize_indices(index_names=index)
+    indices = index_coverage(opened.snapshot)
+    if as_json:
+        print_json({"version": opened.version, "indices": indices})
+    elif not indices:
+        print_line("no index yet; build one with --create COLUMN")
+    elif opened.version == before:
+        print_line(f"every row is covered; version {before} stays")
+    else:
+        names = ", ".join(f"{covering.name} ({counted(covering.num_indexed_rows, 'row')})" for covering in indices)
+        print_line(f"indexed {names}: version {opened.version}")
+
+
+def cleanup(
+    uri: Uri,
+    older_than: Annotated[
+        timedelta | None,
+        typer.Option(parser=duration, metavar="DURATION", help="Versions older than this, such as 14d, the default."),
+    ] = None,
+    retain_versions: Annotated[int | None, typer.Option(min=1, help="Keep the newest so many.")] = None,
+    keep_tagged: Annotated[bool, typer.Option("--keep-tagged", help="Pass over tagged versions in silence.")] = False,
+    delete_unverified: Annotated[
+        bool, typer.Option("--delete-unverified", help="Remove young unnamed files, too: only while nobody writes.")
+    ] = False,
+    rate: Annotated[int | None, typer.Option(min=1, help="At most so many deletions a second.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="With --dry-run: list the files.")] = False,
+    dry_run: DryRun = False,
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Remove old versions and the files that nothing needs any more."""
+    opened = open_dataset(uri, storage_option)
+    if not dry_run:
+        stats = opened.cleanup_old_versions(
+            older_than,
+            retain_versions,
+            delete_unverified=delete_unverified,
+            error_if_tagged_old_versions=not keep_tagged,
+            delete_rate_limit=rate,
+        )
+        if as_json:
+            print_json({**stats.__dict__, "dry_run": False})
+        else:
+            _print_cleanup("removed", stats)
+        if stats.failed_deletes:
+            print_line(f"{stats.failed_deletes} deletions failed; the next clean-up tries again", "red")
+            raise typer.Exit(1)
+        return
+    explained = opened.explain_cleanup_old_versions(
+        older_than,
+        retain_versions,
+        delete_unverified=delete_unverified,
+        error_if_tagged_old_versions=not keep_tagged,
+        include_files=files,
+    )
+    if as_json:
+        print_json({**explained.__dict__, "dry_run": True})
+        return
+    _print_cleanup("would remove", explained.stats)
+    for warning in explained.warnings:
+        print_line(warning, "yellow")
+    for path in explained.candidate_files:
+        print_line(path)
+    if explained.candidate_files_truncated:
+        print_line(f"… and more: the first {explained.candidate_file_limit} are listed")
+
+
+def restore(
+    uri: Uri,
+    version: Annotated[str, typer.Argument(metavar="VERSION|TAG", help="The version to make the newest again.")],
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Make an old version the newest one, as a new version."""
+    opened = open_dataset(uri, storage_option).checkout_version(reference(version) or version)
+    restored = opened.version
+    opened.restore()
+    if as_json:
+        print_json({"restored": restored, "version": opened.version})
+    else:
+        print_line(f"version {restored} restored: version {opened.version}")
+
+
+def _print_compaction(opened: LanceDataset, plan: CompactionPlan, as_json: bool) -> None:
+    groups = [
+        {
+            "fragment_ids": list(task.fragment_ids),
+            "num_rows": sum(opened.snapshot.num_live_rows(fragment) for fragment in fragments),
+        }
+        for task in plan.tasks
+        for fragments in [[opened.snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids]]
+    ]
+    if as_json:
+        print_json({"read_version": plan.read_version, "groups": groups, "dry_run": True})
+    elif not groups:
+        print_line(f"nothing to compact in version {plan.read_version}")
+    else:
+        print_table(
+            f"of version {plan.read_version} would rewrite",
+            ["fragments>", "rows>", "ids"],
+            [
+                [str(len(task.fragment_ids)), number(int(str(group["num_rows"]))), _ids(task.fragment_ids)]
+                for task, group in zip(plan.tasks, groups, strict=True)
+            ],
+        )
+
+
+def _ids(fragment_ids: tuple[int, ...]) -> str:
+    first, last = fragment_ids[0], fragment_ids[-1]
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _print_cleanup(verb: str, stats: CleanupStats) -> None:
+    print_facts(
+        {
+            verb: f"{counted(stats.old_versions, 'version')}, {size(stats.bytes_removed)}",
+            "data files": number(stats.data_files_removed),
+            "deletion files": number(stats.deletion_files_removed),
+            "index files": number(stats.index_files_removed),
+            "transactions": number(stats.transaction_files_removed),
+        }
+    )

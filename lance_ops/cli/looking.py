@@ -1,0 +1,188 @@
+"""Commands that only read: `inspect`, `versions`, `health`, `verify`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from lance_ops.cli.arguments import Json, Reference, StorageOptions, Uri, open_dataset
+from lance_ops.cli.output import (
+    counted,
+    moment,
+    number,
+    percent,
+    print_facts,
+    print_json,
+    print_line,
+    print_table,
+    size,
+)
+from lance_ops.maintenance.coverage import index_coverage
+from lance_ops.maintenance.health import HealthReport, Severity
+from lance_ops.maintenance.health import health as measure_health
+from lance_ops.maintenance.timeline import timeline
+
+__all__ = ["FailOn", "health", "inspect", "verify", "versions"]
+
+
+class FailOn(Enum):
+    """From which severity on `health` fails."""
+
+    NEVER = "never"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def inspect(uri: Uri, version: Reference = None, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+    """Show what a dataset is: version, size, columns, indices, tags."""
+    opened = open_dataset(uri, storage_option, version)
+    snapshot = opened.snapshot
+    physical = sum(fragment.physical_rows for fragment in snapshot.fragments)
+    indices = index_coverage(snapshot)
+    tags = {name: tag["version"] for name, tag in opened.tags.list().items()}
+    facts = {
+        "uri": opened.uri,
+        "version": opened.version,
+        "latest_version": opened.latest_version,
+        "timestamp": snapshot.manifest.timestamp,
+        "data_storage_version": opened.data_storage_version,
+        "num_rows": snapshot.num_rows,
+        "num_deleted_rows": physical - snapshot.num_rows,
+        "num_fragments": len(snapshot.fragments),
+        "size_bytes": sum(file.file_size_bytes for fragment in snapshot.fragments for file in fragment.files),
+    }
+    columns = [
+        {"id": field.id, "name": field.name, "type": str(field.arrow_type), "nullable": field.nullable}
+        for field in snapshot.schema.fields
+    ]
+    if as_json:
+        print_json({**facts, "schema": columns, "indices": indices, "tags": tags, "config": opened.config()})
+        return
+    print_facts(
+        {
+            "dataset": opened.uri,
+            "version": f"{opened.version} of {facts['latest_version']}, {moment(snapshot.manifest.timestamp)} UTC",
+            "rows": f"{number(snapshot.num_rows)} live, {number(physical - snapshot.num_rows)} deleted",
+            "fragments": f"{len(snapshot.fragments)} of file version {opened.data_storage_version}",
+            "size": size(int(str(facts["size_bytes"]))),
+            "tags": ", ".join(f"{name} (version {tagged})" for name, tagged in tags.items()) or "none",
+        }
+    )
+    print_table(
+        "columns",
+        ["id>", "name", "type", "nulls"],
+        [
+            [str(field.id), field.name, str(field.arrow_type), "allowed" if field.nullable else "none"]
+            for field in snapshot.schema.fields
+        ],
+    )
+    if indices:
+        print_table(
+            "indices",
+            ["name", "type", "columns", "covers>", "size>"],
+            [
+                [
+                    index.name,
+                    index.type_name,
+                    ", ".join(index.fields),
+                    percent(index.indexed_ratio),
+                    size(index.size_bytes),
+                ]
+                for index in indices
+            ],
+        )
+
+
+def versions(
+    uri: Uri,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many.")] = None,
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """List the retained versions: what made each, and what it holds."""
+    summaries = timeline(open_dataset(uri, storage_option).snapshot, limit)
+    if as_json:
+        print_json(summaries)
+        return
+    print_table(
+        f"versions of {uri}",
+        [
+            "version>",
+            "committed (UTC)",
+            "operation",
+            "rows>",
+            "fragments>",
+            "deleted>",
+            "size>",
+            "indexed>",
+            "tags",
+            "batches>",
+        ],
+        [
+            [
+                str(summary.version),
+                moment(summary.timestamp),
+                summary.operation,
+                number(summary.num_rows),
+                number(summary.num_fragments),
+                number(summary.num_deleted_rows),
+                size(summary.size_bytes),
+                percent(summary.indexed_ratio),
+                ", ".join(summary.tags),
+                number(len(summary.batches)) if summary.batches else "",
+            ]
+            for summary in summaries
+        ],
+    )
+
+
+def health(
+    uri: Uri,
+    fail_on: Annotated[FailOn, typer.Option(help="Exit with code 1 on a finding this severe.")] = FailOn.NEVER,
+    storage_option: StorageOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Say what ails a dataset and which command helps."""
+    report = measure_health(open_dataset(uri, storage_option).snapshot)
+    if as_json:
+        ratios = {"deleted_ratio": report.deleted_ratio, "indexed_ratio": report.indexed_ratio}
+        print_json({field: getattr(report, field) for field in report.__dataclass_fields__} | ratios)
+    else:
+        _print_health(uri, report)
+    severities = {finding.severity for finding in report.findings}
+    fails = {FailOn.NEVER: set(), FailOn.WARNING: set(Severity), FailOn.ERROR: {Severity.ERROR}}[fail_on]
+    if severities & fails:
+        raise typer.Exit(1)
+
+
+def verify(uri: Uri, version: Reference = None, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+    """Check a version's invariants, and that its files are there and of the stated size."""
+    opened = open_dataset(uri, storage_option, version)
+    opened.validate()
+    if as_json:
+        print_json({"uri": opened.uri, "version": opened.version, "valid": True})
+    else:
+        print_line(f"version {opened.version} is whole: {counted(len(opened.get_fragments()), 'fragment')}", "green")
+
+
+def _print_health(uri: str, report: HealthReport) -> None:
+    print_facts(
+        {
+            "dataset": uri,
+            "version": f"{report.version} ({report.num_versions} kept)",
+            "rows": f"{number(report.num_rows)} live, {percent(report.deleted_ratio)} of the stored rows deleted",
+            "fragments": f"{report.num_fragments}, {report.num_small_fragments} of them small",
+            "size": size(report.size_bytes),
+            "indexed": percent(report.indexed_ratio),
+        }
+    )
+    if report.is_healthy:
+        print_line("healthy: nothing to do", "green")
+        return
+    print_table(
+        "findings",
+        ["severity", "what", "advice"],
+        [[finding.severity.value, finding.what, finding.advice] for finding in report.findings],
+    )

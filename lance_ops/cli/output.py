@@ -1,0 +1,101 @@
+"""Print an answer: as JSON for machines, or with rich for people."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["counted", "moment", "number", "percent", "print_facts", "print_json", "print_line", "print_table", "size"]
+
+_WIDTH_OF_PIPES = 200  # a pipe has no width: wrap where no table of ours is that wide
+
+
+def print_json(value: Any) -> None:
+    """Print dataclasses, mappings and lists of them as JSON."""
+    typer.echo(json.dumps(_plain(value), indent=2))
+
+
+def print_line(text: str, style: str = "") -> None:
+    """Print one sentence."""
+    _console().print(Text(text, style=style), soft_wrap=True)
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Print names and values, one pair a line."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, Text(value))
+    _console().print(table)
+
+
+def print_table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    """Print a titled table; columns whose name ends in `>` are aligned to the right."""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in columns:
+        right = column.endswith(">")
+        table.add_column(column.removesuffix(">"), justify="right" if right else "left", no_wrap=right)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console = _console()
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    console.print(table)
+
+
+def number(value: int) -> str:
+    """Write a count with separators."""
+    return f"{value:,}"
+
+
+def counted(value: int, thing: str) -> str:
+    """Write a count of things: `1 row`, `2 rows`."""
+    return f"{number(value)} {thing}" if value == 1 else f"{number(value)} {thing}s"
+
+
+def percent(ratio: float | None) -> str:
+    """Write a ratio as a percentage that says 100 only of the whole."""
+    if ratio is None:
+        return "-"
+    return "100%" if ratio == 1 else f"{min(ratio * 100, 99.9):.1f}%"
+
+
+def size(size_bytes: int) -> str:
+    """Write a size in the unit that fits."""
+    return decimal(size_bytes)
+
+
+def moment(when: datetime | None) -> str:
+    """Write a moment to the second, in UTC."""
+    return "-" if when is None else when.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _console() -> Console:
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDTH_OF_PIPES)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case Enum():
+            return value.value
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,240 @@
+"""The command line: what each command says and does, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from lance_ops.api import dataset, write_dataset
+from lance_ops.cli import app
+from lance_ops.cli.arguments import duration
+from lance_ops.cli.output import percent
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def text(*arguments: str) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def answer(*arguments: str) -> Any:
+    return json.loads(text(*arguments, "--json"))
+
+
+@pytest.fixture
+def flights(dataset_uri: str) -> str:
+    """Three versions: twelve rows in three fragments, two of them deleted, the rest tagged and then indexed."""
+    table = pa.table({"x": pa.array(range(12), pa.int64()), "carrier": ["UA", "AA", "B6"] * 4})
+    write_dataset(table, dataset_uri, max_rows_per_file=4, transaction_properties={"lance_ops.batch.day": "t"})
+    opened = dataset(dataset_uri)
+    opened.delete("x IN (1, 5)")
+    opened.tags.create("v1", 2)
+    opened.create_scalar_index("x", "BTREE")
+    return dataset_uri
+
+
+def test_inspect_shows_what_the_dataset_is(flights: str) -> None:
+    shown = text("inspect", flights)
+    assert "version    3 of 3" in shown
+    assert "10 live, 2 deleted" in shown
+    assert "v1 (version 2)" in shown
+    for line in ("0 x int64 allowed", "1 carrier string allowed", "x_idx BTree x 100%"):
+        assert line in " ".join(shown.split())
+
+
+def test_inspect_as_json_has_every_fact(flights: str) -> None:
+    facts = answer("inspect", flights)
+    assert (facts["version"], facts["num_rows"], facts["num_deleted_rows"], facts["num_fragments"]) == (3, 10, 2, 3)
+    assert facts["tags"] == {"v1": 2}
+    assert [index["name"] for index in facts["indices"]] == ["x_idx"]
+    assert facts["schema"][0] == {"id": 0, "name": "x", "type": "int64", "nullable": True}
+
+
+def test_inspect_looks_at_a_version_or_a_tag(flights: str) -> None:
+    assert answer("inspect", flights, "--version", "1")["num_deleted_rows"] == 0
+    assert answer("inspect", flights, "--version", "v1")["version"] == 2
+
+
+def test_versions_tell_the_datasets_life(flights: str) -> None:
+    lines = [line.split() for line in text("versions", flights).splitlines()]
+    rows = {line[0]: line for line in lines if line[0].isdecimal()}
+    assert list(rows) == ["1", "2", "3"]
+    assert "v1" in rows["2"]
+    assert "100%" in rows["3"]
+    summaries = answer("versions", flights)
+    assert [summary["num_rows"] for summary in summaries] == [12, 10, 10]
+    assert [summary["batches"] for summary in summaries] == [["day"], [], []]
+    assert [summary["version"] for summary in answer("versions", flights, "--limit", "1")] == [3]
+
+
+def test_health_names_findings_and_fails_where_asked_to(flights: str) -> None:
+    shown = text("health", flights)
+    assert "16.7% of the stored rows are deleted" in " ".join(shown.split())
+    assert "compact" in shown
+    assert run("health", flights, "--fail-on", "warning").exit_code == 1
+    assert run("health", flights, "--fail-on", "error").exit_code == 0
+    report = answer("health", flights)
+    assert report["findings"][0]["severity"] == "warning"
+    assert report["deleted_ratio"] == pytest.approx(2 / 12)
+
+
+def test_a_dataset_without_findings_is_healthy(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1]}), dataset_uri)
+    assert "healthy" in text("health", dataset_uri, "--fail-on", "warning")
+
+
+def test_verify_says_that_a_version_is_whole(flights: str) -> None:
+    assert "version 3 is whole" in text("verify", flights)
+    assert answer("verify", flights, "--version", "1")["valid"] is True
+
+
+def test_delete_counts_first_and_deletes_when_told(flights: str) -> None:
+    assert "3 rows would go; nothing was deleted" in text("delete", flights, "carrier = 'UA' AND x > 0", "--dry-run")
+    assert dataset(flights).count_rows() == 10
+    assert answer("delete", flights, "carrier = 'UA' AND x > 0") == {
+        "num_deleted_rows": 3,
+        "version": 4,
+        "dry_run": False,
+    }
+    assert dataset(flights).count_rows() == 7
+    assert "no row matches; version 4 stays" in text("delete", flights, "x = 77")
+
+
+def test_compact_plans_and_then_merges(flights: str) -> None:
+    planned = answer("compact", flights, "--dry-run")
+    assert planned["groups"] == [{"fragment_ids": [0, 1, 2], "num_rows": 10}]
+    assert "0 to 2" in text("compact", flights, "--dry-run")
+    assert len(dataset(flights).get_fragments()) == 3
+    metrics = answer("compact", flights)["metrics"]
+    assert (metrics["fragments_removed"], metrics["fragments_added"]) == (3, 1)
+    assert dataset(flights).to_table(filter="x = 7").num_rows == 1
+    assert "nothing to compact" in text("compact", flights)
+
+
+def test_reindex_covers_what_came_since_and_builds_what_is_asked_for(flights: str) -> None:
+    write_dataset(pa.table({"x": [100], "carrier": ["UA"]}), flights, mode="append")
+    assert answer("inspect", flights)["indices"][0]["num_unindexed_rows"] == 1
+    assert "x_idx (11 rows)" in text("reindex", flights)
+    assert "every row is covered" in text("reindex", flights)
+    built = answer("reindex", flights, "--create", "carrier", "--type", "BTREE", "--index", "by_carrier")
+    assert [index["name"] for index in built["indices"]] == ["by_carrier", "x_idx"]
+
+
+def test_reindex_without_an_index_says_how_to_build_one(dataset_uri: str) -> None:
+    write_dataset(pa.table({"x": [1]}), dataset_uri)
+    assert "--create" in text("reindex", dataset_uri)
+
+
+def test_cleanup_shows_and_then_removes_but_keeps_tags(flights: str) -> None:
+    options = ("cleanup", flights, "--older-than", "0s", "--keep-tagged")
+    shown = text(*options, "--dry-run", "--files")
+    assert "would remove" in shown and "1 version," in shown
+    assert "version 2 is old but tagged: kept" in shown
+    assert "_versions/" in shown
+    assert answer(*options, "--dry-run")["stats"]["old_versions"] == 1
+    assert len(dataset(flights).versions()) == 3
+    assert answer(*options)["old_versions"] == 1
+    assert [version["version"] for version in dataset(flights).versions()] == [2, 3]
+
+
+def test_cleanup_stops_at_a_tag_unless_told_otherwise(flights: str) -> None:
+    result = run("cleanup", flights, "--older-than", "0s")
+    assert result.exit_code == 1
+    assert "v1 (version 2)" in result.stderr
+    assert len(dataset(flights).versions()) == 3
+
+
+def test_restore_brings_a_version_back(flights: str) -> None:
+    assert "version 1 restored: version 4" in text("restore", flights, "1")
+    assert dataset(flights).count_rows() == 12
+    assert answer("restore", flights, "v1") == {"restored": 2, "version": 5}
+
+
+def test_tags_are_made_moved_listed_and_removed(flights: str) -> None:
+    assert "tag best names version 3" in text("tags", "create", flights, "best")
+    assert answer("tags", "update", flights, "best", "v1") == {"tag": "best", "version": 2}
+    assert {name: tag["version"] for name, tag in answer("tags", "list", flights).items()} == {"best": 2, "v1": 2}
+    assert "best" in text("tags", "list", flights)
+    text("tags", "delete", flights, "best")
+    text("tags", "delete", flights, "v1")
+    assert "no tags" in text("tags", "list", flights)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect", "{missing}"), "no Lance dataset at"),
+        (("inspect", "{flights}", "--version", "77"), "has no version 77"),
+        (("inspect", "{flights}", "--version", "nope"), "has no tag 'nope'"),
+        (("delete", "{flights}", "nope = 1"), "nope"),
+        (("delete", "{flights}", "x = = 1"), "x = = 1"),
+        (("reindex", "{flights}", "--create", "nope"), "nope"),
+        (("reindex", "{flights}", "--index", "nope"), "nope"),
+        (("tags", "create", "{flights}", "v1"), "exists already"),
+        (("tags", "delete", "{flights}", "nope"), "has no tag 'nope'"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(flights: str, arguments: tuple[str, ...], message: str) -> None:
+    result = run(*(argument.format(flights=flights, missing=f"{flights}.not") for argument in arguments))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect",),
+        ("inspect", "{flights}", "--storage-option", "no-value"),
+        ("cleanup", "{flights}", "--older-than", "two weeks"),
+        ("cleanup", "{flights}", "--retain-versions", "0"),
+        ("versions", "{flights}", "--limit", "0"),
+        ("nonsense",),
+    ],
+)
+def test_a_command_line_without_sense_is_exit_code_2(flights: str, arguments: tuple[str, ...]) -> None:
+    result = run(*(argument.format(flights=flights) for argument in arguments))
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_storage_options_reach_the_store(flights: str) -> None:
+    assert answer("inspect", flights, "--storage-option", "some_key=a=b")["version"] == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("90s", timedelta(seconds=90)), ("36h", timedelta(hours=36)), ("14d", timedelta(days=14)), ("2w", timedelta(14))],
+)
+def test_durations_have_units(written: str, meant: timedelta) -> None:
+    assert duration(written) == meant
+    with pytest.raises(typer.BadParameter):
+        duration(written[:-1])
+
+
+def test_only_the_whole_is_100_percent() -> None:
+    assert [percent(ratio) for ratio in (None, 0.0, 0.5, 0.99999, 1.0)] == ["-", "0.0%", "50.0%", "99.9%", "100%"]
+
+
+def test_the_installed_command_starts_without_spark_or_dagster() -> None:
+    script = (
+        "import sys, lance_ops.cli; "
+        "print(*({'pyspark', 'dagster', 'lance'} & sys.modules.keys())); "
+        "sys.argv = ['lance-ops', '--help']; lance_ops.cli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == ""
+    assert "compact" in done.stdout
