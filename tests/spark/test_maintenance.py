@@ -1,0 +1,85 @@
+"""The maintenance verbs with Spark as their runner: the plans' own tasks, executed by workers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lance_ops.api import dataset, write_dataset
+from lance_ops.core.errors import RetryableConflict, SchemaMismatch
+from lance_ops.maintenance.compaction import Compaction, execute
+from lance_ops.maintenance.compaction_plan import CompactionOptions
+from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.spark import OnSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def numbers(dataset_uri: str) -> str:
+    """`x` 0 to 39 in ten fragments."""
+    write_dataset(pa.table({"x": pa.array(range(40), pa.int64())}), dataset_uri, max_rows_per_file=4)
+    return dataset_uri
+
+
+def rows(uri: str) -> list[int]:
+    return [int(x) for x in dataset(uri).to_table().column("x").to_pylist()]
+
+
+def raw_batch(folder: Path, key: str, table: pa.Table) -> IngestBatch:
+    path = folder / f"{key}.parquet"
+    pq.write_table(table, path)
+    return IngestBatch(key, (RawFile(str(path), path.stat().st_size, f"token of {key}"),))
+
+
+def test_rows_are_deleted_by_tasks(spark: SparkSession, numbers: str) -> None:
+    assert dataset(numbers).delete("x % 3 = 0", runner=OnSpark(spark))["num_deleted_rows"] == 14
+    assert rows(numbers) == [x for x in range(40) if x % 3]
+
+
+def test_fragments_are_compacted_by_tasks(spark: SparkSession, numbers: str) -> None:
+    dataset(numbers).delete("x < 6")
+    metrics = dataset(numbers).optimize.compact_files(target_rows_per_fragment=20, runner=OnSpark(spark))
+    assert metrics.fragments_added < metrics.fragments_removed
+    assert rows(numbers) == list(range(6, 40))
+
+
+def test_rows_deleted_during_a_compaction_do_not_come_back(spark: SparkSession, numbers: str) -> None:
+    snapshot = dataset(numbers).snapshot
+    plan = Compaction.plan(snapshot, CompactionOptions(target_rows_per_fragment=20))
+    rewrites = OnSpark(spark).map(execute, plan.tasks)
+    dataset(numbers).delete("x IN (0, 7, 39)")
+    with suppress(RetryableConflict):  # compact_files would plan again
+        Compaction.commit(snapshot, rewrites)
+    assert rows(numbers) == [x for x in range(40) if x not in (0, 7, 39)]
+
+
+def test_many_batches_of_raw_files_are_one_version_and_replay_as_nothing(
+    spark: SparkSession, dataset_uri: str, tmp_path: Path
+) -> None:
+    days = [raw_batch(tmp_path, f"day-{n}", pa.table({"x": [n, n + 100]})) for n in range(5)]
+    options = IngestOptions(max_files_per_task=1)
+    result = ingest(dataset_uri, days, options=options, runner=OnSpark(spark))
+    assert (result.version, result.num_rows, len(result.ingested)) == (1, 10, 5)
+    assert rows(dataset_uri) == [x for n in range(5) for x in (n, n + 100)]
+    again = ingest(dataset_uri, days, options=options, runner=OnSpark(spark))
+    assert (again.version, again.skipped) == (None, result.ingested)
+
+
+def test_a_raw_file_that_does_not_fit_is_named_and_changes_nothing(
+    spark: SparkSession, numbers: str, tmp_path: Path
+) -> None:
+    before = {path.name for path in Path(numbers, "data").iterdir()}
+    good, bad = raw_batch(tmp_path, "good", pa.table({"x": [1]})), raw_batch(tmp_path, "bad", pa.table({"y": [1]}))
+    with pytest.raises(SchemaMismatch, match=r"bad\.parquet.*'y'"):
+        ingest(numbers, [good, bad], options=IngestOptions(max_files_per_task=1), runner=OnSpark(spark))
+    assert dataset(numbers).version == 1
+    assert {path.name for path in Path(numbers, "data").iterdir()} == before
