@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Flag, auto
+from functools import cache
 
 __all__ = ["Truths"]
 
 
 class Truths(Flag):
-    """A set of truth values, combined as SQL combines the values themselves (Kleene's logic)."""
+    """A set of truth values, combined as SQL combines the values themselves (Kleene's logic).
+
+    There are eight sets: each combination is worked out once.
+    """
 
     NONE = 0
     TRUE = auto()
@@ -17,18 +21,22 @@ class Truths(Flag):
     UNKNOWN = auto()
     ANY = TRUE | FALSE | UNKNOWN
 
+    @cache
     def negated(self) -> Truths:
         """Return the values NOT gives for these."""
         return self._each(lambda value: _NOT[value])
 
+    @cache
     def both(self, other: Truths) -> Truths:
         """Return the values AND can give: the least of the two, in the order false, unknown, true."""
         return self._pairs(other, min)
 
+    @cache
     def either(self, other: Truths) -> Truths:
         """Return the values OR can give: the greatest of the two."""
         return self._pairs(other, max)
 
+    @cache
     def is_true(self) -> Truths:
         """Return the values IS TRUE gives: never unknown."""
         return self._each(lambda value: Truths.TRUE if value is Truths.TRUE else Truths.FALSE)
