@@ -19,7 +19,8 @@ def serialized_extension(arrow_type: pa.BaseExtensionType) -> str:
     that have parameters are spelled out (Arrow's list of canonical extension types); the others' text is empty.
     """
     if isinstance(arrow_type, pa.ExtensionType):
-        return arrow_type.__arrow_ext_serialize__().decode("utf-8", "surrogateescape")
+        serialized: bytes = arrow_type.__arrow_ext_serialize__()
+        return serialized.decode("utf-8", "surrogateescape")
     match arrow_type:
         case pa.FixedShapeTensorType():
             parameters = {

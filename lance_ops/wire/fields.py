@@ -92,7 +92,7 @@ def _from_pb(message: file_pb2.Field, children: tuple[Field, ...]) -> Field:
     )
 
 
-def _encoding(logical_type: str) -> file_pb2.Encoding.ValueType:
+def _encoding(logical_type: str) -> file_pb2.Encoding:
     """Return the legacy encoding that 0.1 readers look at; newer files carry it unread."""
     kind = logical_type.partition(":")[0]
     if kind in ("struct", "null"):
