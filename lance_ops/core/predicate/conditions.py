@@ -145,8 +145,8 @@ class In(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         values, wanted = self.operand.evaluate(batch), self.values
-        if pa.types.is_floating(wanted.type):  # the hash behind is_in tells 0.0 from -0.0
-            values, wanted = pc.add(values, _zero(wanted.type)), pc.add(wanted, _zero(wanted.type))
+        if pa.types.is_floating(wanted.type):
+            values, wanted = _one_form(values), _one_form(wanted)
         found = pc.is_in(values, value_set=wanted)
         unknown = pc.is_null(values)
         if self.or_null:
@@ -204,5 +204,7 @@ class IsNull(Predicate):
         return f"{self.operand.to_operand_sql()} IS NULL"
 
 
-def _zero(arrow_type: pa.DataType) -> pa.Scalar:
-    return pa.scalar(0.0, arrow_type)
+def _one_form(values: Values) -> Values:
+    """Write equal floats with equal bits: the hash behind is_in tells 0.0 from -0.0, and one NaN from another."""
+    zero, nan = pa.scalar(0.0, values.type), pa.scalar(float("nan"), values.type)
+    return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))

@@ -326,6 +326,15 @@ def test_a_constant_filter_masks_every_row() -> None:
     assert len(parse_filter("i8 > 0", SCHEMA).mask(TABLE.slice(0, 0))) == 0
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_any_nan_is_in_a_list_that_has_one(kind: pa.DataType) -> None:
+    with_sign_bit = {pa.float32(): -(1 << 22), pa.float64(): -(1 << 51)}[kind]
+    bits = pa.array([with_sign_bit], pa.int32() if kind == pa.float32() else pa.int64())
+    values = pa.concat_arrays([bits.view(kind), pa.array([float("nan"), 1.0, -0.0, 2.0, None], kind)])
+    predicate = parse_filter("x IN (CAST('NaN' AS DOUBLE), 1.0, 0.0)", pa.schema([("x", kind)]))
+    assert predicate.mask(pa.table({"x": values})).to_pylist() == [True, True, True, True, False, None]
+
+
 def test_a_predicate_is_bound_again_to_another_schema() -> None:
     predicate = parse_filter("i8 = 127", SCHEMA)
     assert parse_filter(predicate, SCHEMA) is predicate
