@@ -1,0 +1,67 @@
+"""Indices on columns: which rows hold a value, without reading the column.
+
+    index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build
+    load_index(store, metadata).search(query) -> RowAddressSet                         ask
+                               .remap(moved, store_out) -> files                       follow a rewrite
+                               .merge(others, rows, store_out, ...) -> files           take in new fragments
+
+A new kind of index is one file or folder here and one line in `ALL_INDEX_TYPES`.
+"""
+
+from __future__ import annotations
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.indices.btree import BTree
+from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
+from lance_ops.indices.row_address_set import RowAddressSet
+from lance_ops.store import Store
+from lance_ops.table import IndexMetadata
+
+__all__ = [
+    "ALL_INDEX_TYPES",
+    "INDEX_ROW",
+    "INDEX_VALUE",
+    "IndexType",
+    "LoadedIndex",
+    "RowAddressSet",
+    "RowKey",
+    "index_type_named",
+    "index_type_of",
+    "load_index",
+]
+
+ALL_INDEX_TYPES: tuple[IndexType, ...] = (BTree(),)
+
+_NOT_HERE = frozenset(
+    ["BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE", "MINHASHLSH", "JSON", "FM"]
+)
+
+
+def index_type_named(name: str) -> IndexType:
+    """Return the index type of a name, in any case.
+
+    Raises `UnsupportedFeature` for a type of the format that is not built here, `InvalidInput` for any other name.
+    """
+    wanted = name.upper()
+    for index_type in ALL_INDEX_TYPES:
+        if index_type.name == wanted:
+            return index_type
+    if wanted in _NOT_HERE:
+        raise UnsupportedFeature(f"index type {wanted}")
+    raise InvalidInput(
+        f"index type {name!r} is unknown: use one of {', '.join(known.name for known in ALL_INDEX_TYPES)}"
+    )
+
+
+def index_type_of(metadata: IndexMetadata) -> IndexType:
+    """Return the type of an index that a table has; raise `UnsupportedFeature` naming the index for other kinds."""
+    found = metadata.details.type_name if metadata.details else "unstated type"
+    for index_type in ALL_INDEX_TYPES:
+        if index_type.details.type_name == found:
+            return index_type
+    raise UnsupportedFeature(f"an index of {found}", f"index {metadata.name!r}")
+
+
+def load_index(store: Store, metadata: IndexMetadata) -> LoadedIndex:
+    """Open an index of the table whose root `store` is; see `IndexType.load` for the errors."""
+    return index_type_of(metadata).load(store.child(metadata.directory), metadata)

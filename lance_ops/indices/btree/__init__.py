@@ -1,0 +1,65 @@
+"""The B-tree index: values in order, so that points and ranges are found by a few pages. See `layout` for the files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.predicate import Like, Predicate, StartsWith, index_query
+from lance_ops.core.schema import Field
+from lance_ops.indices.btree.index import BTreeIndex
+from lance_ops.indices.btree.layout import data_rows, write_pages
+from lance_ops.indices.btree.spans import BTreeQuery
+from lance_ops.indices.contract import IndexType, RowKey, Rows, check_rows
+from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
+from lance_ops.indices.sort_keys import is_sortable
+from lance_ops.store import Store
+from lance_ops.table import IndexFile, IndexMetadata
+
+__all__ = ["BTree", "BTreeIndex"]
+
+
+@dataclass(frozen=True)
+class BTree(IndexType):
+    """`page_rows` values make a page; training takes `sort_bytes` of memory and the local disk for what is more.
+
+    It stores row addresses in every table. Version 0 in a table with stable row ids comes from writers that stored
+    ids; since version 1 it is addresses there too.
+    """
+
+    name: ClassVar[str] = "BTREE"
+    details_url: ClassVar[str] = "/lance.table.BTreeIndexDetails"
+    newest_index_version: ClassVar[int] = 1
+
+    page_rows: int = 4096
+    sort_bytes: int = DEFAULT_SORT_BYTES
+
+    def index_version(self, *, stable_row_ids: bool) -> int:
+        return 1 if stable_row_ids else 0
+
+    def row_key(self, index_version: int, *, stable_row_ids: bool) -> RowKey:
+        return RowKey.STABLE_ID if stable_row_ids and index_version == 0 else RowKey.ADDRESS
+
+    def check(self, field: Field) -> None:
+        if not is_sortable(field.arrow_type):
+            raise UnsupportedFeature(
+                f"a {self.name} index on values of type {field.arrow_type}", f"column {field.name!r}"
+            )
+
+    def serves(self, conjunct: Predicate) -> BTreeQuery | None:
+        wanted = index_query(conjunct)
+        if wanted is not None:
+            return BTreeQuery(wanted)
+        if isinstance(conjunct, Like) and conjunct.prefix:
+            wanted = index_query(StartsWith(conjunct.operand, conjunct.prefix))
+        return BTreeQuery(wanted, exact=False) if wanted is not None else None
+
+    def train(self, rows: Rows, field: Field, store: Store) -> tuple[IndexFile, ...]:
+        self.check(field)
+        checked = (data_rows(*check_rows(batch, field.arrow_type, field.name)) for batch in rows)
+        with sort_rows(checked, self.sort_bytes) as ordered:
+            return write_pages(ordered, field.arrow_type, self.page_rows, store)
+
+    def _load(self, store: Store, metadata: IndexMetadata) -> BTreeIndex:
+        return BTreeIndex(store, metadata, self.sort_bytes)

@@ -1,0 +1,150 @@
+"""The two files of a B-tree index, and how sorted rows become them.
+
+    page_data.lance      values: T, ids: u64 not null      sorted by value, nulls first
+    page_lookup.lance    min: T, max: T, null_count: u32 not null, page_idx: u32 not null      one row a page
+
+A page is `batch_size` consecutive rows of page_data, the last one may be shorter. `min` and `max` are a page's first
+and last values: `min` is null in a page that begins with nulls, `max` in one that has nothing else. page_lookup's
+schema metadata holds `batch_size`, and `range_partitioned` for layouts that spread page_data over several files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import Schema
+from lance_ops.file import FileWriter
+from lance_ops.store import Store
+from lance_ops.table import IndexFile
+
+__all__ = [
+    "BATCH_SIZE",
+    "IDS",
+    "MAX",
+    "MIN",
+    "NULL_COUNT",
+    "PAGE_DATA",
+    "PAGE_IDX",
+    "PAGE_LOOKUP",
+    "RANGE_PARTITIONED",
+    "VALUES",
+    "check_schema",
+    "data_rows",
+    "data_schema",
+    "value_type_of",
+    "write_pages",
+]
+
+PAGE_DATA = "page_data.lance"
+PAGE_LOOKUP = "page_lookup.lance"
+VALUES, IDS = "values", "ids"
+MIN, MAX, NULL_COUNT, PAGE_IDX = "min", "max", "null_count", "page_idx"
+BATCH_SIZE, RANGE_PARTITIONED = "batch_size", "range_partitioned"
+
+
+def write_pages(
+    rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, store: Store
+) -> tuple[IndexFile, ...]:
+    """Write the index of page_data's rows, which are sorted already; a failure leaves no file behind."""
+    pages = _PageStatistics(value_type, page_rows)
+    data = _write(store, PAGE_DATA, data_schema(value_type), map(pages.count, rows))
+    try:
+        lookup = pages.lookup()
+        return data, _write(store, PAGE_LOOKUP, lookup.schema, [lookup])
+    except BaseException:
+        store.delete(PAGE_DATA)
+        raise
+
+
+def data_schema(value_type: pa.DataType) -> pa.Schema:
+    """Return the columns of page_data."""
+    return pa.schema([pa.field(VALUES, value_type), pa.field(IDS, pa.uint64(), nullable=False)])
+
+
+def data_rows(values: pa.Array, ids: pa.Array) -> pa.RecordBatch:
+    """Return rows as page_data holds them."""
+    return pa.RecordBatch.from_arrays([values, ids], schema=data_schema(values.type))
+
+
+def lookup_schema(value_type: pa.DataType) -> pa.Schema:
+    """Return the columns of page_lookup."""
+    return pa.schema(
+        [
+            pa.field(MIN, value_type),
+            pa.field(MAX, value_type),
+            pa.field(NULL_COUNT, pa.uint32(), nullable=False),
+            pa.field(PAGE_IDX, pa.uint32(), nullable=False),
+        ]
+    )
+
+
+def value_type_of(lookup: pa.Schema, path: str) -> pa.DataType:
+    """Return the type of an index's values by its page_lookup; raise `CorruptFile` for other columns than those."""
+    value_type = lookup.field(MIN).type if MIN in lookup.names else pa.null()
+    check_schema(lookup, lookup_schema(value_type), path)
+    return value_type
+
+
+def check_schema(found: pa.Schema, expected: pa.Schema, path: str) -> None:
+    """Raise `CorruptFile` unless a file has these columns; whether they may be null is not compared."""
+    for column in expected:
+        if column.name not in found.names or found.field(column.name).type != column.type:
+            raise CorruptFile(path, "schema", f"no column {column.name!r} of type {column.type}")
+
+
+class _PageStatistics:
+    """First and last values of pages, picked up while sorted rows pass."""
+
+    def __init__(self, value_type: pa.DataType, page_rows: int) -> None:
+        self._value_type = value_type
+        self._page_rows = page_rows
+        self._firsts: list[pa.Array] = []
+        self._lasts: list[pa.Array] = []
+        self._num_rows = 0
+        self._num_nulls = 0
+        self._last = pa.array([], value_type)
+
+    def count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take note of a batch and hand it on."""
+        values = batch.column(0)
+        into_page = self._num_rows % self._page_rows
+        starts = np.arange(-into_page % self._page_rows, len(values), self._page_rows)
+        ends = np.arange(self._page_rows - 1 - into_page, len(values), self._page_rows)
+        # `take` copies: a slice would keep the whole batch alive.
+        self._firsts.append(values.take(pa.array(starts)))
+        self._lasts.append(values.take(pa.array(ends)))
+        if len(values):
+            self._last = values.take(pa.array([len(values) - 1]))
+        self._num_rows += len(values)
+        self._num_nulls += values.null_count
+        return batch
+
+    def lookup(self) -> pa.RecordBatch:
+        """Return the rows of page_lookup."""
+        open_page = [self._last] if self._num_rows % self._page_rows else []
+        empty = pa.array([], self._value_type)
+        mins = pa.concat_arrays([empty, *self._firsts])
+        maxs = pa.concat_arrays([empty, *self._lasts, *open_page])
+        pages = np.arange(len(mins), dtype=np.uint32)
+        sizes = np.minimum(self._num_rows - pages.astype(np.int64) * self._page_rows, self._page_rows)
+        nulls = np.clip(self._num_nulls - pages.astype(np.int64) * self._page_rows, 0, sizes)
+        metadata = {BATCH_SIZE: str(self._page_rows), RANGE_PARTITIONED: "false"}
+        schema = lookup_schema(self._value_type).with_metadata(metadata)
+        return pa.RecordBatch.from_arrays(
+            [mins, maxs, pa.array(nulls.astype(np.uint32)), pa.array(pages)], schema=schema
+        )
+
+
+def _write(store: Store, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> IndexFile:
+    writer = FileWriter(store, path, Schema.from_arrow(schema))
+    try:
+        for batch in batches:
+            writer.write_batch(batch)
+        return IndexFile(path, writer.finish().size_bytes)
+    except BaseException:
+        writer.abort()
+        raise

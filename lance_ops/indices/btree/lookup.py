@@ -1,0 +1,122 @@
+"""The small half of a B-tree index, in memory: which page a place in the order falls into.
+
+All rows of an index are one sorted sequence. A `Cut` is a place between two of its rows, named by a key; what a query
+matches is what lies between two cuts. The lookup knows the row number of a cut between two pages, and for any other
+names the page to read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.indices.btree.layout import BATCH_SIZE, MAX, MIN, NULL_COUNT, PAGE_IDX, RANGE_PARTITIONED
+from lance_ops.indices.sort_keys import Key, Side, rank_in, sort_keys
+
+__all__ = ["AFTER_NULLS", "BEFORE_NULLS", "END", "Cut", "PageLookup", "Place"]
+
+_PAGE_ROWS_BEFORE_METADATA = "4096"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The place before all rows of a key (`left`) or after them (`right`)."""
+
+    key: Key | None
+    side: Side
+
+
+BEFORE_NULLS = Cut(None, "left")
+AFTER_NULLS = Cut(None, "right")
+END = None
+"""The place after the last row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The row that follows a cut; where `page` is named, the cut is inside of that page and `row` is its first."""
+
+    row: int
+    page: int | None = None
+
+
+@dataclass(frozen=True)
+class PageLookup:
+    """First and last key and number of nulls of each page.
+
+    `maxs` has no nulls: it begins with the first page that holds a value.
+    """
+
+    mins: tuple[Key | None, ...]
+    maxs: tuple[Key, ...]
+    num_nulls: int
+    page_rows: int
+
+    @classmethod
+    def from_table(cls, table: pa.Table, where: str) -> PageLookup:
+        """Check and adopt the rows of page_lookup; `where` names the file in errors.
+
+        Raises `UnsupportedFeature` for a layout spread over several files, `CorruptFile` for pages out of order.
+        """
+        metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+        if metadata.get(RANGE_PARTITIONED, "false") != "false":
+            raise UnsupportedFeature("a B-tree index with range-partitioned pages", where)
+        page_rows = metadata.get(BATCH_SIZE, _PAGE_ROWS_BEFORE_METADATA)
+        if not page_rows.isdecimal() or int(page_rows) == 0:
+            raise CorruptFile(where, f"metadata {BATCH_SIZE}", f"{page_rows!r} is no number of rows")
+        if (table.column(PAGE_IDX).to_numpy() != np.arange(table.num_rows)).any():
+            raise CorruptFile(where, PAGE_IDX, "pages are not numbered in order")
+        mins, maxs = (sort_keys(table.column(name).combine_chunks()) for name in (MIN, MAX))
+        values = maxs.slice(maxs.null_count)
+        lookup = cls(
+            tuple(mins.to_pylist()),
+            tuple(values.to_pylist()),
+            int(table.column(NULL_COUNT).to_numpy().sum()),
+            int(page_rows),
+        )
+        if values.null_count or any(first > second for first, second in pairwise(lookup.maxs)):
+            raise CorruptFile(where, MAX, "pages are not in order")
+        return lookup
+
+    @property
+    def num_pages(self) -> int:
+        """How many pages there are."""
+        return len(self.mins)
+
+    def max_of(self, page: int) -> Key | None:
+        """Return a page's last key, None if it holds nulls only."""
+        ordinal = page - self._value_page
+        return self.maxs[ordinal] if ordinal >= 0 else None
+
+    def place(self, cut: Cut | None) -> Place:
+        """Say where a cut is."""
+        if cut is None:
+            return Place(self.num_pages * self.page_rows)
+        if cut.key is None:
+            return Place(self.num_nulls if cut == AFTER_NULLS else 0)
+        bisect = bisect_left if cut.side == "left" else bisect_right
+        page = self._value_page + bisect(self.maxs, cut.key)
+        row = page * self.page_rows
+        if page == self.num_pages:
+            return Place(row)
+        first = self.mins[page]
+        before_page = first is not None and (cut.key <= first if cut.side == "left" else cut.key < first)
+        return Place(row) if before_page else Place(row, page)
+
+    def row_in(self, page: int, keys: pa.Array, cut: Cut, where: str) -> int:
+        """Return the row that follows a cut inside of a page, whose keys were read.
+
+        Raises `CorruptFile` when the page is not the one that was looked up.
+        """
+        if not len(keys) or keys[0].as_py() != self.mins[page] or keys[-1].as_py() != self.max_of(page):
+            raise CorruptFile(where, f"page {page}", "not the values that page_lookup states: build the index again")
+        return page * self.page_rows + rank_in(keys, cut.key, cut.side)
+
+    @property
+    def _value_page(self) -> int:
+        return len(self.mins) - len(self.maxs)

@@ -1,0 +1,120 @@
+"""The rows an index search found: a compressed bitmap of offsets for each fragment.
+
+The same shape holds stable row ids (an id's high and low 32 bits in place of fragment and offset); see
+`contract.RowKey` for which of the two an index stores.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["RowAddressSet"]
+
+Addresses = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class RowAddressSet:
+    """Row addresses, and whether they are the answer or only contain it.
+
+    `exact` is False for indices that know zones but not rows (zone maps, bloom filters): every matching row is in the
+    set, and rows that do not match may be in it too, so that a reader filters them again.
+
+    `bitmaps` holds none that is empty. They are shared between sets: whoever changes one copies it first.
+    """
+
+    bitmaps: Mapping[int, BitMap] = field(default_factory=lambda: MappingProxyType({}))
+    exact: bool = True
+
+    @classmethod
+    def from_addresses(cls, addresses: npt.ArrayLike, *, exact: bool = True) -> RowAddressSet:
+        """Collect row addresses, shape (n,), in any order and with repeats."""
+        ordered = np.sort(np.asarray(addresses, dtype=np.uint64))
+        fragments, offsets = fragment_of(ordered), offset_of(ordered).astype(np.uint32)
+        starts = np.flatnonzero(np.diff(fragments, prepend=fragments[:1] ^ np.uint64(1)))
+        return cls(
+            {
+                # An array.array is copied whole; any other sequence is walked item by item.
+                int(fragments[start]): BitMap(array("I", offsets[start:stop].tobytes()))
+                for start, stop in pairwise([*starts.tolist(), len(ordered)])
+            },
+            exact,
+        )
+
+    @classmethod
+    def from_bitmaps(cls, bitmaps: Mapping[int, BitMap], *, exact: bool = True) -> RowAddressSet:
+        """Collect a bitmap of offsets for each fragment; empty ones are left out."""
+        return cls({fragment_id: bitmap for fragment_id, bitmap in bitmaps.items() if bitmap}, exact)
+
+    @property
+    def fragment_ids(self) -> list[int]:
+        """The fragments that hold a row of the set, ascending."""
+        return sorted(self.bitmaps)
+
+    def offsets(self, fragment_id: int) -> BitMap:
+        """Return the rows in one fragment, as physical offsets; empty if it has none."""
+        return self.bitmaps.get(fragment_id, BitMap())
+
+    def addresses(self) -> Addresses:
+        """Return all row addresses, ascending, shape (len(self),)."""
+        parts = [row_addrs(fragment_id, np.asarray(bitmap.to_array())) for fragment_id, bitmap in self]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+    def restrict(self, fragment_ids: Iterable[int]) -> RowAddressSet:
+        """Keep the rows of these fragments."""
+        kept = self.bitmaps.keys() & frozenset(fragment_ids)
+        return RowAddressSet({fragment_id: self.bitmaps[fragment_id] for fragment_id in kept}, self.exact)
+
+    def __iter__(self) -> Iterator[tuple[int, BitMap]]:
+        """Yield (fragment id, offsets), fragments ascending."""
+        return ((fragment_id, self.bitmaps[fragment_id]) for fragment_id in self.fragment_ids)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.bitmaps.values()))
+
+    def __contains__(self, row_address: int) -> bool:
+        return (row_address & 0xFFFF_FFFF) in self.offsets(row_address >> 32)
+
+    def __or__(self, other: RowAddressSet) -> RowAddressSet:
+        return self._combine(other, self.bitmaps.keys() | other.bitmaps.keys(), BitMap.__or__)
+
+    def __and__(self, other: RowAddressSet) -> RowAddressSet:
+        return self._combine(other, self.bitmaps.keys() & other.bitmaps.keys(), BitMap.__and__)
+
+    def __sub__(self, other: RowAddressSet) -> RowAddressSet:
+        """Take rows away.
+
+        Raises `InvalidInput` when `other` is only a superset: it would take rows away that should stay.
+        """
+        if not other.exact:
+            raise InvalidInput("rows that may match cannot be subtracted: filter them first")
+        return self._combine(other, self.bitmaps.keys(), BitMap.__sub__)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowAddressSet):
+            return NotImplemented
+        return self.exact == other.exact and dict(self.bitmaps) == dict(other.bitmaps)
+
+    __hash__ = None  # type: ignore[assignment]  # bitmaps have no hash
+
+    def __repr__(self) -> str:
+        return f"RowAddressSet({len(self)} rows of {len(self.bitmaps)} fragments, exact={self.exact})"
+
+    def _combine(
+        self, other: RowAddressSet, fragment_ids: Collection[int], combine: Callable[[BitMap, BitMap], BitMap]
+    ) -> RowAddressSet:
+        combined = {
+            fragment_id: combine(self.offsets(fragment_id), other.offsets(fragment_id)) for fragment_id in fragment_ids
+        }
+        return RowAddressSet.from_bitmaps(combined, exact=self.exact and other.exact)

@@ -1,0 +1,92 @@
+"""The order of values in an index, and binary search in it.
+
+Nulls come first. Numbers, decimals, booleans (false first) and temporal values compare as numbers, text and binary by
+bytes. Floats follow IEEE 754's total order: NaNs with the sign bit set, -inf, …, -0.0, 0.0, …, inf, other NaNs. So two
+zeros are two values here, and whoever asks for one asks for both (see `btree.bounds`).
+
+A column's values are mapped to *keys*, whose own order this is: integers for all that is at most eight bytes wide,
+bytes for text, binary as it is, decimals as they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "sort_indices", "sort_keys"]
+
+Key: TypeAlias = Any
+"""An int, bytes or a Decimal: the same kind for all values of a column, so that any two compare."""
+
+Side: TypeAlias = Literal["left", "right"]
+
+_SIGNED = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def is_sortable(value_type: pa.DataType) -> bool:
+    """Return whether values of this type have an order here."""
+    types = pa.types
+    return bool(
+        types.is_boolean(value_type)
+        or types.is_integer(value_type)
+        or types.is_floating(value_type)
+        or types.is_decimal128(value_type)
+        or types.is_decimal256(value_type)
+        or (types.is_temporal(value_type) and not types.is_interval(value_type))
+        or _is_text(value_type)
+        or types.is_binary(value_type)
+        or types.is_large_binary(value_type)
+        or types.is_fixed_size_binary(value_type)
+    )
+
+
+def sort_keys(values: pa.Array) -> pa.Array:
+    """Map values to keys; nulls stay null."""
+    value_type = values.type
+    if pa.types.is_floating(value_type):
+        return _total_order(values)
+    if pa.types.is_boolean(value_type):
+        return values.cast(pa.uint8())
+    if pa.types.is_temporal(value_type):
+        return values.view(pa.int32() if value_type.bit_width == 32 else pa.int64())
+    if _is_text(value_type):
+        return values.cast(pa.large_binary() if pa.types.is_large_string(value_type) else pa.binary())
+    return values
+
+
+def key_of(value: pa.Scalar) -> Key:
+    """Map one value that is not null to its key."""
+    key: Key = sort_keys(pa.array([value], type=value.type))[0].as_py()
+    return key
+
+
+def sort_indices(keys: pa.Array) -> pa.Array:
+    """Return the indices that sort keys, stably: equal keys keep their order."""
+    return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
+
+
+def rank_in(keys: pa.Array, key: Key | None, side: Side) -> int:
+    """Return how many of the sorted keys come before `key`: equal ones are counted for side "right" only.
+
+    A `key` of None is a null, which all others follow.
+    """
+    nulls = int(keys.null_count)
+    if key is None:
+        return nulls if side == "right" else 0
+    bisect = bisect_left if side == "left" else bisect_right
+    return bisect(range(len(keys)), key, lo=nulls, key=lambda position: keys[position].as_py())
+
+
+def _is_text(value_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(value_type) or pa.types.is_large_string(value_type))
+
+
+def _total_order(values: pa.Array) -> pa.Array:
+    """Flip the bits below the sign where it is set, so that the bits compare as a signed integer."""
+    width = values.type.bit_width
+    bits = values.view(_SIGNED[width])
+    all_but_sign, none = (pa.scalar(mask, bits.type) for mask in ((1 << width - 1) - 1, 0))
+    return pc.bit_wise_xor(bits, pc.if_else(pc.less(bits, none), all_but_sign, none))
