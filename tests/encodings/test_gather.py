@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_ops.encodings.contract import ChunkBuffers, CorruptValues
+from lance_ops.encodings.gather import gather_ranges, uniform_stride
+
+DATA = np.random.default_rng(0).integers(0, 256, 2000, dtype=np.uint8)
+
+
+@st.composite
+def ranges(draw: st.DrawFn) -> list[tuple[int, int]]:
+    if draw(st.booleans()):
+        stride, size, count = draw(st.integers(0, 30)), draw(st.integers(0, 30)), draw(st.integers(0, 60))
+        even = [(i * stride, size) for i in range(count)]
+        return [*even, (draw(st.integers(0, 1900)), draw(st.integers(0, 100)))]
+    return draw(st.lists(st.tuples(st.integers(0, 1900), st.integers(0, 100)), max_size=100))
+
+
+@given(ranges())
+def test_ranges_are_brought_together_in_order(wanted: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in wanted], np.int64)
+    sizes = np.array([size for _, size in wanted], np.int64)
+    expected = b"".join(DATA[start : start + size].tobytes() for start, size in wanted)
+    assert gather_ranges(DATA, starts, sizes).tobytes() == expected
+
+
+def test_ranges_that_lie_end_to_end_are_not_copied() -> None:
+    starts, sizes = np.array([5, 10, 12, 12, 40]), np.array([5, 2, 0, 28, 9])
+    assert np.shares_memory(gather_ranges(DATA, starts, sizes), DATA)
+
+
+def test_a_stride_is_one_only_when_all_ranges_share_it() -> None:
+    assert uniform_stride(np.array([0, 8, 16]), np.array([4, 4, 4])) == 8
+    assert uniform_stride(np.array([0, 8, 17]), np.array([4, 4, 4])) is None
+    assert uniform_stride(np.array([0, 9, 16]), np.array([4, 4, 4])) is None
+    assert uniform_stride(np.array([0, 8, 16]), np.array([4, 5, 4])) is None
+    assert uniform_stride(np.array([3]), np.array([4])) is None
+
+
+@pytest.mark.parametrize(("start", "size"), [(-1, 4), (0, -1), (1999, 2), (2001, 0), ((1 << 63) - 1, 1), (0, 1 << 62)])
+def test_chunks_outside_their_page_are_corrupt(start: int, size: int) -> None:
+    with pytest.raises(CorruptValues, match="beyond"):
+        ChunkBuffers(DATA, (np.array([0, start]),), (np.array([1, size]),), np.array([1, 1]))

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
+
+
+def test_a_field_without_metadata_leaves_every_choice_to_its_values() -> None:
+    assert EncodingOptions.from_metadata({"comment": "mine"}) == NO_OPTIONS
+
+
+def test_every_key_is_read() -> None:
+    metadata = {
+        "compression": "ZSTD",
+        "compression-level": "6",
+        "rle-threshold": "0.25",
+        "dict-divisor": "10",
+        "dict-size-ratio": "0.5",
+        "dict-values-compression": "none",
+        "bss": "on",
+        "structural-encoding": "fullzip",
+        "packed": "true",
+    }
+    assert EncodingOptions.from_metadata({f"lance-encoding:{key}": value for key, value in metadata.items()}) == (
+        EncodingOptions("zstd", 6, 0.25, 10, 0.5, "none", "on", "fullzip", packed=True)
+    )
+
+
+def test_the_old_spelling_of_packed_is_read() -> None:
+    assert EncodingOptions.from_metadata({"packed": "true"}).packed
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("compression", "gzip"),
+        ("compression-level", "high"),
+        ("compression-level", "23"),
+        ("rle-threshold", "1.5"),
+        ("rle-threshold", "nan"),
+        ("dict-divisor", "0"),
+        ("dict-size-ratio", "-1"),
+        ("bss", "maybe"),
+        ("structural-encoding", "columns"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused_with_its_key(key: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=f"lance-encoding:{key}"):
+        EncodingOptions.from_metadata({f"lance-encoding:{key}": value})
