@@ -192,8 +192,7 @@ class FsspecStore(Store):
             raise StoreError(f"{scheme}:// needs {self._service.package}, which is not installed: {error}") from error
         except ValueError as error:
             raise UnsupportedFeature(f"the scheme {scheme}://", self.root) from error
-        arguments = self._service.arguments(authority, self._options)
-        return kind(**arguments, use_listings_cache=False, skip_instance_cache=True)
+        return self._service.connect(kind, authority, self._options)
 
     def _read_range(self, path: str, key: str, start: int, end: int) -> pa.Buffer:
         try:

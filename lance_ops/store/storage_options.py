@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from lance_ops.core.errors import InvalidInput
 
-__all__ = ["Aliases", "read_bool", "read_options", "read_seconds", "redact", "secret_values"]
+__all__ = ["Aliases", "read_bool", "read_count", "read_options", "read_seconds", "redact", "secret_values"]
 
 Aliases = Mapping[str, tuple[str, ...]]
 """Our name of an option, and the keys that set it, the strongest first."""
@@ -61,6 +61,15 @@ def read_seconds(options: Mapping[str, str], name: str) -> float | None:
     if match is None:
         raise InvalidInput(f"storage_options: {name} is a duration such as '30s', not {options[name]!r}")
     return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def read_count(options: Mapping[str, str], name: str) -> int | None:
+    """Return a number of times."""
+    if name not in options:
+        return None
+    if not options[name].isdecimal():
+        raise InvalidInput(f"storage_options: {name} is a number of times, not {options[name]!r}")
+    return int(options[name])
 
 
 def secret_values(options: Mapping[str, object]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pytest
 from lance_ops.core.errors import InvalidInput, StoreError, UnsupportedFeature
 from lance_ops.store import FsspecStore, open_store
 from lance_ops.store.services import service_of
-from lance_ops.store.storage_options import read_bool, read_options, read_seconds, redact, secret_values
+from lance_ops.store.storage_options import read_bool, read_count, read_options, read_seconds, redact, secret_values
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 ALIASES = {"region": ("aws_region", "region"), "secret": ("aws_secret_access_key", "secret_access_key")}
@@ -40,8 +40,10 @@ def test_switches_and_durations_are_read_as_the_reference_writes_them() -> None:
     assert [read_seconds(options, name) for name in ("short", "long", "bare", "absent")] == [0.5, 120, 30, None]
     with pytest.raises(InvalidInput, match="wrong"):
         read_bool(options, "wrong")
-    with pytest.raises(InvalidInput, match="wrong"):
-        read_seconds(options, "wrong")
+    assert [read_count(options, name) for name in ("bare", "absent")] == [30, None]
+    for read in (read_seconds, read_count):
+        with pytest.raises(InvalidInput, match="wrong"):
+            read(options, "wrong")
 
 
 def test_secrets_are_redacted_plain_and_quoted() -> None:
@@ -68,7 +70,7 @@ def test_the_references_s3_options_become_those_of_s3fs() -> None:
             "connect_timeout": "2s",
             "client_max_retries": "3",
             "allow_invalid_certificates": "true",
-            "download_retry_count": "7",
+            "user_agent": "somebody",
         },
     )
     assert arguments["key"] == "id"
@@ -86,6 +88,16 @@ def test_the_references_s3_options_become_those_of_s3fs() -> None:
         "BucketKeyEnabled": True,
     }
     assert service_of("s3a").arguments("bucket", {"skip_signature": "true"})["anon"] is True
+
+
+def test_the_references_download_retries_are_those_of_s3fs() -> None:
+    class FileSystem:
+        def __init__(self, **_: object) -> None:
+            self.retries = 5
+
+    s3 = service_of("s3")
+    assert s3.connect(FileSystem, "bucket", {"download_retry_count": "7"}).retries == 8
+    assert s3.connect(FileSystem, "bucket", {}).retries == 5
 
 
 def test_plain_http_has_to_be_allowed() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,8 +24,9 @@ GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "connect_timeout": ("connect_timeout",),
     "request_timeout": ("request_timeout", "timeout"),
     "max_retries": ("client_max_retries",),
+    "download_retries": ("download_retry_count",),
     # Taken, so that options written for the reference pass, and without effect here.
-    "ignored": ("client_retry_timeout", "download_retry_count", "user_agent"),
+    "ignored": ("client_retry_timeout", "user_agent"),
 }
 
 
@@ -60,6 +61,10 @@ class Service(ABC):
 
         Raises `UnsafeStore` if the service, or its package, has no such request.
         """
+
+    def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
+        """Make a file system of fsspec's class `kind` that remembers no listings and is nobody else's."""
+        return kind(**self.arguments(authority, options), use_listings_cache=False, skip_instance_cache=True)
 
     def bucket(self, authority: str) -> str:
         """Return the first component of every key."""

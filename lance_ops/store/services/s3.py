@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service
-from lance_ops.store.storage_options import Aliases, read_bool, read_options, read_seconds
+from lance_ops.store.storage_options import Aliases, read_bool, read_count, read_options, read_seconds
 
 __all__ = ["S3"]
 
@@ -59,8 +59,9 @@ class S3(Service):
             seconds = read_seconds(found, ours)
             if seconds is not None:
                 config[theirs] = seconds
-        if "max_retries" in found:
-            config["retries"] = {"total_max_attempts": int(found["max_retries"]) + 1, "mode": "standard"}
+        retries = read_count(found, "max_retries")
+        if retries is not None:
+            config["retries"] = {"total_max_attempts": retries + 1, "mode": "standard"}
         client: dict[str, Any] = {}
         if "region" in found:
             client["region_name"] = found["region"]
@@ -83,6 +84,13 @@ class S3(Service):
             "config_kwargs": config,
             "s3_additional_kwargs": extra,
         }
+
+    def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
+        fs = super().connect(kind, authority, options)
+        retries = read_count(_read(options), "download_retries")
+        if retries is not None:  # s3fs tries again around botocore, which does not see a body that ends early
+            fs.retries = retries + 1
+        return fs
 
     def create(self, fs: Any, key: str, data: bytes) -> None:
         try:
