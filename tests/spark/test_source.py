@@ -135,12 +135,8 @@ def rows_sent(spark: SparkSession, frame: DataFrame) -> int:
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
-        ("x = 5", [5]),
-        ("x > 3 AND x <= 5", [4, 5]),
-        ("name IN ('n1', 'n2')", [1, 2]),
-        ("name LIKE 'n1%'", [1, 10, 11]),
-        ("name IS NULL", [0, 4, 8]),
-        ("x <> 5 AND x < 7 AND name IS NOT NULL", [1, 2, 3, 6]),
+        ("x > 3 AND x <= 5 AND name IS NOT NULL", [5]),
+        ("name LIKE 'n1%' AND x NOT IN (10)", [1, 11]),
     ],
 )
 def test_filters_are_taken_over_where_asked_for(
