@@ -426,7 +426,7 @@ class LanceDataset:
 
 
 def dataset(
-    uri: str | PathLike[str],
+    uri: str | PathLike[str] | None = None,
     version: int | str | None = None,
     asof: datetime | str | None = None,
     block_size: int | None = None,
@@ -439,6 +439,8 @@ def dataset(
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
     newer reader. `block_size` and `index_cache_size` tune the reference and are accepted.
     """
+    if uri is None:
+        raise InvalidInput("dataset needs a URI")
     refuse(fspath(uri), commit_lock=commit_lock)
     if version is not None and asof is not None:
         raise InvalidInput("pass version or asof, not both")
