@@ -21,7 +21,10 @@ OPEN_ENDED = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 def pairs() -> list[Any]:
     reference = import_module("lance.dataset")  # the package's attribute of that name is the function
-    functions = [(lance_ops.write_dataset, lance.write_dataset), (lance_ops.dataset, lance.dataset)]
+    functions: list[tuple[Any, Any]] = [
+        (lance_ops.write_dataset, lance.write_dataset),
+        (lance_ops.dataset, lance.dataset),
+    ]
     classes = [
         (lance_ops.LanceDataset, lance.LanceDataset),
         (DatasetOptimizer, reference.DatasetOptimizer),
