@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.choose import Structure, choose_structure
+from lance_ops.encodings.choose import Structure, choose_dictionary, choose_structure
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import select, validity_of, values_of
 from lance_ops.file.container import Extent
@@ -42,7 +42,10 @@ def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     if constant is not None:
         return encode_constant(constant, levels, choice)
     page = None
-    if choose_structure(values, choice.options) is Structure.MINI_BLOCK:
+    dictionary = choose_dictionary(values, choice.options, choice.version)
+    if dictionary is not None:
+        page = encode_mini_block(dictionary.indices, levels, choice, dictionary.entries)
+    elif choose_structure(values, choice.options) is Structure.MINI_BLOCK:
         page = encode_mini_block(values, levels, choice)
     return encode_full_zip(values, levels, choice) if page is None else page
 

@@ -54,9 +54,7 @@ def reporting(path: str, place: str) -> Iterator[None]:
     except CorruptValues as error:
         raise CorruptFile(path, place, str(error)) from error
     except UnsupportedFeature as error:
-        if error.where is not None:
-            raise
-        raise UnsupportedFeature(error.feature, f"{path}: {place}") from error
+        raise UnsupportedFeature(error.feature, f"{path}: {error.where or place}") from error
     except CorruptFile:
         raise
     except (ValueError, IndexError, ArithmeticError, MemoryError, pa.ArrowException) as error:

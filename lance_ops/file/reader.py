@@ -19,6 +19,7 @@ from lance_ops.file.container import (
     decode_extents,
     read_footer_version,
 )
+from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, Ranges, run
 from lance_ops.file.structural import StructuralColumns
@@ -152,12 +153,12 @@ class FileReader:
         for at, tasks, build in chunks:
             arrays[at].append(build(results[done : done + len(tasks)]))
             done += len(tasks)
-        storage = projection.to_arrow_storage()
+        with reporting(self.path, "schema"):
+            storage, wanted = projection.to_arrow_storage(), projection.to_arrow()
         columns = [pa.chunked_array(parts, field.type) for parts, field in zip(arrays, storage, strict=True)]
         if not columns:
-            return pa.table({"": pa.nulls(rows.count)}).select([]).replace_schema_metadata(storage.metadata)
+            return pa.Table.from_batches([_without_columns(rows.count).replace_schema_metadata(storage.metadata)])
         table = pa.Table.from_arrays(columns, schema=storage)
-        wanted = projection.to_arrow()
         return table if wanted.equals(storage) else table.cast(wanted)  # restores extension types; copies nothing
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
@@ -199,11 +200,16 @@ def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:
     return RowSet(ascending)
 
 
+def _without_columns(num_rows: int) -> pa.RecordBatch:
+    """Return rows of no columns; Arrow's other ways to make them forget how many they are."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
+
+
 def _batches(table: pa.Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
     if not table.num_columns:
         for first in range(0, table.num_rows, batch_rows):
             rows = min(batch_rows, table.num_rows - first)
-            yield pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+            yield _without_columns(rows)
         return
     whole = all(column.num_chunks <= 1 for column in table.columns)
     for first in range(0, table.num_rows, batch_rows):

@@ -85,6 +85,7 @@ class FileWriter:
         self.metadata = dict(schema.metadata)
         """Metadata of the file's schema; may grow until `finish`."""
         self.num_rows = 0
+        _check_types(schema, version)
         leaves = leaves_of(schema)
         self._num_leaves = {field.id: sum(1 for _ in leaves_of_field(field)) for field in schema.fields}
         share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(len(leaves), 1)))
@@ -246,6 +247,19 @@ class _LeafWriter:
         encoding = page.description.SerializeToString()
         self.pages.append(Page(page.length, buffers, self._num_rows, PAGE_LAYOUT_URL, encoding))
         self._num_rows += page.length // self.leaf.elements_per_row
+
+
+def _check_types(schema: Schema, version: FileVersion) -> None:
+    """Refuse what readers of the version do not expect in it."""
+    if version >= FileVersion.V2_2:
+        return
+    for field in schema.walk():
+        if field.logical_type == "map":
+            raise UnsupportedFeature(f"a map in file version {version.value}", f"column {field.name!r}")
+        if field.children and field.logical_type.startswith("fixed_size_list:"):
+            raise UnsupportedFeature(
+                f"a fixed-size list of structs in file version {version.value}", f"column {field.name!r}"
+            )
 
 
 def _with_common_keys(parts: list[LeafRows]) -> list[LeafRows]:

@@ -101,7 +101,7 @@ class BlobPage(PageLayout):
         definition = levels.astype(np.uint16) if self._scheme.max_def else None
         entries = Entries(len(sizes), None, definition)
         check_entries(self._scheme, entries)
-        return self._context.finish(self._scheme, entries, self._context.to_array(VariableWidth(offsets, data)))
+        return self._context.finish(rows, self._scheme, entries, self._context.to_array(VariableWidth(offsets, data)))
 
 
 def encode_blob(

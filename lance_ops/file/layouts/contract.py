@@ -91,13 +91,15 @@ class PageContext:
         check(index < len(self.buffers), f"{len(self.buffers)} buffers where buffer {index} is needed")
         return self.buffers[index]
 
-    def finish(self, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
-        """Put the levels and values of whole rows together; `to_array` makes the leaf's array from its validity."""
+    def finish(self, rows: Rows, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
+        """Put the levels and values of the rows together; `to_array` makes the leaf's array from its validity."""
         check(entries.count % self.leaf.elements_per_row == 0, "levels that end inside a fixed-size list")
         layers = decode_levels(scheme, entries, self.leaf.dimensions)
         leaf = layers.pop()
         values = to_array(leaf.validity)
         check(len(values) == leaf.length, f"{len(values)} values where the levels count {leaf.length}")
+        found = layers[0].length if layers else len(values)
+        check(found == rows.count, f"{found} rows where {rows.count} are wanted")
         return LeafRows(tuple(layers), values)
 
     def to_array(self, values: Values) -> ToArray:

@@ -99,7 +99,7 @@ class FullZipPage(PageLayout):
     def read(self, rows: Rows) -> Steps[LeafRows]:
         elements = rows.scaled(self._context.leaf.elements_per_row)
         if self._is_uniform:
-            return (yield from self._read_uniform(elements))
+            return (yield from self._read_uniform(rows, elements))
         starts, stops = yield from self._read_index(elements)
         if isinstance(elements, RowSlice):
             fetched = yield Ranges(starts[:1], stops[-1:])
@@ -108,10 +108,10 @@ class FullZipPage(PageLayout):
         located = fetched.locate(starts)
         ends = located + (stops - starts)
         if self._has_rep:
-            return self._decode_lists(fetched, located, ends)
-        return self._decode_variable(fetched, located, ends)
+            return self._decode_lists(rows, fetched, located, ends)
+        return self._decode_variable(rows, fetched, located, ends)
 
-    def _read_uniform(self, elements: Rows) -> Steps[LeafRows]:
+    def _read_uniform(self, rows: Rows, elements: Rows) -> Steps[LeafRows]:
         base, stride = self._context.buffers[0].position, self._word_bytes + self._value_bytes
         if isinstance(elements, RowSlice):
             starts = base + np.arange(elements.start, elements.stop, dtype=np.int64) * stride
@@ -125,7 +125,7 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, located + self._word_bytes, sizes)
         entries = self._entries(words, len(located))
         check_entries(self._scheme, entries)
-        return self._context.finish(self._scheme, entries, self._to_array(values))
+        return self._context.finish(rows, self._scheme, entries, self._to_array(values))
 
     def _read_index(self, elements: Rows) -> Steps[tuple[Integers, Integers]]:
         """Return where in the file each wanted row starts and stops."""
@@ -145,7 +145,7 @@ class FullZipPage(PageLayout):
         check((starts <= stops).all(), "a repetition index that does not ascend")
         return starts + data.position, stops + data.position
 
-    def _decode_variable(self, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
+    def _decode_variable(self, rows: Rows, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
         """Decode rows of one entry each."""
         words = read_words(fetched.data, starts, self._word_bytes, ends)
         entries = self._entries(words, len(starts))
@@ -161,9 +161,9 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, starts, sizes)
         if present is not None:
             values = spread(values, present)
-        return self._context.finish(self._scheme, entries, self._to_array(values))
+        return self._context.finish(rows, self._scheme, entries, self._to_array(values))
 
-    def _decode_lists(self, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
+    def _decode_lists(self, rows: Rows, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
         words, value_starts, sizes = walk_entries(
             fetched.data,
             starts,
@@ -183,7 +183,7 @@ class FullZipPage(PageLayout):
         if self._length_bytes and entries.definition is not None:
             visible = entries.definition[entries.definition <= self._scheme.max_visible_def]
             values = spread(values, visible == 0)
-        return self._context.finish(self._scheme, entries, self._to_array(values))
+        return self._context.finish(rows, self._scheme, entries, self._to_array(values))
 
     def _to_array(self, values: Values) -> ToArray:
         if pt.is_boolean(self._context.leaf.arrow_type):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.encodings.choose import choose_block, choose_mini_block
+from lance_ops.encodings.choose import choose_block, choose_levels, choose_mini_block
 from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, CorruptValues, EncodedChunks, check
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values
@@ -124,7 +124,7 @@ class MiniBlockPage(PageLayout):
         values = self._values.decode_chunks(buffers.values)
         check(values.num_values == buffers.values.total_values, "an encoding that lost count of its values")
         entries = self._decode_entries(buffers)
-        return self._select(elements, whole, index, chunks, entries, buffers.num_levels, values)
+        return self._select(rows, elements, whole, index, chunks, entries, buffers.num_levels, values)
 
     def _load(self, fetched: SourceBytes) -> _Index:
         words_at, chunks_at = self._context.buffers[:2]
@@ -192,6 +192,7 @@ class MiniBlockPage(PageLayout):
 
     def _select(
         self,
+        rows: Rows,
         elements: Rows,
         whole: bool,
         index: _Index,
@@ -216,7 +217,7 @@ class MiniBlockPage(PageLayout):
                 values = _take(values, _values_of_entries(selection, visible))
                 entries = entries.take(selection)
             check_entries(self._scheme, entries)
-        return self._context.finish(self._scheme, entries, self._to_array(values, index.dictionary))
+        return self._context.finish(rows, self._scheme, entries, self._to_array(values, index.dictionary))
 
     def _visible(self, entries: Entries) -> Bools | None:
         if entries.definition is None or not self._scheme.has_invisible:
@@ -284,7 +285,7 @@ def encode_mini_block(
     for kind, part in (("rep_compression", levels.rep), ("def_compression", levels.definition)):
         if part is not None:
             as_values = levels_as_values(part)
-            compression = choose_block(as_values, choice.options, choice.version)
+            compression = choose_levels(as_values, num_levels, choice.version)
             level_parts.append(compression.encode_blocks(as_values, num_levels))
             getattr(layout, kind).CopyFrom(compression.to_pb())
     if not level_parts:

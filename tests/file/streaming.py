@@ -1,0 +1,34 @@
+"""A store that cannot hand out objects in place, as no remote one can, and that remembers what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_ops.store.contract import ByteRange
+from lance_ops.store.memory import MemoryStore
+
+__all__ = ["StreamedStore"]
+
+
+class StreamedStore(MemoryStore):
+    """The objects of another memory store, read by ranges only."""
+
+    reads_in_place = False
+
+    def __init__(self, inner: MemoryStore) -> None:
+        super().__init__()
+        self._inner = inner
+        self.reads: list[ByteRange] = []
+
+    def get(self, path: str) -> pa.Buffer:
+        raise AssertionError("the whole object was read")
+
+    def size(self, path: str) -> int:
+        return self._inner.size(path)
+
+    def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Any:
+        self.reads.extend(ranges)
+        return [pa.py_buffer(buffer.to_pybytes()) for buffer in self._inner.get_ranges(path, ranges)]
