@@ -48,7 +48,7 @@ def _cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     if pt.is_dictionary(array.type) and not pt.is_dictionary(wanted):
         array = array.dictionary_decode()
     given = array.type
-    if given == wanted and not pt.is_nested(wanted):
+    if given == wanted:
         return array
     if pt.is_struct(given) and pt.is_struct(wanted):
         return _struct(array, wanted, path)

@@ -63,7 +63,7 @@ def _is_cut(stored: pa.DataType) -> bool:
     """Whether values may reach Spark shortened."""
     if pt.is_dictionary(stored):
         stored = stored.value_type
-    if pt.is_timestamp(stored) or pt.is_duration(stored) or pt.is_time(stored):
+    if pt.is_timestamp(stored) or pt.is_duration(stored):
         return bool(stored.unit == "ns")
     return bool(pt.is_decimal256(stored))
 

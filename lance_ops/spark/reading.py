@@ -12,7 +12,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.predicate import build, parse_filter
+from lance_ops.core.predicate import build
+from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, ScanRequest, plan_scan, scan
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
@@ -43,10 +44,9 @@ class LanceReader(DataSourceReader):
         self._snapshot = options.open()
         self._shape = to_arrow_schema(schema, timezone="UTC")
         names = [name for name in self._shape.names if name not in (ROW_ID, ROW_ADDRESS)]
-        table = self._snapshot.schema.to_arrow_storage()
         self._request = ScanRequest(
             self._snapshot.schema.project(names),
-            None if options.filter is None else parse_filter(options.filter, table),
+            None if options.filter is None else bind_filter(self._snapshot, options.filter),
             with_row_id=ROW_ID in self._shape.names,
             with_row_address=ROW_ADDRESS in self._shape.names,
         )

@@ -11,7 +11,7 @@ The table's Arrow schema is the authority. Spark sees each column in the one sha
     large_string, string_view                      string                         -
     large_binary, binary_view, fixed_size_binary   binary                         the width is not kept
     timestamp of any unit, with or without zone    us, UTC or without zone        ns cut to us
-    time32, time64                                 time64[ns]                     ns cut to us
+    time32, time64                                 time64[ns]                     -
     duration of any unit                           duration[us]                   ns cut to us
     date64                                         date32                         refused unless whole days
     decimal256(p, s)                               decimal128(min(p, 38), s)      refused where a value is too long
