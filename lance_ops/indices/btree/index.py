@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.address_map import AddressMap
@@ -99,7 +100,8 @@ class BTreeIndex(LoadedIndex):
 
     def statistics(self) -> dict[str, object]:
         """Return the first and last value in the reference's words, and the number of pages."""
-        mins, maxs = self._page_lookup.column(MIN), self._page_lookup.column(MAX)
+        with_values = self._page_lookup.filter(pc.is_valid(self._page_lookup.column(MAX)))
+        mins, maxs = with_values.column(MIN), with_values.column(MAX)
         return {
             "min": _in_words(mins[0]) if len(mins) else "N/A",
             "max": _in_words(maxs[-1]) if len(maxs) else "N/A",
