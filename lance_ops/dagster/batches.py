@@ -1,0 +1,127 @@
+"""The asset `<dataset>/batches`: a partition is a batch of raw files, a run is one commit whatever number it has."""
+
+# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+
+import warnings
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from lance_ops.core.logical_types import arrow_type_of
+from lance_ops.dagster.config import DatasetConfig, WriteOptions
+from lance_ops.dagster.failures import retrying
+from lance_ops.dagster.landing import LandedBatch, list_landing
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.opening import open_if_there, open_snapshot
+from lance_ops.dagster.report import report_versions
+from lance_ops.dagster.runner import LanceRunner
+from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest
+from lance_ops.maintenance.raw_files import unified_raw_schema
+from lance_ops.snapshot.fragment_writer import FragmentLimits
+
+__all__ = ["batches_asset"]
+
+
+def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
+    """Return the asset that ingests batches of a dataset's landing folder."""
+    names = DatasetNames(config.name)
+    config.landing()  # refuse the declaration now, not in the first run
+
+    def batches(context: dg.AssetExecutionContext, lance_runner: LanceRunner) -> dg.MaterializeResult[None]:
+        started = datetime.now(UTC)
+        landed = _landed(config, context.partition_keys)
+        before = open_if_there(config)
+        with retrying():
+            result = _ingest(config, landed, is_new=before is None, lance_runner=lance_runner)
+            newest = open_snapshot(config)
+            report_versions(context, config, newest, before.version if before else 0, started)
+        for batch in landed:
+            context.add_asset_metadata(_batch_metadata(batch, result), names.batches, batch.key)
+        return dg.MaterializeResult(asset_key=names.batches, metadata=_run_metadata(result))
+
+    with warnings.catch_warnings():
+        # A backfill of many days as one run is what this asset is for; the parameter is marked beta.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.asset(
+            key=names.batches,
+            description=f"Batches of raw files ingested into {config.name}, each exactly once.",
+            partitions_def=names.partitions,
+            backfill_policy=dg.BackfillPolicy.single_run(),
+            kinds={"lance"},
+            owners=list(config.owners) or None,
+            pool=names.pool,
+        )(batches)
+
+
+def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ...]:
+    """Return the raw files of the partitions asked for, in their order."""
+    raw = config.landing()
+    found, missing = list_landing(raw, datetime.now(UTC)).find(keys)
+    if missing:
+        shown = ", ".join(missing[:5])
+        raise dg.Failure(
+            f"{len(missing)} of {len(keys)} batches have no such files in {raw.place().public_uri}: {shown}; put the "
+            "files back as they were, or delete these partitions",
+            allow_retries=False,
+        )
+    return tuple(found[key] for key in keys)
+
+
+def _ingest(
+    config: DatasetConfig, landed: Sequence[LandedBatch], *, is_new: bool, lance_runner: LanceRunner
+) -> IngestResult:
+    place, raw_place = config.table(), config.landing().place()
+    batches = [batch.to_ingest() for batch in landed]
+    schema = None
+    if is_new and config.write.columns:
+        files = [file for batch in batches for file in batch.files]
+        schema = _with_types(unified_raw_schema(files, raw_place.storage_options), config.write)
+    return ingest(
+        place.uri,
+        batches,
+        storage_options=place.storage_options,
+        raw_storage_options=raw_place.storage_options,
+        options=IngestOptions(
+            schema=schema,
+            data_storage_version=config.write.data_storage_version,
+            limits=FragmentLimits(config.write.max_rows_per_file),
+        ),
+        runner=lance_runner.runner(),
+    )
+
+
+def _with_types(schema: pa.Schema, write: WriteOptions) -> pa.Schema:
+    return pa.schema(
+        [
+            field.with_type(arrow_type_of(write.columns[field.name], (), field.name))
+            if field.name in write.columns
+            else field
+            for field in schema
+        ]
+    )
+
+
+def _batch_metadata(batch: LandedBatch, result: IngestResult) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "lance/batch_token": batch.token,
+        "lance/raw_files": len(batch.files),
+        "lance/raw_bytes": sum(file.size_bytes for file in batch.files),
+        "lance/replayed": batch.key in result.skipped,
+    }
+    if batch.key in result.rows_by_batch:
+        metadata["dagster/partition_row_count"] = result.rows_by_batch[batch.key]
+    return metadata
+
+
+def _run_metadata(result: IngestResult) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "lance/ingested_batches": len(result.ingested),
+        "lance/skipped_batches": len(result.skipped),
+        "lance/ingested_rows": result.num_rows,
+    }
+    if result.version is not None:
+        metadata["lance/version"] = result.version
+    return metadata

@@ -1,0 +1,172 @@
+"""Asset checks on the head of a dataset.
+
+`valid` and `batches_exactly_once` are blocking: what stands downstream must not be built from a broken version or from
+rows that are there twice. The others are about cost, measured once for all of them.
+"""
+
+# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import dagster as dg
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.opening import open_if_there
+from lance_ops.dagster.verdicts import HEALTH_CHECKS, judge, measure
+from lance_ops.maintenance.timeline import VersionSummary, timeline
+from lance_ops.snapshot.batches import ingested_batches
+from lance_ops.snapshot.validate import validate
+
+__all__ = ["BatchAudit", "audit_batches", "build_checks"]
+
+_SHOWN = 20
+_TOOK_ROWS_OUT = ("Overwrite", "Restore")
+
+
+def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
+    """Return the checks of a dataset's head."""
+    checks = [_valid_check(config), _health_checks(config)]
+    if config.raw is not None:
+        checks.append(_batches_check(config))
+    return checks
+
+
+@dataclass(frozen=True)
+class BatchAudit:
+    """What Dagster recorded as ingested, against what the dataset's history holds; all fields are batch keys."""
+
+    lost: tuple[str, ...]
+    unrecorded: tuple[str, ...]
+    doubled: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every recorded batch is held, and none twice. An unrecorded one is held all the same."""
+        return not self.lost and not self.doubled
+
+    @property
+    def sentence(self) -> str:
+        """The audit in words, with what to do."""
+        parts = []
+        if self.doubled:
+            parts.append(f"ingested twice: {_listed(self.doubled)}; restore a version before, ingest again")
+        if self.lost:
+            parts.append(f"recorded and not in the dataset: {_listed(self.lost)}; materialize these partitions again")
+        if self.unrecorded:
+            parts.append(f"in the dataset and not recorded: {_listed(self.unrecorded)}; materialize them, a no-op")
+        return ". ".join(parts) or "every recorded batch is in the dataset once"
+
+
+def audit_batches(
+    recorded: AbstractSet[str], held: AbstractSet[str], summaries: Sequence[VersionSummary]
+) -> BatchAudit:
+    """Compare the keys of materialized partitions with the batches held and with the retained history."""
+    return BatchAudit(tuple(sorted(recorded - held)), tuple(sorted(held - recorded)), _doubled(summaries))
+
+
+def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
+    def valid() -> dg.AssetCheckResult:
+        snapshot = open_if_there(config)
+        if snapshot is None:
+            return _not_there("valid")
+        try:
+            validate(snapshot)
+        except CorruptFile as error:
+            return dg.AssetCheckResult(passed=False, description=str(error))
+        return dg.AssetCheckResult(passed=True, metadata={"lance/version": snapshot.version})
+
+    return _check(config, valid, "valid", "The manifest's invariants hold and its files are there, of the stated size.")
+
+
+def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
+    names = DatasetNames(config.name)
+
+    def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
+        recorded = context.instance.get_materialized_partitions(names.batches)
+        snapshot = open_if_there(config)
+        held = ingested_batches(snapshot) if snapshot else {}
+        audit = audit_batches(recorded, held.keys(), timeline(snapshot) if snapshot else [])
+        return dg.AssetCheckResult(
+            passed=audit.passed,
+            description=audit.sentence,
+            metadata={
+                "lance/recorded": len(recorded),
+                "lance/held": len(held),
+                "lance/lost": len(audit.lost),
+                "lance/unrecorded": len(audit.unrecorded),
+                "lance/doubled": len(audit.doubled),
+            },
+        )
+
+    return _check(
+        config, batches_exactly_once, "batches_exactly_once", "Each recorded batch is in the history, and only once."
+    )
+
+
+def _check(
+    config: DatasetConfig, function: Callable[..., dg.AssetCheckResult], name: str, description: str
+) -> dg.AssetChecksDefinition:
+    names = DatasetNames(config.name)
+    return dg.asset_check(
+        asset=names.head,
+        name=name,
+        description=description,
+        blocking=True,
+        additional_deps=[names.batches] if config.raw is not None else None,
+    )(function)
+
+
+def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
+    names = DatasetNames(config.name)
+    specs = [
+        dg.AssetCheckSpec(
+            name,
+            asset=names.head,
+            description=description,
+            additional_deps=[names.batches] if config.raw is not None else None,
+        )
+        for name, description in HEALTH_CHECKS.items()
+    ]
+
+    @dg.multi_asset_check(name=names.of("health_checks"), specs=specs, can_subset=True)
+    def health_checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        wanted = {key.name for key in context.selected_asset_check_keys}
+        snapshot = open_if_there(config)
+        verdicts = {verdict.name: verdict for verdict in judge(config, measure(config, snapshot))} if snapshot else {}
+        for name in sorted(wanted):
+            verdict = verdicts.get(name)
+            if verdict is None:
+                yield _not_there(name)
+            else:
+                yield dg.AssetCheckResult(
+                    passed=verdict.passed, check_name=name, description=verdict.sentence, metadata=verdict.metadata
+                )
+
+    return health_checks
+
+
+def _not_there(name: str) -> dg.AssetCheckResult:
+    description = "there is no version yet: the first batch makes the dataset"
+    return dg.AssetCheckResult(passed=True, check_name=name, description=description)
+
+
+def _doubled(summaries: Sequence[VersionSummary]) -> tuple[str, ...]:
+    """Return the batches that two retained versions added, with nothing between that took rows out."""
+    counts: Counter[str] = Counter()
+    doubled: set[str] = set()
+    for summary in summaries:
+        if summary.operation in _TOOK_ROWS_OUT:
+            counts.clear()
+        counts.update(summary.batches)
+        doubled |= {key for key, count in counts.items() if count > 1}
+    return tuple(sorted(doubled))
+
+
+def _listed(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+    return ", ".join(keys[:_SHOWN]) + more

@@ -1,0 +1,232 @@
+"""A declared dataset: what one YAML file, or one component's attributes, says about it.
+
+Every model is frozen and refuses keys it does not know. Texts may hold `${NAME}`; they stay as written here, and
+`DatasetConfig.table` and `RawFiles.place` expand them when a run, a sensor or a check needs them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, Self
+from urllib.parse import urlsplit, urlunsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import dagster as dg
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from lance_ops.core.errors import ConfigError
+from lance_ops.dagster.environment import expand, expand_all
+
+__all__ = [
+    "CleanupPolicy",
+    "CompactionPolicy",
+    "DatasetConfig",
+    "HealthLimits",
+    "IndexSpec",
+    "Maintenance",
+    "Place",
+    "RawFiles",
+    "WriteOptions",
+]
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*(/[a-z][a-z0-9_]*)*")
+
+
+Options = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A URI and the options to reach it, variables expanded; its text never shows a secret."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def public_uri(self) -> str:
+        """The URI without the user, the password and the query it may carry."""
+        if "://" not in self.uri:
+            return self.uri
+        parts = urlsplit(self.uri)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RawFiles(_Model):
+    """Where raw files land and how they become batches."""
+
+    uri: str = Field(description="The landing folder; ${NAME} is expanded when it is listed.")
+    storage_options: Options = Field(
+        default_factory=dict, description="Options of the folder's fsspec file system, such as key and secret."
+    )
+    glob: str = Field(default="**", description="Which files below the folder count; ** spans folders, * does not.")
+    format: Literal["parquet", "csv", "json", "arrow"] = "parquet"
+    batch: Literal["file", "folder"] = Field(default="file", description="What one batch is: a file, or a folder.")
+    key: str | None = Field(
+        default=None,
+        description="A regular expression searched in the batch's path below the folder; its group `key` is the key.",
+    )
+    settle_seconds: float = Field(
+        default=60, ge=0, description="A file younger than this may still be growing; without a marker it waits."
+    )
+    marker: str | None = Field(
+        default=None, description="A file name, such as _SUCCESS, without which a folder's files do not count."
+    )
+    max_files_per_tick: int = Field(default=1000, ge=1, description="The rest of a backlog waits for the next tick.")
+    changed: Literal["refuse", "append"] = Field(
+        default="refuse",
+        description="What to do with a batch that changed after it was ingested: report it, or ingest it as a new one.",
+    )
+
+    @field_validator("key")
+    @classmethod
+    def _has_key(cls, pattern: str | None) -> str | None:
+        try:
+            if pattern is not None and "key" not in re.compile(pattern).groupindex:
+                raise ValueError("needs a group named key: (?P<key>...)")
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        return pattern
+
+    def place(self, environment: Mapping[str, str] | None = None) -> Place:
+        """Expand the variables."""
+        return Place(
+            expand(self.uri, "raw.uri", environment).rstrip("/"),
+            expand_all(self.storage_options, "raw.storage_options", environment),
+        )
+
+
+class WriteOptions(_Model):
+    """How fragments are written; the defaults are the reference implementation's."""
+
+    max_rows_per_file: int = Field(default=1024 * 1024, ge=1)
+    data_storage_version: str = "stable"
+    columns: dict[str, str] = Field(
+        default_factory=dict, description="Column to Arrow type, where the raw files' own type is not the table's."
+    )
+
+
+class IndexSpec(_Model):
+    """An index the dataset shall have."""
+
+    column: str
+    type: Literal["BTREE"] = "BTREE"
+    name: str | None = None
+
+    @property
+    def index_name(self) -> str:
+        """The name given, or the reference's default for the column."""
+        return self.name or f"{self.column}_idx"
+
+
+class CompactionPolicy(_Model):
+    """What compaction aims at."""
+
+    target_rows_per_fragment: int = Field(default=1024 * 1024, ge=1)
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = Field(default=0.1, ge=0, le=1)
+
+
+class CleanupPolicy(_Model):
+    """Which versions clean-up may remove; a tagged version always stays."""
+
+    older_than_days: float | None = Field(default=14, ge=0)
+    retain_versions: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.older_than_days is None and self.retain_versions is None:
+            raise ValueError("give older_than_days, retain_versions or both")
+        return self
+
+    @property
+    def older_than(self) -> timedelta | None:
+        """The age from which a version may go."""
+        return None if self.older_than_days is None else timedelta(days=self.older_than_days)
+
+
+class Maintenance(_Model):
+    """What the scheduled maintenance does, and when."""
+
+    compaction: CompactionPolicy = CompactionPolicy()
+    cleanup: CleanupPolicy = CleanupPolicy()
+    cron: str | None = "30 3 * * *"
+    timezone: str = "UTC"
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, cron: str | None) -> str | None:
+        try:
+            if cron is not None:
+                dg.ScheduleDefinition(name="checked", cron_schedule=cron, job_name="checked")
+        except dg.DagsterInvalidDefinitionError as error:
+            raise ValueError(f"not a cron schedule: {cron}") from error
+        return cron
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_timezone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(f"not a time zone: {name}") from error
+        return name
+
+
+class HealthLimits(_Model):
+    """Above these a check fails, and so does a maintenance run that leaves the dataset there."""
+
+    small_fragments: int = Field(default=100, ge=0)
+    deleted_ratio: float = Field(default=0.2, ge=0, le=1)
+    unindexed_ratio: float = Field(default=0.2, ge=0, le=1)
+    versions: int = Field(default=1000, ge=1)
+    hours_without_version: float | None = Field(default=None, gt=0)
+
+
+class DatasetConfig(_Model):
+    """One dataset: where it is, where its rows come from, how it is kept."""
+
+    name: str
+    uri: str
+    storage_options: Options = Field(default_factory=dict)
+    description: str | None = None
+    owners: tuple[str, ...] = ()
+    raw: RawFiles | None = None
+    write: WriteOptions = WriteOptions()
+    indices: tuple[IndexSpec, ...] = ()
+    maintenance: Maintenance = Maintenance()
+    health: HealthLimits = HealthLimits()
+
+    @field_validator("name")
+    @classmethod
+    def _is_name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError("use lower case letters, digits and _, with / between a group and a name")
+        return name
+
+    @model_validator(mode="after")
+    def _distinct_indices(self) -> Self:
+        names = [index.index_name for index in self.indices]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"two indices are named {doubled[0]}")
+        return self
+
+    def table(self, environment: Mapping[str, str] | None = None) -> Place:
+        """Expand the variables of where the dataset is."""
+        return Place(
+            expand(self.uri, f"{self.name}: uri", environment).rstrip("/"),
+            expand_all(self.storage_options, f"{self.name}: storage_options", environment),
+        )
+
+    def landing(self) -> RawFiles:
+        """Return where raw files land, or raise `ConfigError` for a dataset that has no such place."""
+        if self.raw is None:
+            raise ConfigError(f"{self.name}: raw is not configured, so there is nothing to ingest from")
+        return self.raw

@@ -1,0 +1,51 @@
+"""Everything that follows from one declared dataset."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import dagster as dg
+
+from lance_ops.dagster.batches import batches_asset
+from lance_ops.dagster.checks import build_checks
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.jobs import build_jobs, build_schedules
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.raw_sensor import build_raw_sensor
+from lance_ops.dagster.version_sensor import build_version_sensor
+
+__all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
+
+
+def build_definitions(config: DatasetConfig) -> dg.Definitions:
+    """Return the assets, checks, jobs, sensors and schedule of a dataset; the code location adds `lance_runner`."""
+    return dg.Definitions.merge(build_asset_definitions(config), build_job_definitions(config))
+
+
+def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
+    """Return what there is: the dataset, its batches, and what must hold of them."""
+    batches = [batches_asset(config)] if config.raw is not None else []
+    return dg.Definitions(assets=[head_spec(config), *batches], asset_checks=build_checks(config))
+
+
+def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
+    """Return what runs on it, and when."""
+    sensors = [build_version_sensor(config)]
+    if config.raw is not None:
+        sensors.append(build_raw_sensor(config))
+    return dg.Definitions(jobs=build_jobs(config), sensors=sensors, schedules=build_schedules(config))
+
+
+def head_spec(config: DatasetConfig) -> dg.AssetSpec:
+    """Return the head: no run makes it, every committed version is one materialization of it."""
+    names = DatasetNames(config.name)
+    hours = config.health.hours_without_version
+    return dg.AssetSpec(
+        names.head,
+        deps=[names.batches] if config.raw is not None else [],
+        description=config.description,
+        owners=list(config.owners),
+        kinds={"lance"},
+        freshness_policy=dg.FreshnessPolicy.time_window(timedelta(hours=hours)) if hours else None,
+        metadata={"dagster/table_name": config.name, "dagster/storage_kind": "lance"},
+    )

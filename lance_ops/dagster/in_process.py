@@ -1,0 +1,75 @@
+"""Evaluate a code location's sensors and run its jobs in this process, against a real Dagster instance.
+
+The daemon does the same with a process for each: a tick's partitions are added, its events recorded, its run requests
+launched with their tags, its cursor kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+
+__all__ = ["CodeLocation", "Ticked"]
+
+_QUIET: dict[str, Mapping[str, Any]] = {"console": {"config": {"log_level": "ERROR"}}}
+
+
+@dataclass(frozen=True)
+class Ticked:
+    """What a sensor's tick led to."""
+
+    new_partitions: tuple[str, ...]
+    run_requests: tuple[dg.RunRequest, ...]
+    events: tuple[object, ...]
+    runs: tuple[dg.ExecuteInProcessResult, ...]
+    skip_message: str | None
+
+
+@dataclass
+class CodeLocation:
+    """Loaded definitions, and the cursors of their sensors."""
+
+    definitions: dg.Definitions
+    instance: dg.DagsterInstance
+    cursors: dict[str, str | None] = field(default_factory=dict)
+
+    def tick(self, sensor: str) -> Ticked:
+        """Evaluate a sensor once and do what it asks for."""
+        repository = self.definitions.get_repository_def()
+        definition = repository.get_sensor_def(sensor)
+        with dg.build_sensor_context(
+            instance=self.instance,
+            instance_ref=self.instance.get_ref(),
+            repository_def=repository,
+            sensor_name=sensor,
+            cursor=self.cursors.get(sensor),
+        ) as context:
+            decided = definition.evaluate_tick(context)
+        added: list[str] = []
+        for request in decided.dynamic_partitions_requests or []:
+            self.instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+            added += request.partition_keys
+        for event in decided.asset_events:
+            self.instance.report_runless_asset_event(event)
+        requests = decided.run_requests or []
+        runs = tuple(self.run(request.job_name or definition.job_name or "", tags=request.tags) for request in requests)
+        self.cursors[sensor] = decided.cursor
+        return Ticked(tuple(added), tuple(requests), tuple(decided.asset_events), runs, decided.skip_message)
+
+    def run(
+        self,
+        job: str,
+        config: Mapping[str, dg.Config] | None = None,
+        tags: Mapping[str, str] | None = None,
+        *,
+        raise_on_error: bool = True,
+    ) -> dg.ExecuteInProcessResult:
+        """Run a job; `config` is by op. Raises what the run raised, unless told to leave it to the result."""
+        definition = self.definitions.resolve_job_def(job)
+        run_config = dg.RunConfig(ops=dict(config or {}), loggers=_QUIET)
+        return definition.execute_in_process(
+            run_config=run_config, tags=dict(tags or {}), instance=self.instance, raise_on_error=raise_on_error
+        )

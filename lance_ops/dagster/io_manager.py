@@ -1,0 +1,120 @@
+"""An IO manager that keeps assets' outputs as Lance datasets: `pa.Table`, a record batch reader, or a pandas frame.
+
+    <base_uri>/<asset key, joined by />.lance
+
+An unpartitioned output replaces the dataset's content or is appended, as `mode` says. A partitioned asset names the
+column its partition keys stand in by the definition metadata `partition_column`; its output replaces the rows of its
+partitions, in two commits (delete, append), with the first taken back if the second fails.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from lance_ops.api.lance_dataset import LanceDataset, dataset
+from lance_ops.api.write import write_dataset
+from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.dagster.environment import expand, expand_all
+
+__all__ = ["PARTITION_COLUMN", "LanceIOManager"]
+
+PARTITION_COLUMN = "partition_column"
+
+
+class LanceIOManager(dg.ConfigurableIOManager):
+    """Stores outputs as Lance datasets under one URI. `${NAME}` in the fields is expanded when they are used."""
+
+    base_uri: str
+    storage_options: dict[str, str] = Field(default_factory=dict)
+    mode: Literal["overwrite", "append"] = "overwrite"
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Write an output and record its version and number of rows."""
+        table = _as_table(obj, context.asset_key)
+        if context.has_asset_partitions:
+            written = self._replace_partitions(context, table)
+        else:
+            written = self._write(context.asset_key, table, self.mode)
+        context.add_output_metadata(
+            {
+                "dagster/uri": written.uri,
+                "dagster/storage_kind": "lance",
+                "dagster/row_count": written.count_rows(),
+                "lance/written_rows": table.num_rows,
+                "lance/version": written.version,
+            }
+        )
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Read an asset, or the partitions of it that are asked for, as the type the input is annotated with."""
+        source = self._open(context.asset_key)
+        if source is None:
+            raise DatasetNotFound(f"{self._uri(context.asset_key)}: asset {context.asset_key} was never stored here")
+        if context.dagster_type.typing_type is LanceDataset:
+            return source
+        condition = None
+        if context.has_asset_partitions:
+            metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
+            condition = _partitions_condition(source, metadata, context.asset_partition_keys, context.asset_key)
+        table = source.to_table(filter=condition)
+        wanted = getattr(context.dagster_type.typing_type, "__module__", "")
+        return table.to_pandas() if wanted.startswith("pandas") else table
+
+    def _replace_partitions(self, context: dg.OutputContext, table: pa.Table) -> LanceDataset:
+        existing = self._open(context.asset_key)
+        if existing is None:
+            return self._write(context.asset_key, table, "overwrite")
+        before = existing.version
+        condition = _partitions_condition(
+            existing, context.definition_metadata, context.asset_partition_keys, context.asset_key
+        )
+        existing.delete(condition)
+        try:
+            return self._write(context.asset_key, table, "append")
+        except Exception:
+            existing.checkout_version(before).restore()
+            raise
+
+    def _write(self, asset_key: dg.AssetKey, table: pa.Table, mode: str) -> LanceDataset:
+        return write_dataset(table, self._uri(asset_key), mode=mode, storage_options=self._options())
+
+    def _open(self, asset_key: dg.AssetKey) -> LanceDataset | None:
+        try:
+            return dataset(self._uri(asset_key), storage_options=self._options())
+        except DatasetNotFound:
+            return None
+
+    def _uri(self, asset_key: dg.AssetKey) -> str:
+        return f"{expand(self.base_uri, 'base_uri').rstrip('/')}/{'/'.join(asset_key.path)}.lance"
+
+    def _options(self) -> dict[str, str]:
+        return expand_all(self.storage_options, "storage_options")
+
+
+def _as_table(obj: Any, asset_key: dg.AssetKey) -> pa.Table:
+    if isinstance(obj, pa.Table):
+        return obj
+    if isinstance(obj, pa.RecordBatchReader):
+        return obj.read_all()
+    if hasattr(obj, "__arrow_c_stream__"):
+        return pa.table(obj)
+    raise InvalidInput(
+        f"asset {'/'.join(asset_key.path)} returned a {type(obj).__name__}: a Lance dataset holds a pyarrow.Table, "
+        "a record batch reader or a data frame"
+    )
+
+
+def _partitions_condition(source: LanceDataset, metadata: Any, keys: Any, asset_key: dg.AssetKey) -> pc.Expression:
+    column = (metadata or {}).get(PARTITION_COLUMN)
+    if column is None:
+        raise InvalidInput(
+            f"asset {'/'.join(asset_key.path)} is partitioned: name the column of its partition keys in its metadata, "
+            f'{PARTITION_COLUMN}="..."'
+        )
+    column_type = source.schema.field(column).type
+    return pc.field(column).isin(pa.array(list(keys)).cast(column_type))

@@ -1,0 +1,112 @@
+"""The jobs of a dataset: one for each verb, and maintenance as a whole.
+
+Spark jobs run in one process, because a Spark session per step would cost more than the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.ops import (
+    Cleanup,
+    cleanup_op,
+    compact_op,
+    delete_rows_op,
+    health_op,
+    reindex_op,
+    restore_op,
+    tag_op,
+    verdict_op,
+)
+from lance_ops.dagster.ops.verb import START
+
+__all__ = ["build_jobs", "build_schedules", "checks_job", "ingest_job"]
+
+_VERBS = {
+    "delete_rows": delete_rows_op,
+    "compact": compact_op,
+    "reindex": reindex_op,
+    "cleanup": cleanup_op,
+    "restore": restore_op,
+    "tag": tag_op,
+}
+_MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
+
+
+def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:
+    """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance` and `<dataset>_<verb>`."""
+    # Dagster wants one op of a name: the maintenance job runs the very ops of the verbs' own jobs.
+    ops = {verb: make(config) for verb, make in _VERBS.items()}
+    jobs: list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = [checks_job(config)]
+    if config.raw is not None:
+        jobs.append(ingest_job(config))
+    jobs.append(_maintenance_job(config, ops))
+    jobs += [_job_of(config, verb, {verb: op}) for verb, op in ops.items()]
+    return jobs
+
+
+def ingest_job(config: DatasetConfig) -> dg.UnresolvedAssetJobDefinition:
+    """Return the job that ingests batches and then runs the head's checks."""
+    names = DatasetNames(config.name)
+    selection = dg.AssetSelection.assets(names.batches) | dg.AssetSelection.checks_for_assets(names.head)
+    return dg.define_asset_job(
+        names.of("ingest"),
+        selection=selection,
+        description=f"Ingest batches of raw files into {config.name}, as one commit.",
+        executor_def=dg.in_process_executor,
+    )
+
+
+def checks_job(config: DatasetConfig) -> dg.UnresolvedAssetJobDefinition:
+    """Return the job that runs the head's checks."""
+    names = DatasetNames(config.name)
+    return dg.define_asset_job(
+        names.of("checks"),
+        selection=dg.AssetSelection.checks_for_assets(names.head),
+        description=f"Check the newest version of {config.name}.",
+        executor_def=dg.in_process_executor,
+    )
+
+
+def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
+    """Return the schedule of maintenance, if the dataset declares one."""
+    if config.maintenance.cron is None:
+        return []
+    names = DatasetNames(config.name)
+    return [
+        dg.ScheduleDefinition(
+            name=names.of("maintenance_schedule"),
+            job_name=names.of("maintenance"),
+            cron_schedule=config.maintenance.cron,
+            execution_timezone=config.maintenance.timezone,
+        )
+    ]
+
+
+def _maintenance_job(config: DatasetConfig, verbs: Mapping[str, dg.OpDefinition]) -> dg.JobDefinition:
+    """Return the job that measures, compacts, reindexes, cleans up and judges, in this order.
+
+    Here clean-up is for real: what it may remove is the dataset's declared policy, and tags hold.
+    """
+    ops = {**verbs, "health": health_op(config), "verdict": verdict_op(config)}
+    for_real = dg.RunConfig(ops={"cleanup": Cleanup(dry_run=False)})
+    return _job_of(config, "maintenance", {step: ops[step] for step in _MAINTENANCE}, for_real)
+
+
+def _job_of(
+    config: DatasetConfig, what: str, ops: Mapping[str, dg.OpDefinition], run_config: dg.RunConfig | None = None
+) -> dg.JobDefinition:
+    """Return a job of ops in a row; in its configuration each has its short name."""
+    before: list[str | None] = [None, *ops]
+    dependencies = {
+        dg.NodeInvocation(op.name, alias=step): {START: dg.DependencyDefinition(previous)} if previous else {}
+        for previous, (step, op) in zip(before, ops.items(), strict=False)
+    }
+    graph = dg.GraphDefinition(
+        name=DatasetNames(config.name).of(what), node_defs=list(ops.values()), dependencies=dependencies
+    )
+    return graph.to_job(executor_def=dg.in_process_executor, config=run_config)

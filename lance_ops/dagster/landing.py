@@ -1,0 +1,192 @@
+"""Raw files in a landing folder, grouped into batches.
+
+Names that start with `_` or `.`, and folders of such names, do not count, as in Spark. An empty file is one that is
+still being written. A batch is ready when all its files are: old enough, or, where a marker is configured, in a folder
+that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from fsspec.core import url_to_fs
+from fsspec.utils import glob_translate
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.dagster.config import Place, RawFiles
+from lance_ops.dagster.names import safe_key
+from lance_ops.maintenance.ingest import IngestBatch, RawFile
+
+__all__ = ["LandedBatch", "LandedFile", "Landing", "group_files", "list_files", "list_landing"]
+
+_CHANGED = "="
+_TOKEN_LENGTH = 12
+
+
+@dataclass(frozen=True)
+class LandedFile:
+    """A listed object: its path below the landing folder, and what tells its content."""
+
+    path: str
+    uri: str
+    size_bytes: int
+    modified: datetime
+    etag: str | None = None
+
+    @property
+    def token(self) -> str:
+        """What changes with the content: the store's ETag, or size and time of modification."""
+        return self.etag or f"{self.size_bytes}-{self.modified.timestamp():.6f}"
+
+
+@dataclass(frozen=True)
+class LandedBatch:
+    """Files that are ingested together under one key."""
+
+    key: str
+    files: tuple[LandedFile, ...]
+
+    @property
+    def modified(self) -> datetime:
+        """When the batch's newest file was."""
+        return max(file.modified for file in self.files)
+
+    @property
+    def order(self) -> tuple[datetime, str]:
+        """Where the batch stands among all: by arrival, then by key."""
+        return self.modified, self.key
+
+    @property
+    def token(self) -> str:
+        """What changes with the content of any file."""
+        return self.to_ingest().token
+
+    def as_changed(self) -> LandedBatch:
+        """Return this content as a batch of its own, beside the one of the same files that was ingested before."""
+        return LandedBatch(f"{self.key}{_CHANGED}{self.token[:_TOKEN_LENGTH]}", self.files)
+
+    def to_ingest(self) -> IngestBatch:
+        """Return what ingestion takes."""
+        return IngestBatch(self.key, tuple(RawFile(file.uri, file.size_bytes, file.token) for file in self.files))
+
+
+@dataclass(frozen=True)
+class Landing:
+    """A landing folder at one moment; `ready` and `waiting` in the order of arrival."""
+
+    ready: tuple[LandedBatch, ...]
+    waiting: tuple[LandedBatch, ...]
+    unmatched: tuple[str, ...] = ()
+    """Paths in which the configured `key` was not found."""
+
+    def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
+        """Return the batches of these keys, ready or not, and the keys without one."""
+        landed = {batch.key: batch for batch in (*self.ready, *self.waiting)}
+        found = {}
+        missing = []
+        for key in keys:
+            batch = landed.get(key)
+            if batch is None and _CHANGED in key:
+                batch = landed.get(key.rpartition(_CHANGED)[0])
+                batch = batch.as_changed() if batch else None
+            if batch is not None and batch.key == key:
+                found[key] = batch
+            else:
+                missing.append(key)
+        return found, tuple(missing)
+
+
+def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | None = None) -> Landing:
+    """List the folder and group what is there. A folder that does not exist yet is empty."""
+    return group_files(raw, list_files(raw.place(environment)), now)
+
+
+def list_files(place: Place) -> Iterator[LandedFile]:
+    """Yield every file below a place, in no order."""
+    filesystem, root = url_to_fs(place.uri, **place.storage_options)
+    filesystem.invalidate_cache()
+    prefix = root.rstrip("/") + "/"
+    try:
+        found = filesystem.find(root, detail=True)
+    except FileNotFoundError:
+        return
+    for path, info in found.items():
+        if path.startswith(prefix):
+            yield LandedFile(
+                path=path.removeprefix(prefix),
+                uri=filesystem.unstrip_protocol(path) if "://" in place.uri else path,
+                size_bytes=int(info["size"]),
+                modified=_modified(info, path),
+                etag=_etag(info),
+            )
+
+
+def group_files(raw: RawFiles, files: Iterable[LandedFile], now: datetime) -> Landing:
+    """Group listed files into batches, as configured."""
+    wanted = re.compile(glob_translate(raw.glob))
+    listed = list(files)
+    marked = {_folder(file.path) for file in listed if PurePosixPath(file.path).name == raw.marker}
+    grouped: defaultdict[str, list[LandedFile]] = defaultdict(list)
+    unmatched = []
+    for file in sorted(listed, key=lambda file: file.path):
+        if not _counts(file.path) or not wanted.match(file.path):
+            continue
+        key = _key(raw, file.path)
+        if key is None:
+            unmatched.append(file.path)
+        else:
+            grouped[safe_key(key)].append(file)
+
+    def is_settled(file: LandedFile) -> bool:
+        if raw.marker is not None:
+            return _folder(file.path) in marked
+        return file.size_bytes > 0 and (now - file.modified).total_seconds() >= raw.settle_seconds
+
+    batches = sorted((LandedBatch(key, tuple(group)) for key, group in grouped.items()), key=lambda batch: batch.order)
+    ready = tuple(batch for batch in batches if all(map(is_settled, batch.files)))
+    waiting = tuple(batch for batch in batches if not all(map(is_settled, batch.files)))
+    return Landing(ready, waiting, tuple(unmatched))
+
+
+def _counts(path: str) -> bool:
+    return not any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _key(raw: RawFiles, path: str) -> str | None:
+    if raw.key is not None:
+        match = re.search(raw.key, path)
+        return match["key"] or None if match else None
+    if raw.batch == "folder":
+        return _folder(path) or "all"
+    name = PurePosixPath(path).name
+    return path.removesuffix(name) + name.partition(".")[0]
+
+
+def _modified(info: Mapping[str, Any], path: str) -> datetime:
+    """Read the time of modification, which every file system of fsspec calls by another name."""
+    for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
+        match info.get(name):
+            case datetime() as moment:
+                return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            case float() | int() as seconds:
+                return datetime.fromtimestamp(seconds, UTC)
+            case str() as text:
+                return datetime.fromisoformat(text).astimezone(UTC)
+    raise InvalidInput(f"raw file {path}: its file system does not say when it was modified, so it cannot be watched")
+
+
+def _etag(info: Mapping[str, Any]) -> str | None:
+    for name in ("ETag", "etag"):
+        if value := info.get(name):
+            return str(value).strip('"')
+    return None

@@ -1,0 +1,23 @@
+"""Open a declared dataset."""
+
+from __future__ import annotations
+
+from lance_ops.core.errors import DatasetNotFound
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["open_if_there", "open_snapshot"]
+
+
+def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
+    """Open a version, the newest by default; raises what `Snapshot.open` raises."""
+    place = config.table()
+    return Snapshot.open(place.uri, version, place.storage_options)
+
+
+def open_if_there(config: DatasetConfig) -> Snapshot | None:
+    """Open the newest version; None before the first batch made the dataset."""
+    try:
+        return open_snapshot(config)
+    except DatasetNotFound:
+        return None

@@ -1,0 +1,32 @@
+"""Verbs on a dataset as ops: one file a verb, its typed configuration beside it.
+
+Each op is made for one declared dataset, writes through the run's runner, records the versions it commits on the head
+asset and says in its output's metadata what it did, or with `dry_run` what it would do.
+"""
+
+from __future__ import annotations
+
+from lance_ops.dagster.ops.cleanup import Cleanup, cleanup_op
+from lance_ops.dagster.ops.compact import Compact, compact_op
+from lance_ops.dagster.ops.delete_rows import DeleteRows, delete_rows_op
+from lance_ops.dagster.ops.health import health_op, verdict_op
+from lance_ops.dagster.ops.reindex import Reindex, reindex_op
+from lance_ops.dagster.ops.restore import Restore, restore_op
+from lance_ops.dagster.ops.tag import Tag, tag_op
+
+__all__ = [
+    "Cleanup",
+    "Compact",
+    "DeleteRows",
+    "Reindex",
+    "Restore",
+    "Tag",
+    "cleanup_op",
+    "compact_op",
+    "delete_rows_op",
+    "health_op",
+    "reindex_op",
+    "restore_op",
+    "tag_op",
+    "verdict_op",
+]

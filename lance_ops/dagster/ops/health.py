@@ -1,0 +1,53 @@
+"""Look at a dataset before maintenance, and judge it after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.ops.verb import Work, verb_op
+from lance_ops.dagster.verdicts import health_markdown, judge, measure
+
+__all__ = ["health_op", "verdict_op"]
+
+
+def health_op(config: DatasetConfig) -> dg.OpDefinition:
+    """Return the op that measures a dataset and changes nothing."""
+
+    def look(work: Work, _: None) -> dict[str, Any]:
+        report = measure(config, work.snapshot)
+        verdicts = judge(config, report)
+        return {"lance/health": dg.MetadataValue.md(health_markdown(report, verdicts))}
+
+    return verb_op(config, "health", "Measure the dataset's health.", look)
+
+
+def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
+    """Return the op that records the health checks and fails the run if the dataset is beyond a limit.
+
+    Maintenance that ran without an error and left the dataset as bad as before has not done its work.
+    """
+    head = DatasetNames(config.name).head
+
+    def conclude(work: Work, _: None) -> dict[str, Any]:
+        report = measure(config, work.snapshot)
+        verdicts = judge(config, report)
+        for verdict in verdicts:
+            evaluation = dg.AssetCheckEvaluation(
+                asset_key=head,
+                check_name=verdict.name,
+                passed=verdict.passed,
+                description=verdict.sentence,
+                metadata=verdict.metadata,
+            )
+            work.context.log_event(evaluation)  # type: ignore[arg-type]  # it takes one; its annotation lags
+        health = dg.MetadataValue.md(health_markdown(report, verdicts))
+        broken = [verdict.sentence for verdict in verdicts if not verdict.passed]
+        if broken:
+            raise dg.Failure("; ".join(broken), metadata={"lance/health": health}, allow_retries=False)
+        return {"lance/health": health}
+
+    return verb_op(config, "verdict", "Judge the dataset's health after maintenance.", conclude)

@@ -1,0 +1,72 @@
+"""What every op of a verb shares: its name, its place in an order, its pool, its resource and the recording."""
+
+# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.failures import retrying
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.opening import open_snapshot
+from lance_ops.dagster.report import report_versions
+from lance_ops.dagster.runner import RUNNER_KEY, LanceRunner
+from lance_ops.snapshot.runners import Runner
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["START", "Work", "verb_op"]
+
+START = "start"
+"""The input that puts an op after another one; nothing travels through it."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a verb works with: the declared dataset, opened at its newest version when the op began."""
+
+    context: dg.OpExecutionContext
+    config: DatasetConfig
+    snapshot: Snapshot
+
+    @property
+    def runner(self) -> Runner:
+        """The run's runner, started if nothing asked for it before."""
+        resource: LanceRunner = getattr(self.context.resources, RUNNER_KEY)
+        return resource.runner()
+
+
+def verb_op(
+    config: DatasetConfig,
+    verb: str,
+    description: str,
+    work: Callable[[Work, Any], Mapping[str, Any]],
+    config_class: type[dg.Config] | None = None,
+) -> dg.OpDefinition:
+    """Return an op that opens the dataset, does `work`, records new versions and shows the metadata `work` returns."""
+    names = DatasetNames(config.name)
+
+    def compute(context: dg.OpExecutionContext) -> None:
+        started = datetime.now(UTC)
+        with retrying():
+            snapshot = open_snapshot(config)
+            # Dagster checks the launch's configuration for its shape only; the class checks the values, here.
+            options = config_class(**context.op_config) if config_class else None
+            metadata = dict(work(Work(context, config, snapshot), options))
+            reported = report_versions(context, config, snapshot.latest(), snapshot.version, started)
+        metadata["lance/new_versions"] = ", ".join(map(str, reported)) or "none"
+        context.add_output_metadata(metadata)
+
+    return dg.op(
+        name=names.op(verb),
+        description=description,
+        ins={START: dg.In(dg.Nothing)},
+        out=dg.Out(dg.Nothing),
+        config_schema=config_class.to_config_schema().as_field() if config_class else None,
+        required_resource_keys={RUNNER_KEY},
+        pool=names.pool,
+        tags={"dagster/kind": "lance"},
+    )(compute)

@@ -1,0 +1,101 @@
+"""The sensor that watches a landing folder and asks for its batches to be ingested.
+
+One new batch becomes a run of its partition; a backlog becomes one run over a range of partitions, and so one Spark
+run and one commit. What a tick decides is in `tick.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from lance_ops.dagster.config import DatasetConfig, RawFiles
+from lance_ops.dagster.landing import LandedBatch, Landing, list_landing
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.opening import open_if_there
+from lance_ops.dagster.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
+from lance_ops.snapshot.batches import ingested_batches
+
+__all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "build_raw_sensor"]
+
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+
+
+def build_raw_sensor(config: DatasetConfig, interval_seconds: int = 60) -> dg.SensorDefinition:
+    """Return the sensor of a dataset's landing folder; it targets the dataset's ingest job."""
+    names = DatasetNames(config.name)
+    raw = config.landing()
+
+    @dg.sensor(
+        name=names.of("raw_files"),
+        job_name=names.of("ingest"),
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Asks for the batches that land for {config.name}.",
+    )
+    def raw_files(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        landing = list_landing(raw, datetime.now(UTC))
+        for path in landing.unmatched:
+            context.log.warning("%s: raw.key is not found in this path, so the file is left alone", path)
+        tick = _decide(context, config, raw, landing)
+        for batch in tick.changed:
+            context.log.warning(_changed_sentence(batch))
+        return dg.SensorResult(
+            run_requests=[_run_request(run) for run in tick.runs],
+            skip_reason=None if tick.runs else dg.SkipReason(_why_nothing(landing, tick)),
+            dynamic_partitions_requests=[names.partitions.build_add_request(list(tick.new_keys))]
+            if tick.new_keys
+            else [],
+            asset_events=_observations(names, tick.changed),
+            cursor=tick.watermark.encode() if tick.watermark else None,
+        )
+
+    return raw_files
+
+
+def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: RawFiles, landing: Landing) -> Tick:
+    watermark = Watermark.decode(context.cursor)
+    known = context.instance.get_dynamic_partitions(DatasetNames(config.name).of("batches"))
+    ingested: dict[str, str] = {}
+    if doubtful_batches(landing.ready, known, watermark):
+        snapshot = open_if_there(config)
+        held = ingested_batches(snapshot) if snapshot else {}
+        ingested = {key: batch.token for key, batch in held.items()}
+    return plan_tick(landing.ready, known, watermark, ingested, max_files=raw.max_files_per_tick, changed=raw.changed)
+
+
+def _run_request(run: KeyRun) -> dg.RunRequest:
+    if len(run.keys) == 1:
+        return dg.RunRequest(run_key=run.run_key, partition_key=run.keys[0])
+    return dg.RunRequest(run_key=run.run_key, tags={RANGE_START_TAG: run.keys[0], RANGE_END_TAG: run.keys[-1]})
+
+
+def _observations(names: DatasetNames, changed: Sequence[LandedBatch]) -> list[dg.AssetObservation]:
+    return [
+        dg.AssetObservation(
+            names.batches,
+            partition=batch.key,
+            description=_changed_sentence(batch),
+            metadata={"lance/changed_token": batch.token, "lance/raw_files": len(batch.files)},
+        )
+        for batch in changed
+    ]
+
+
+def _changed_sentence(batch: LandedBatch) -> str:
+    return (
+        f"{batch.files[0].path}: batch {batch.key} changed after it was ingested and is left alone; delete its rows "
+        "and land it under another name, put the files back, or set raw.changed to append"
+    )
+
+
+def _why_nothing(landing: Landing, tick: Tick) -> str:
+    parts = [f"{len(landing.ready)} batches are in the landing folder, none is new"]
+    if landing.waiting:
+        parts.append(f"{len(landing.waiting)} are still settling")
+    if tick.changed:
+        parts.append(f"{len(tick.changed)} changed after they were ingested and are left alone")
+    return "; ".join(parts)

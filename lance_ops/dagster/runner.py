@@ -1,0 +1,32 @@
+"""Where a run executes its tasks: a resource, so that a deployment decides and the assets and ops do not know."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import dagster as dg
+from pydantic import Field
+
+from lance_ops.snapshot.runners import InThreads, Runner
+
+__all__ = ["RUNNER_KEY", "LanceRunner", "ThreadRunner"]
+
+RUNNER_KEY = "lance_runner"
+"""The resource's key; `lance_runner` is also the parameter's name in assets and ops."""
+
+
+class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
+    """Gives a runner for tasks, made when it is first asked for: many runs find that there is nothing to do."""
+
+    @abstractmethod
+    def runner(self) -> Runner:
+        """Return the runner; every step of a run gets the same."""
+
+
+class ThreadRunner(LanceRunner):
+    """Threads of the process that executes the run."""
+
+    max_workers: int | None = Field(default=None, description="Defaults to the machine's cores.")
+
+    def runner(self) -> Runner:
+        return InThreads(self.max_workers)

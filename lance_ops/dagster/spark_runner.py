@@ -1,0 +1,29 @@
+"""The Spark session as a resource. Importing this needs the `spark` extra; `runner.py` does not."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from lance_ops.dagster.runner import LanceRunner
+from lance_ops.snapshot.runners import Runner
+from lance_ops.spark.runner import OnSpark
+from lance_ops.spark.session import get_or_create
+
+__all__ = ["SparkRunner"]
+
+
+class SparkRunner(LanceRunner):
+    """The workers of a Spark session, started with the first task.
+
+    A session costs some ten seconds, so one serves every step of a run (Spark jobs use `in_process_executor`) and every
+    run of the process; it ends with the process and not with the run.
+    """
+
+    app_name: str = "lance-ops"
+    master: str | None = Field(default=None, description="Defaults to spark-submit's, else all cores of this machine.")
+    tasks_per_core: int = 3
+    config: dict[str, str] = Field(default_factory=dict, description="Spark settings on top of lance_ops' own.")
+
+    def runner(self) -> Runner:
+        session = get_or_create(self.app_name, master=self.master, config=self.config)
+        return OnSpark(session, self.tasks_per_core)

@@ -1,0 +1,134 @@
+"""What a tick of the raw-file sensor decides, as a pure function.
+
+The keys that Dagster knows say which batches were seen; they are kept by Dagster anyway and need no second list. The
+cursor is a watermark in the order of arrival: a known batch at or below it was dealt with as it is now, a known batch
+above it was changed since, or the cursor was lost. Which of the two, the dataset's history tells (`ingested`): it alone
+decides what was ingested, so a lost cursor or a replayed tick costs a comparison and never a row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from lance_ops.dagster.landing import LandedBatch
+
+__all__ = ["KeyRun", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
+
+
+@dataclass(frozen=True, order=True)
+class Watermark:
+    """A place in the order of arrival; the sensor's whole memory, whatever number of files there are."""
+
+    modified: datetime
+    key: str
+
+    def encode(self) -> str:
+        """Return the cursor."""
+        return json.dumps({"modified": self.modified.isoformat(), "key": self.key})
+
+    @classmethod
+    def decode(cls, cursor: str | None) -> Watermark | None:
+        """Read a cursor; one that was lost or edited beyond recognition starts over, which is safe."""
+        try:
+            content = json.loads(cursor or "null")
+            return cls(datetime.fromisoformat(content["modified"]).astimezone(UTC), str(content["key"]))
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+@dataclass(frozen=True)
+class KeyRun:
+    """Batches that are neighbours in Dagster's order of keys, to be ingested by one run and one commit."""
+
+    batches: tuple[LandedBatch, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The batches' keys, in Dagster's order."""
+        return tuple(batch.key for batch in self.batches)
+
+    @property
+    def run_key(self) -> str:
+        """What Dagster launches once: these batches with this content."""
+        if len(self.batches) == 1:
+            return f"{self.batches[0].key}:{self.batches[0].token}"
+        digest = hashlib.sha256()
+        for batch in self.batches:
+            digest.update(f"{batch.key}\0{batch.token}\0".encode())
+        return f"{self.keys[0]}...{self.keys[-1]}:{digest.hexdigest()[:32]}"
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What to ask of Dagster."""
+
+    new_keys: tuple[str, ...]
+    runs: tuple[KeyRun, ...]
+    changed: tuple[LandedBatch, ...]
+    watermark: Watermark | None
+    num_left: int = 0
+
+
+def doubtful_batches(
+    ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None
+) -> tuple[LandedBatch, ...]:
+    """Return the known batches above the watermark: only for them the history has to be read."""
+    keys = set(known)
+    return tuple(
+        batch for batch in ready if batch.key in keys and (watermark is None or Watermark(*batch.order) > watermark)
+    )
+
+
+def plan_tick(
+    ready: Sequence[LandedBatch],
+    known: Sequence[str],
+    watermark: Watermark | None,
+    ingested: Mapping[str, str],
+    *,
+    max_files: int,
+    changed: Literal["refuse", "append"] = "refuse",
+) -> Tick:
+    """Decide which of the ready batches (in their order) to ingest now.
+
+    `known` are Dagster's keys in its own order, `ingested` the token by key of what the dataset holds, needed for
+    `doubtful_batches` only. At least one batch is taken however many files it has.
+    """
+    known_keys = set(known)
+    doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark)}
+    candidates = [batch for batch in ready if batch.key not in known_keys or batch.key in doubtful]
+    wanted: list[LandedBatch] = []
+    differing: list[LandedBatch] = []
+    reached = watermark
+    num_files = num_seen = 0
+    for batch in candidates:
+        differs = batch.key in doubtful and ingested.get(batch.key, batch.token) != batch.token
+        asked = batch.as_changed() if differs else batch
+        if differs and changed == "refuse":
+            differing.append(batch)
+        elif ingested.get(asked.key) != asked.token:
+            if wanted and num_files + len(batch.files) > max_files:
+                break
+            wanted.append(asked)
+            num_files += len(batch.files)
+        num_seen += 1
+        place = Watermark(*batch.order)
+        reached = max(reached, place) if reached else place
+    new_keys = tuple(batch.key for batch in wanted if batch.key not in known_keys)
+    runs = _runs(wanted, [*known, *new_keys])
+    return Tick(new_keys, runs, tuple(differing), reached, len(candidates) - num_seen)
+
+
+def _runs(wanted: Sequence[LandedBatch], key_order: Sequence[str]) -> tuple[KeyRun, ...]:
+    position = {key: index for index, key in enumerate(key_order)}
+    runs: list[list[LandedBatch]] = []
+    for batch in sorted(wanted, key=lambda batch: position[batch.key]):
+        if runs and position[batch.key] == position[runs[-1][-1].key] + 1:
+            runs[-1].append(batch)
+        else:
+            runs.append([batch])
+    return tuple(KeyRun(tuple(run)) for run in runs)

@@ -1,0 +1,91 @@
+"""What of a dataset's health is beyond its declared limits, as values that checks and jobs both report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.markdown import size_text, table
+from lance_ops.maintenance.health import HealthReport, HealthThresholds, health
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["HEALTH_CHECKS", "Verdict", "health_markdown", "judge", "measure"]
+
+HEALTH_CHECKS = {
+    "small_fragments": "Few fragments are smaller than the compaction's target.",
+    "deleted_ratio": "Few of the stored rows are deleted.",
+    "unindexed_ratio": "Every declared index is there and covers nearly all rows.",
+    "versions": "Old versions are cleaned up.",
+}
+"""The checks that one measurement answers, and what each holds."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One measured number against its limit; `advice` names the job that helps."""
+
+    name: str
+    value: float
+    limit: float
+    advice: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the number is within the limit."""
+        return self.value <= self.limit
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        relation = "within" if self.passed else "above"
+        sentence = f"{self.name} is {self.value:.4g}, {relation} the limit of {self.limit:.4g}"
+        return sentence if self.passed else f"{sentence}; {self.advice}"
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The numbers, so that the UI can plot them."""
+        return {"lance/value": float(self.value), "lance/limit": float(self.limit)}
+
+
+def measure(config: DatasetConfig, snapshot: Snapshot) -> HealthReport:
+    """Measure a version; a fragment is small below the target of the dataset's own compaction."""
+    target = config.maintenance.compaction.target_rows_per_fragment
+    return health(snapshot, HealthThresholds(small_fragment_rows=target))
+
+
+def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:
+    """Hold a measurement against the declared limits; one verdict for each of `HEALTH_CHECKS`.
+
+    The last fragment of a table may be small without anything being wrong, so one small fragment is not counted.
+    """
+    limits = config.health
+    coverage = {index.name: index.indexed_ratio for index in report.indices}
+    wanted = [coverage.get(index.index_name, 0.0) for index in config.indices]
+    return (
+        Verdict("small_fragments", max(report.num_small_fragments - 1, 0), limits.small_fragments, "compact"),
+        Verdict("deleted_ratio", report.deleted_ratio, limits.deleted_ratio, "compact"),
+        Verdict("unindexed_ratio", 1 - min(wanted, default=1.0), limits.unindexed_ratio, "reindex"),
+        Verdict("versions", report.num_versions, limits.versions, "clean up"),
+    )
+
+
+def health_markdown(report: HealthReport, verdicts: Sequence[Verdict]) -> str:
+    """Return the measurement and the verdicts as two tables."""
+    numbers = table(
+        ["version", "rows", "fragments", "small", "deleted rows", "versions", "size"],
+        [
+            (
+                report.version,
+                f"{report.num_rows:,}",
+                report.num_fragments,
+                report.num_small_fragments,
+                f"{report.num_deleted_rows:,}",
+                report.num_versions,
+                size_text(report.size_bytes),
+            )
+        ],
+    )
+    lines = [(v.name, f"{v.value:.4g}", f"{v.limit:.4g}", "ok" if v.passed else v.advice) for v in verdicts]
+    return f"{numbers}\n\n{table(['check', 'value', 'limit', 'verdict'], lines)}"

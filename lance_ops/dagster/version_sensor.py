@@ -1,0 +1,62 @@
+"""The sensor that records versions nobody recorded: external writers', and those of a run that died after its commit.
+
+The cursor is the newest version that is dealt with; versions that clean-up removes in between are simply not there. A
+version younger than a grace period is left to the run that made it. A newest version below the cursor means that the
+dataset was made anew, and the watch starts over.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.head import head_event
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.opening import open_if_there
+from lance_ops.dagster.report import unrecorded
+
+__all__ = ["build_version_sensor"]
+
+DEFAULT_GRACE = timedelta(seconds=60)
+
+
+def build_version_sensor(
+    config: DatasetConfig, interval_seconds: int = 60, grace: timedelta = DEFAULT_GRACE, max_versions_per_tick: int = 50
+) -> dg.SensorDefinition:
+    """Return the sensor of a dataset's versions."""
+    names = DatasetNames(config.name)
+
+    @dg.sensor(
+        name=names.of("versions"),
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Records versions of {config.name} that no run recorded.",
+    )
+    def versions(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        newest = open_if_there(config)
+        if newest is None:
+            return dg.SensorResult(skip_reason=dg.SkipReason("there is no version yet"))
+        done = _version_of(context.cursor)
+        if newest.version < done:
+            context.log.warning("version %s is the newest, below %s: the dataset was made anew", newest.version, done)
+            done = 0
+        after = [version for version in newest.committer.versions() if done < version <= newest.version]
+        after = after[:max_versions_per_tick]
+        events = []
+        for snapshot in unrecorded(context.instance, config, newest, after):
+            committed = snapshot.manifest.timestamp
+            if committed is not None and datetime.now(UTC) - committed < grace:
+                after = [version for version in after if version < snapshot.version]
+                break
+            events.append(head_event(config, snapshot))
+        done = max([done, *after])
+        skip = None if events else dg.SkipReason(f"every version up to {done} is recorded, or too young to tell")
+        return dg.SensorResult(asset_events=events, skip_reason=skip, cursor=str(done))
+
+    return versions
+
+
+def _version_of(cursor: str | None) -> int:
+    return int(cursor) if cursor and cursor.isdigit() else 0

@@ -1,0 +1,108 @@
+"""A small deployment on a temporary folder: a landing folder, a dataset, an instance, tasks in threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet
+
+from lance_ops.api import LanceDataset, dataset
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.head import DATA_VERSION_TAG
+from lance_ops.dagster.in_process import CodeLocation, Ticked
+from lance_ops.dagster.landing import list_landing
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.maintenance.ingest import ingest
+
+LANDED = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
+
+
+@dataclass
+class Deployment:
+    """One declared dataset, `trips`, and what can be done to it."""
+
+    config: DatasetConfig
+    location: CodeLocation
+    landing: Path
+    minute: int = 0
+
+    @property
+    def names(self) -> DatasetNames:
+        return DatasetNames(self.config.name)
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        return self.location.instance
+
+    @property
+    def data(self) -> LanceDataset:
+        return dataset(self.config.uri)
+
+    def land(self, key: str, ids: range, city: str = "Bern") -> Path:
+        """Land a raw file; every file is a minute younger than the one before, and old enough to be settled."""
+        self.minute += 1
+        path = self.landing / f"{key}.parquet"
+        pyarrow.parquet.write_table(pa.table({"id": list(ids), "city": [city] * len(ids)}), path)
+        os.utime(path, (LANDED + 60 * self.minute,) * 2)
+        return path
+
+    def fill(self, num_batches: int, rows_each: int = 10) -> None:
+        """Ingest batches d0, d1, … by the library alone, a version each: quicker than runs, and unknown to Dagster."""
+        for number in range(num_batches):
+            self.land(f"d{number}", range(number * rows_each, (number + 1) * rows_each))
+            found, _ = list_landing(self.config.landing(), datetime.now(UTC)).find([f"d{number}"])
+            ingest(self.config.uri, [batch.to_ingest() for batch in found.values()])
+
+    def tick(self, sensor: str = "raw_files") -> Ticked:
+        return self.location.tick(self.names.of(sensor))
+
+    def run(self, verb: str, config: dg.Config | None = None, **tags: str) -> dg.ExecuteInProcessResult:
+        return self.location.run(self.names.of(verb), {verb: config} if config else None, tags=tags)
+
+    def ingest(self, *keys: str) -> dg.ExecuteInProcessResult:
+        """Materialize partitions, neighbours in Dagster's order, as the UI does."""
+        tags = (
+            {"dagster/partition": keys[0]}
+            if len(keys) == 1
+            else {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+        )
+        return self.location.run(self.names.of("ingest"), tags=tags)
+
+    def head_versions(self) -> list[int]:
+        """The versions recorded on the head, oldest first."""
+        records = self.instance.fetch_materializations(dg.AssetRecordsFilter(self.names.head), limit=1000).records
+        events = [record.asset_materialization for record in reversed(records)]
+        return [int((event.tags or {})[DATA_VERSION_TAG]) for event in events if event]
+
+    def check(self) -> dict[str, dg.AssetCheckEvaluation]:
+        """Run the head's checks; a blocking one that fails, fails the run."""
+        return check_results(self.location.run(self.names.of("checks"), raise_on_error=False))
+
+
+class Deploy(Protocol):
+    """Makes a deployment; `raw` and `declared` are keys of the declaration."""
+
+    def __call__(self, raw: dict[str, Any] | None = None, **declared: Any) -> Deployment: ...
+
+
+def values(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:
+    """Metadata as plain values."""
+    return {name: value.value for name, value in metadata.items()}
+
+
+def check_results(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
+    """The evaluations of a run, by the check's name."""
+    return {evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()}
+
+
+def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    """What the last op of a run says it did."""
+    outputs = [event.step_output_data for event in result.all_events if event.is_successful_output]
+    return values(outputs[-1].metadata)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lance_ops.dagster.checks import audit_batches
+from lance_ops.maintenance.timeline import VersionSummary
+from tests.dagster.deployment import Deploy, Deployment
+
+pytestmark = pytest.mark.dagster
+
+
+def summary(version: int, operation: str, *batches: str) -> VersionSummary:
+    return VersionSummary(version, None, operation, 0, 0, 0, 0, None, (), batches, {})
+
+
+def test_checks_pass_before_there_is_a_dataset(deployment: Deployment) -> None:
+    results = deployment.check()
+    assert len(results) == 6
+    assert all(evaluation.passed for evaluation in results.values())
+
+
+def test_a_lost_data_file_fails_the_blocking_check_and_names_it(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    (data_file,) = Path(deployment.config.uri, "data").iterdir()
+    data_file.unlink()
+    results = deployment.check()
+    assert not results["valid"].passed
+    assert results["valid"].blocking
+    assert data_file.name in (results["valid"].description or "")
+
+
+def test_small_fragments_deletions_and_versions_fail_above_their_limits(deploy: Deploy) -> None:
+    deployment = deploy(health={"small_fragments": 1, "deleted_ratio": 0.1, "versions": 3})
+    deployment.fill(3)
+    deployment.data.delete("id < 9")
+    results = deployment.check()
+    failed = {name: evaluation.description for name, evaluation in results.items() if not evaluation.passed}
+    assert failed == {
+        "small_fragments": "small_fragments is 2, above the limit of 1; compact",
+        "deleted_ratio": "deleted_ratio is 0.3, above the limit of 0.1; compact",
+        "unindexed_ratio": "unindexed_ratio is 1, above the limit of 0.2; reindex",
+        "versions": "versions is 4, above the limit of 3; clean up",
+    }
+    assert results["deleted_ratio"].metadata["lance/value"].value == pytest.approx(0.3)
+
+
+def test_recorded_batches_that_are_held_pass(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    evaluation = deployment.check()["batches_exactly_once"]
+    assert evaluation.description == "every recorded batch is in the dataset once"
+    assert evaluation.metadata["lance/held"].value == 1
+
+
+def test_an_audit_tells_lost_unrecorded_and_doubled_batches_apart() -> None:
+    history = [summary(1, "Overwrite", "a"), summary(2, "Append", "b"), summary(3, "Append", "b")]
+    audit = audit_batches({"a", "b", "gone"}, {"a", "b", "extra"}, history)
+    assert (audit.lost, audit.unrecorded, audit.doubled) == (("gone",), ("extra",), ("b",))
+    assert not audit.passed
+    assert "ingested twice: b" in audit.sentence
+
+
+def test_a_batch_that_comes_again_after_a_restore_is_not_doubled() -> None:
+    history = [summary(1, "Append", "a"), summary(2, "Append", "b"), summary(3, "Restore"), summary(4, "Append", "b")]
+    assert audit_batches({"a", "b"}, {"a", "b"}, history).passed
+
+
+def test_unrecorded_batches_alone_do_not_fail() -> None:
+    audit = audit_batches(set(), {f"k{n:02}" for n in range(30)}, [])
+    assert audit.passed
+    assert "and 10 more" in audit.sentence

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lance_ops.dagster.config import DatasetConfig, Place
+from lance_ops.dagster.config_files import load_dataset, load_datasets
+from lance_ops.errors import ConfigError
+
+pytestmark = pytest.mark.dagster
+
+
+def write(folder: Path, text: str, name: str = "flights.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_minimal_declaration_has_the_defaults(tmp_path: Path) -> None:
+    config = load_dataset(write(tmp_path, "name: flights\nuri: /lake/flights.lance\n"))
+    assert config.raw is None
+    assert config.write.max_rows_per_file == 1024 * 1024
+    assert config.maintenance.cleanup.older_than_days == 14
+    assert config.table().uri == "/lake/flights.lance"
+
+
+def test_a_whole_declaration_is_read(tmp_path: Path) -> None:
+    text = """
+name: bronze/flights
+uri: ${LAKE}/flights.lance/
+storage_options: {aws_secret_access_key: "${SECRET}"}
+owners: [team:data]
+raw:
+  uri: ${LANDING}/flights/
+  glob: "**/*.parquet"
+  batch: folder
+  marker: _SUCCESS
+  max_files_per_tick: 7
+write: {max_rows_per_file: 1000, columns: {embedding: "fixed_size_list:float:8"}}
+indices: [{column: tailnum}, {column: dest, name: by_dest}]
+maintenance:
+  cron: null
+  cleanup: {older_than_days: null, retain_versions: 3}
+health: {hours_without_version: 6}
+"""
+    config = load_dataset(write(tmp_path, text))
+    environment = {"LAKE": "s3://lake", "LANDING": "s3://in", "SECRET": "hunter2"}
+    assert config.table(environment) == Place("s3://lake/flights.lance", {"aws_secret_access_key": "hunter2"})
+    assert config.landing().place(environment).uri == "s3://in/flights"
+    assert [index.index_name for index in config.indices] == ["tailnum_idx", "by_dest"]
+    assert config.maintenance.cleanup.older_than is None
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("uri: x", "name: Field required"),
+        ("name: Flights\nuri: x", "name: use lower case"),
+        ("name: a\nuri: x\nbogus: 1", "bogus: "),
+        ("name: a\nuri: x\nraw: {uri: y, settle_seconds: -1}", "raw.settle_seconds: "),
+        ("name: a\nuri: x\nraw: {uri: y, key: '('}", "raw.key: not a regular expression"),
+        ("name: a\nuri: x\nraw: {uri: y, key: 'x'}", r"raw.key: needs a group named key"),
+        ("name: a\nuri: x\nindices: [{column: c, type: MAGIC}]", "indices.0.type: "),
+        ("name: a\nuri: x\nindices: [{column: c}, {column: c}]", "two indices are named c_idx"),
+        ("name: a\nuri: x\nmaintenance: {cron: often}", "maintenance.cron: not a cron schedule"),
+        ("name: a\nuri: x\nmaintenance: {timezone: Mars/Olympus}", "maintenance.timezone: not a time zone"),
+        (
+            "name: a\nuri: x\nmaintenance: {cleanup: {older_than_days: null}}",
+            "maintenance.cleanup: give older_than_days",
+        ),
+        ("name: a\nuri: x\nhealth: {deleted_ratio: 2}", "health.deleted_ratio: "),
+        ("name: a\nname: b\nuri: x", "line 2: key name is given twice"),
+        ("name: [", "line 1: "),
+        ("- a", "must be a mapping"),
+    ],
+)
+def test_a_mistake_names_the_file_and_the_key(tmp_path: Path, text: str, key: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_dataset(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert key in str(caught.value)
+
+
+def test_every_mistake_is_told_at_once_and_no_value_is(tmp_path: Path) -> None:
+    path = write(tmp_path, "name: a\nuri: 5\nstorage_options: {secret: [hunter2]}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_dataset(path)
+    assert len(str(caught.value).splitlines()) == 2
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing.yaml"):
+        load_dataset(tmp_path / "nothing.yaml")
+
+
+def test_a_folder_is_read_in_order_and_a_name_belongs_to_one_file(tmp_path: Path) -> None:
+    write(tmp_path, "name: b\nuri: x", "1.yaml")
+    write(tmp_path, "name: a\nuri: x", "2.yaml")
+    assert [config.name for config in load_datasets(tmp_path)] == ["b", "a"]
+    write(tmp_path, "name: b\nuri: y", "3.yaml")
+    with pytest.raises(ConfigError, match=r"3\.yaml: name: b is already declared in .*1\.yaml"):
+        load_datasets(tmp_path)
+
+
+def test_ingesting_without_a_landing_folder_is_refused() -> None:
+    with pytest.raises(ConfigError, match="raw is not configured"):
+        DatasetConfig(name="a", uri="x").landing()
+
+
+def test_a_place_shows_no_secret() -> None:
+    place = Place("s3://user:hunter2@bucket/a?token=hunter2", {"secret": "hunter2"})
+    assert place.public_uri == "s3://bucket/a"
+    assert "secret" not in repr(place)
+    assert Place("/a/b c").public_uri == "/a/b c"

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.runner import RUNNER_KEY, ThreadRunner
+from tests.dagster.deployment import Deployment
+
+pytestmark = pytest.mark.dagster
+
+
+def definitions(*declared: Mapping[str, object]) -> dg.Definitions:
+    resources = dg.Definitions(resources={RUNNER_KEY: ThreadRunner()})
+    return dg.Definitions.merge(*[build_definitions(DatasetConfig.model_validate(d)) for d in declared], resources)
+
+
+def test_a_dataset_has_two_nodes_of_which_one_is_partitioned(deployment: Deployment) -> None:
+    graph = deployment.location.definitions.resolve_asset_graph()
+    head, batches = graph.get(deployment.names.head), graph.get(deployment.names.batches)
+    assert batches.partitions_def == deployment.names.partitions
+    assert batches.backfill_policy == dg.BackfillPolicy.single_run()
+    assert head.partitions_def is None and not head.is_materializable
+    assert head.parent_keys == {batches.key}
+
+
+def test_a_dataset_without_a_landing_folder_has_a_head_and_maintenance_only() -> None:
+    repository = definitions({"name": "a", "uri": "/a.lance"}).get_repository_def()
+    assert not repository.has_job("a_ingest") and repository.has_job("a_maintenance")
+    assert [sensor.name for sensor in repository.sensor_defs] == ["a_versions"]
+    assert repository.asset_graph.get_all_asset_keys() == {dg.AssetKey("a")}
+
+
+def test_several_datasets_live_in_one_code_location() -> None:
+    merged = definitions({"name": "a", "uri": "/a"}, {"name": "b/a", "uri": "/b", "raw": {"uri": "/in"}})
+    dg.Definitions.validate_loadable(merged)
+    assert merged.resolve_job_def("b_a_compact").name == "b_a_compact"
+
+
+def test_freshness_follows_the_declaration() -> None:
+    declared = {"name": "a", "uri": "/a", "health": {"hours_without_version": 6}}
+    spec = definitions(declared).resolve_asset_graph().get(dg.AssetKey("a"))
+    assert spec.freshness_policy == dg.FreshnessPolicy.time_window(timedelta(hours=6))
+
+
+def test_loading_definitions_reads_no_environment_and_opens_nothing() -> None:
+    declared = {"name": "a", "uri": "${NOT_SET}/a", "raw": {"uri": "${NOT_SET}/in"}}
+    dg.Definitions.validate_loadable(definitions(declared))
+
+
+def test_a_deployment_on_threads_needs_no_pyspark() -> None:
+    code = "import sys, lance_ops.dagster.component, lance_ops.dagster.io_manager; print('pyspark' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert shown.strip() == "False"

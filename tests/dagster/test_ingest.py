@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from tests.dagster.deployment import Deploy, Deployment, check_results, values
+
+pytestmark = pytest.mark.dagster
+
+
+def test_a_backlog_becomes_one_run_and_one_version(deployment: Deployment) -> None:
+    for day in range(5):
+        deployment.land(f"day-{day}", range(day * 10, day * 10 + 10))
+    ticked = deployment.tick()
+    assert len(ticked.runs) == 1
+    assert ticked.new_partitions == tuple(f"day-{day}" for day in range(5))
+    assert deployment.data.version == 1
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == list(range(50))
+    assert deployment.instance.get_materialized_partitions(deployment.names.batches) == set(ticked.new_partitions)
+
+
+def test_each_partition_tells_its_rows_its_token_and_its_files(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.land("b", range(3, 10))
+    deployment.tick()
+    found = deployment.instance.fetch_materializations(dg.AssetRecordsFilter(deployment.names.batches), limit=10)
+    events = [record.asset_materialization for record in found.records]
+    metadata = {event.partition: values(event.metadata) for event in events if event}
+    assert metadata["a"]["dagster/partition_row_count"] == 3
+    assert metadata["b"]["dagster/partition_row_count"] == 7
+    assert metadata["a"]["lance/batch_token"] != metadata["b"]["lance/batch_token"]
+    assert metadata["a"]["lance/raw_files"] == 1
+    assert metadata["a"]["lance/version"] == 1
+
+
+def test_the_head_gets_one_event_with_the_version_and_the_standard_metadata(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    assert deployment.head_versions() == [1]
+    event = deployment.instance.get_latest_materialization_event(deployment.names.head)
+    assert event and event.asset_materialization
+    assert event.asset_materialization.tags == {"dagster/data_version": "1"}
+    metadata = values(event.asset_materialization.metadata)
+    assert metadata["dagster/row_count"] == 3
+    assert metadata["dagster/table_name"] == "trips"
+    assert metadata["dagster/uri"] == deployment.config.uri
+    assert [column.name for column in metadata["dagster/column_schema"].columns] == ["id", "city"]
+    assert metadata["lance/operation"] == "Overwrite"
+    assert metadata["lance/seconds"] >= 0
+    assert "| 1 |" in metadata["lance/timeline"]
+
+
+def test_a_replayed_partition_makes_no_version_and_doubles_no_row(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    result = deployment.ingest("a")
+    assert result.success
+    assert deployment.data.version == 1
+    assert deployment.data.count_rows() == 3
+    assert deployment.head_versions() == [1]
+
+
+def test_a_backfill_of_old_and_new_partitions_ingests_the_new_ones(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    deployment.land("b", range(3, 5))
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["b"])
+    deployment.ingest("a", "b")
+    assert deployment.data.version == 2
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 1, 2, 3, 4]
+
+
+def test_a_partition_whose_files_are_gone_fails_and_says_so(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    (deployment.landing / "a.parquet").unlink()
+    with pytest.raises(dg.Failure, match="1 of 1 batches have no such files"):
+        deployment.ingest("a")
+    assert deployment.data.count_rows() == 3
+
+
+def test_a_partition_whose_files_changed_fails_and_leaves_the_dataset(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    deployment.land("a", range(100))
+    with pytest.raises(dg.Failure, match="'a' was ingested in version 1 with other content"):
+        deployment.ingest("a")
+    assert deployment.data.count_rows() == 3
+
+
+def test_an_unreadable_file_fails_the_run_names_itself_and_is_ingested_once_it_is_mended(
+    deployment: Deployment,
+) -> None:
+    deployment.land("a", range(3))
+    broken = deployment.landing / "b.parquet"
+    broken.write_bytes(b"PAR1 not at all")
+    os.utime(broken, (1_700_000_000, 1_700_000_000))
+    with pytest.raises(dg.Failure, match="b.parquet"):
+        deployment.tick()
+    deployment.land("b", range(3, 6))
+    deployment.ingest("b", "a")
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == list(range(6))
+
+
+def test_declared_types_are_the_tables_types(deploy: Deploy) -> None:
+    deployment = deploy(write={"columns": {"id": "int32", "vector": "fixed_size_list:float:2"}})
+    path = deployment.land("a", range(2))
+    pyarrow.parquet.write_table(pa.table({"id": [1, 2], "vector": [[1.0, 2.0], None]}), path)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    deployment.tick()
+    assert deployment.data.schema.field("id").type == pa.int32()
+    assert deployment.data.schema.field("vector").type == pa.list_(pa.float32(), 2)
+    assert deployment.data.to_table()["vector"].to_pylist() == [[1.0, 2.0], None]
+
+
+def test_the_run_ends_with_the_heads_checks(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    (result,) = deployment.tick().runs
+    results = check_results(result)
+    assert results["valid"].passed and results["batches_exactly_once"].passed
+    assert not results["unindexed_ratio"].passed, "the declared index is not built yet"
+
+
+def test_a_version_that_someone_else_committed_meanwhile_is_recorded_too(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    deployment.data.delete("id = 0")
+    deployment.land("b", range(3, 5))
+    deployment.tick()
+    assert deployment.head_versions() == [1, 3], "2 is left to the version watcher: it was there before the run"

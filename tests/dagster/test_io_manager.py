@@ -1,0 +1,142 @@
+# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import LanceDataset, dataset
+from lance_ops.dagster.io_manager import LanceIOManager
+
+pytestmark = pytest.mark.dagster
+
+DAYS = dg.StaticPartitionsDefinition(["1", "2"])
+
+
+@dg.asset(key_prefix="bronze")
+def trips() -> pa.Table:
+    return pa.table({"id": [1, 2]})
+
+
+@dg.asset
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"id": [1, 2, 3]})
+
+
+@dg.asset
+def nonsense() -> str:
+    return "no table"
+
+
+@dg.asset(partitions_def=DAYS, metadata={"partition_column": "day"})
+def daily(context: dg.AssetExecutionContext) -> pa.Table:
+    return pa.table({"day": [int(context.partition_key)] * 2, "run": [context.run.run_id] * 2})
+
+
+@dg.asset(partitions_def=DAYS)
+def nameless(context: dg.AssetExecutionContext) -> pa.Table:
+    return pa.table({"day": [int(context.partition_key)]})
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> LanceIOManager:
+    return LanceIOManager(base_uri=str(tmp_path / "lake"))
+
+
+def materialize(manager: LanceIOManager, *assets: dg.AssetsDefinition, **options: Any) -> dg.ExecuteInProcessResult:
+    return dg.materialize(list(assets), resources={"io_manager": manager}, **options)
+
+
+def test_an_output_is_a_dataset_and_its_version_and_rows_are_recorded(manager: LanceIOManager, tmp_path: Path) -> None:
+    result = materialize(manager, trips)
+    assert dataset(tmp_path / "lake" / "bronze" / "trips.lance").to_table() == pa.table({"id": [1, 2]})
+    (event,) = result.asset_materializations_for_node("bronze__trips")
+    assert event.metadata["dagster/row_count"].value == 2
+    assert event.metadata["lance/version"].value == 1
+
+
+def test_an_input_comes_as_the_type_it_is_annotated_with(manager: LanceIOManager) -> None:
+    seen: list[Any] = []
+
+    @dg.asset
+    def as_table(frame: pa.Table) -> None:
+        seen.append(frame)
+
+    @dg.asset
+    def as_frame(frame: pd.DataFrame) -> None:
+        seen.append(frame)
+
+    @dg.asset
+    def as_dataset(frame: LanceDataset) -> None:
+        seen.append(frame)
+
+    materialize(manager, frame, as_table, as_frame, as_dataset)
+    assert {type(value) for value in seen} == {pa.Table, pd.DataFrame, LanceDataset}
+
+
+def test_an_output_replaces_or_is_appended_as_configured(tmp_path: Path) -> None:
+    managers = (
+        LanceIOManager(base_uri=str(tmp_path / "a")),
+        LanceIOManager(base_uri=str(tmp_path / "b"), mode="append"),
+    )
+    for manager, expected in zip(managers, (2, 4), strict=True):
+        materialize(manager, trips)
+        materialize(manager, trips)
+        assert dataset(f"{manager.base_uri}/bronze/trips.lance").count_rows() == expected
+
+
+def test_a_partition_replaces_its_own_rows_only(manager: LanceIOManager, tmp_path: Path) -> None:
+    materialize(manager, daily, partition_key="1")
+    materialize(manager, daily, partition_key="2")
+    again = materialize(manager, daily, partition_key="1")
+    rows = dataset(tmp_path / "lake" / "daily.lance").to_table()
+    assert sorted(rows["day"].to_pylist()) == [1, 1, 2, 2]
+    assert rows["run"].to_pylist().count(again.run_id) == 2
+
+
+def test_a_partition_is_read_alone(manager: LanceIOManager) -> None:
+    seen: list[pa.Table] = []
+
+    @dg.asset(partitions_def=DAYS)
+    def counted(daily: pa.Table) -> None:
+        seen.append(daily)
+
+    for key in ("1", "2"):
+        materialize(manager, daily, partition_key=key)
+    materialize(manager, daily, counted, partition_key="2")
+    assert seen[0]["day"].to_pylist() == [2, 2]
+
+
+def test_a_failed_append_takes_the_deletion_back(
+    manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    materialize(manager, daily, partition_key="1")
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr("lance_ops.dagster.io_manager.write_dataset", fail)
+    with pytest.raises(OSError, match="disk full"):
+        materialize(manager, daily, partition_key="1")
+    assert dataset(tmp_path / "lake" / "daily.lance").count_rows() == 2
+
+
+def test_a_partitioned_asset_without_a_column_for_its_keys_is_refused(manager: LanceIOManager) -> None:
+    materialize(manager, nameless, partition_key="1")
+    with pytest.raises(Exception, match='partition_column="..."'):
+        materialize(manager, nameless, partition_key="1")
+
+
+def test_an_output_that_is_no_table_is_refused_naming_the_asset(manager: LanceIOManager) -> None:
+    with pytest.raises(Exception, match="asset nonsense returned a str"):
+        materialize(manager, nonsense)
+
+
+def test_an_asset_that_was_never_stored_is_named(manager: LanceIOManager) -> None:
+    @dg.asset
+    def reads(frame: pa.Table) -> None: ...
+
+    with pytest.raises(Exception, match=r"frame\.lance: asset .* was never stored here"):
+        materialize(manager, frame, reads, selection=[reads])

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from lance_ops.dagster.config import Place, RawFiles
+from lance_ops.dagster.landing import LandedFile, group_files, list_files, list_landing
+from lance_ops.errors import InvalidInput
+
+pytestmark = pytest.mark.dagster
+
+NOW = datetime(2024, 1, 2, tzinfo=UTC)
+
+
+def landed(path: str, age_seconds: float = 3600, size_bytes: int = 10, etag: str | None = None) -> LandedFile:
+    return LandedFile(path, f"/in/{path}", size_bytes, NOW - timedelta(seconds=age_seconds), etag)
+
+
+def test_each_file_is_a_batch_named_by_its_path() -> None:
+    landing = group_files(RawFiles(uri="/in"), [landed("b.parquet", 10_000), landed("x/a.csv.gz", 5_000)], NOW)
+    assert landing.ready[0].key == "b"
+    assert landing.ready[1].key.startswith("x-a-")
+
+
+def test_hidden_files_other_files_and_the_marker_do_not_count() -> None:
+    raw = RawFiles(uri="/in", glob="*.parquet")
+    files = [landed(p) for p in ("a.parquet", "_a.parquet", ".b.parquet", "c.csv", "_tmp/d.parquet", "e/f.parquet")]
+    assert [batch.key for batch in group_files(raw, files, NOW).ready] == ["a"]
+
+
+def test_a_young_or_empty_file_waits() -> None:
+    raw = RawFiles(uri="/in", settle_seconds=60)
+    landing = group_files(raw, [landed("young", 59), landed("empty", size_bytes=0), landed("old", 60)], NOW)
+    assert [batch.key for batch in landing.ready] == ["old"]
+    assert {batch.key for batch in landing.waiting} == {"young", "empty"}
+
+
+def test_a_folder_waits_for_its_marker_however_old_its_files() -> None:
+    raw = RawFiles(uri="/in", batch="folder", marker="_SUCCESS")
+    files = [landed("d1/a.parquet", 5), landed("d1/_SUCCESS", 5), landed("d2/a.parquet"), landed("d1/b.parquet", 5)]
+    landing = group_files(raw, files, NOW)
+    assert [(batch.key, len(batch.files)) for batch in landing.ready] == [("d1", 2)]
+    assert [batch.key for batch in landing.waiting] == ["d2"]
+
+
+def test_files_whose_paths_share_a_key_are_one_batch_and_others_are_told() -> None:
+    raw = RawFiles(uri="/in", key=r"(?P<key>\d{4}-\d{2}-\d{2})")
+    landing = group_files(raw, [landed("a-2024-01-01"), landed("b-2024-01-01", 59), landed("readme")], NOW)
+    assert [batch.key for batch in landing.waiting] == ["2024-01-01"]
+    assert landing.unmatched == ("readme",)
+
+
+def test_batches_stand_in_the_order_of_their_newest_file() -> None:
+    raw = RawFiles(uri="/in", batch="folder", settle_seconds=0)
+    files = [landed("a/1", 10), landed("a/2", 500), landed("b/1", 100), landed("c/1", 100)]
+    assert [batch.key for batch in group_files(raw, files, NOW).ready] == ["b", "c", "a"]
+
+
+def test_the_token_follows_content_and_prefers_the_etag() -> None:
+    raw = RawFiles(uri="/in")
+
+    def token(file: LandedFile) -> str:
+        return group_files(raw, [file], NOW).ready[0].token
+
+    assert token(landed("a", 100)) == token(landed("a", 100))
+    assert token(landed("a", 100)) != token(landed("a", 101))
+    assert token(landed("a", 100)) != token(landed("a", 100, size_bytes=11))
+    assert token(landed("a", 100, etag="e")) == token(landed("a", 101, etag="e"))
+
+
+def test_keys_are_found_again_a_changed_batch_under_its_own() -> None:
+    landing = group_files(RawFiles(uri="/in"), [landed("a"), landed("b", 0)], NOW)
+    changed = landing.ready[0].as_changed()
+    found, missing = landing.find(["b", changed.key, "nothing", "a=000000000000"])
+    assert set(found) == {"b", changed.key}
+    assert found[changed.key].files == landing.ready[0].files
+    assert missing == ("nothing", "a=000000000000")
+
+
+def test_a_local_folder_is_listed_with_times_and_sizes(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.csv").write_text("x\n1\n")
+    os.utime(tmp_path / "sub" / "a.csv", (1_700_000_000, 1_700_000_000))
+    (file,) = list_files(Place(str(tmp_path)))
+    assert file == LandedFile(
+        "sub/a.csv", str(tmp_path / "sub" / "a.csv"), 4, datetime.fromtimestamp(1_700_000_000, UTC)
+    )
+
+
+def test_a_folder_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+    landing = list_landing(RawFiles(uri=str(tmp_path / "nothing")), NOW)
+    assert landing.ready == landing.waiting == ()
+
+
+def test_another_file_system_is_listed_with_full_uris() -> None:
+    filesystem = fsspec.filesystem("memory")
+    filesystem.pipe("/test-landing/in/a.csv", b"x\n1\n")
+    try:
+        (file,) = list_files(Place("memory://test-landing/in"))
+        assert (file.path, file.size_bytes) == ("a.csv", 4)
+        assert file.uri.startswith("memory://")
+        assert file.modified.tzinfo is not None
+    finally:
+        filesystem.rm("/test-landing", recursive=True)
+
+
+def test_a_file_system_without_times_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    filesystem = fsspec.filesystem("memory")
+    monkeypatch.setattr(type(filesystem), "find", lambda *args, **kwargs: {"/t/a.csv": {"size": 1}})
+    with pytest.raises(InvalidInput, match="/t/a.csv"):
+        list(list_files(Place("memory://t")))

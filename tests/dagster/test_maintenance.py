@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.jobs import build_schedules
+from tests.dagster.deployment import Deploy, Deployment, check_results
+
+pytestmark = pytest.mark.dagster
+
+
+def fill(deployment: Deployment) -> None:
+    deployment.fill(4)
+    deployment.data.delete("id >= 30")
+
+
+def test_maintenance_measures_compacts_reindexes_cleans_up_and_judges(deploy: Deploy) -> None:
+    deployment = deploy(maintenance={"cleanup": {"older_than_days": None, "retain_versions": 2}})
+    fill(deployment)
+    result = deployment.run("maintenance")
+    steps = [event.step_key for event in result.all_events if event.is_step_success]
+    assert steps == ["health", "compact", "reindex", "cleanup", "verdict"]
+    assert len(deployment.data.get_fragments()) == 1
+    assert deployment.data.count_rows() == 30
+    assert deployment.data.describe_indices()[0].num_rows_indexed == 30
+    assert len(deployment.data.versions()) == 2
+    assert deployment.head_versions() == list(range(6, deployment.data.version + 1))
+    results = check_results(result)
+    assert set(results) == {"small_fragments", "deleted_ratio", "unindexed_ratio", "versions"}
+    assert all(evaluation.passed for evaluation in results.values())
+
+
+def test_maintenance_that_leaves_a_dataset_beyond_a_limit_fails(deploy: Deploy) -> None:
+    deployment = deploy(health={"versions": 2})
+    fill(deployment)
+    with pytest.raises(dg.Failure, match="versions is .*, above the limit of 2; clean up"):
+        deployment.run("maintenance")
+    assert len(deployment.data.get_fragments()) == 1, "what could be done was done"
+
+
+def test_a_second_maintenance_finds_nothing_to_do(deployment: Deployment) -> None:
+    fill(deployment)
+    deployment.run("maintenance")
+    version = deployment.data.version
+    deployment.run("maintenance")
+    assert deployment.data.version == version
+
+
+def test_the_schedule_follows_the_declaration() -> None:
+    config = DatasetConfig.model_validate(
+        {"name": "a", "uri": "x", "maintenance": {"cron": "0 5 * * 1", "timezone": "Europe/Zurich"}}
+    )
+    (schedule,) = build_schedules(config)
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 5 * * 1", "Europe/Zurich")
+    silent = DatasetConfig.model_validate({"name": "a", "uri": "x", "maintenance": {"cron": None}})
+    assert build_schedules(silent) == []

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import write_dataset
+from lance_ops.dagster.ops import Cleanup, Compact, DeleteRows, Reindex, Restore, Tag
+from lance_ops.dagster.ops.delete_rows import REASON_PROPERTY
+from tests.dagster.deployment import Deployment, output_metadata
+
+pytestmark = pytest.mark.dagster
+
+
+@pytest.fixture
+def filled(deployment: Deployment) -> Deployment:
+    """Three batches of ten rows in three fragments, versions 1 to 3, which no run recorded."""
+    deployment.fill(3)
+    return deployment
+
+
+def test_deleting_rows_commits_records_and_keeps_the_reason(filled: Deployment) -> None:
+    result = filled.run("delete_rows", DeleteRows(predicate="id < 5", reason="erasure request 7"))
+    assert output_metadata(result)["lance/matching_rows"] == 5
+    assert filled.data.count_rows() == 25
+    assert filled.head_versions() == [4]
+    transaction = filled.data.read_transaction(4)
+    assert transaction is not None
+    assert transaction.properties[REASON_PROPERTY] == "erasure request 7"
+
+
+def test_a_dry_run_counts_the_rows_and_deletes_none(filled: Deployment) -> None:
+    result = filled.run("delete_rows", DeleteRows(predicate="id < 5", reason="look", dry_run=True))
+    assert output_metadata(result)["lance/matching_rows"] == 5
+    assert filled.data.version == 3
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (DeleteRows(predicate="id <", reason="r"), "id <"),
+        (DeleteRows(predicate="nothing = 1", reason="r"), "nothing"),
+        (DeleteRows(predicate=" ", reason="r"), "predicate is empty"),
+        (DeleteRows(predicate="id = 1", reason=" "), "reason is empty"),
+        (DeleteRows(predicate="true", reason="r", at_most_rows=29), "30 rows match and at_most_rows is 29"),
+    ],
+)
+def test_a_deletion_that_makes_no_sense_fails_and_changes_nothing(
+    filled: Deployment, config: DeleteRows, message: str
+) -> None:
+    with pytest.raises(dg.Failure, match=message):
+        filled.run("delete_rows", config)
+    assert filled.data.version == 3
+
+
+def test_values_that_the_launchpad_let_through_are_refused_in_the_op(filled: Deployment) -> None:
+    job = filled.location.definitions.resolve_job_def("trips_compact")
+    config = {"ops": {"compact": {"config": {"target_rows_per_fragment": -1}}}}
+    with pytest.raises(Exception, match="target_rows_per_fragment"):
+        job.execute_in_process(run_config=config, instance=filled.instance)
+    assert filled.data.version == 3
+
+
+def test_reindex_builds_what_is_declared_and_then_only_extends_it(filled: Deployment) -> None:
+    filled.run("reindex")
+    (index,) = filled.data.describe_indices()
+    assert (index.name, index.num_rows_indexed) == ("id_idx", 30)
+    version = filled.data.version
+    filled.run("reindex")
+    assert filled.data.version == version, "full coverage needs no commit"
+    write_dataset(pa.table({"id": range(30, 35), "city": ["Bern"] * 5}), filled.config.uri, mode="append")
+    before = output_metadata(filled.run("reindex", Reindex(dry_run=True)))
+    assert "85.7%" in before["lance/coverage_before"]
+    after = output_metadata(filled.run("reindex"))
+    assert "100.0%" in after["lance/coverage_after"]
+    assert filled.data.to_table(filter="id = 33").num_rows == 1
+
+
+def test_reindex_refuses_an_index_nobody_declared(filled: Deployment) -> None:
+    with pytest.raises(dg.Failure, match="declares no index nothing"):
+        filled.run("reindex", Reindex(indices=["nothing"]))
+
+
+def test_compaction_merges_drops_deleted_rows_and_keeps_the_index(filled: Deployment) -> None:
+    filled.run("reindex")
+    filled.run("delete_rows", DeleteRows(predicate="id < 5", reason="r"))
+    planned = output_metadata(filled.run("compact", Compact(dry_run=True)))
+    assert "| 3 | 0 … 2 | 25 | 5 |" in planned["lance/plan"]
+    done = output_metadata(filled.run("compact"))
+    assert (done["lance/fragments_removed"], done["lance/fragments_added"]) == (3, 1)
+    assert len(filled.data.get_fragments()) == 1
+    assert filled.data.to_table(filter="id = 17")["id"].to_pylist() == [17]
+    assert filled.head_versions() == list(range(4, filled.data.version + 1))
+    again = output_metadata(filled.run("compact"))
+    assert again["lance/plan"] == "Nothing to rewrite."
+    assert again["lance/new_versions"] == "none"
+
+
+def test_clean_up_is_a_dry_run_unless_told_otherwise_and_keeps_tags(filled: Deployment) -> None:
+    filled.run("tag", Tag(name="kept", version=2))
+    explained = output_metadata(filled.run("cleanup", Cleanup(older_than_days=0)))
+    assert explained["lance/dry_run"] is True
+    assert [version["version"] for version in filled.data.versions()] == [1, 2, 3]
+    done = output_metadata(filled.run("cleanup", Cleanup(older_than_days=0, dry_run=False)))
+    assert done["lance/old_versions"] == 1
+    assert [version["version"] for version in filled.data.versions()] == [2, 3]
+    observations = filled.instance.fetch_observations(filled.names.head, limit=10).records
+    assert [record.asset_observation and record.asset_observation.description for record in observations] == [
+        "clean-up",
+        "dry run of clean-up",
+        "create tag kept",
+    ]
+
+
+def test_replays_stay_no_ops_after_clean_up(filled: Deployment) -> None:
+    filled.run("cleanup", Cleanup(retain_versions=1, dry_run=False))
+    filled.instance.add_dynamic_partitions(filled.names.of("batches"), ["d0", "d1", "d2"])
+    filled.ingest("d0", "d2")
+    assert filled.data.count_rows() == 30
+
+
+def test_the_policy_holds_where_the_run_says_nothing(filled: Deployment) -> None:
+    done = output_metadata(filled.run("cleanup", Cleanup(dry_run=False)))
+    assert done["lance/old_versions"] == 0, "nothing is two weeks old"
+
+
+def test_a_restore_brings_a_version_back_and_its_batches_can_come_again(filled: Deployment) -> None:
+    filled.tick()
+    filled.run("tag", Tag(name="good", version=2))
+    filled.run("restore", Restore(tag="good", reason="d2 was a mistake"))
+    assert filled.data.version == 4
+    assert filled.data.count_rows() == 20
+    transaction = filled.data.read_transaction(4)
+    assert transaction is not None
+    assert transaction.properties[REASON_PROPERTY] == "d2 was a mistake"
+    results = filled.check()
+    assert not results["batches_exactly_once"].passed
+    assert "recorded and not in the dataset: d2" in (results["batches_exactly_once"].description or "")
+    filled.ingest("d2")
+    assert filled.data.count_rows() == 30
+    assert filled.check()["batches_exactly_once"].passed
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Restore(reason="r"), "either a version or a tag"),
+        (Restore(version=1, tag="t", reason="r"), "either a version or a tag"),
+        (Restore(version=1, reason=""), "reason is empty"),
+        (Restore(version=99, reason="r"), "no version 99"),
+        (Restore(tag="nothing", reason="r"), "no tag 'nothing'"),
+    ],
+)
+def test_a_restore_that_makes_no_sense_fails(filled: Deployment, config: Restore, message: str) -> None:
+    with pytest.raises(dg.Failure, match=message):
+        filled.run("restore", config)
+    assert filled.data.version == 3
+
+
+def test_tags_are_created_moved_and_deleted(filled: Deployment) -> None:
+    filled.run("tag", Tag(name="t", version=1))
+    filled.run("tag", Tag(name="t", action="move"))
+    assert filled.data.tags.get_version("t") == 3
+    with pytest.raises(dg.Failure, match="exists already"):
+        filled.run("tag", Tag(name="t"))
+    filled.run("tag", Tag(name="t", action="delete"))
+    assert filled.data.tags.list() == {}
+
+
+def test_a_verb_on_a_dataset_that_is_not_there_fails_naming_it(deployment: Deployment) -> None:
+    with pytest.raises(dg.Failure, match="no Lance dataset at .*trips.lance"):
+        deployment.run("compact")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import os
+import time
+
+import dagster as dg
+import pytest
+
+from lance_ops.dagster.raw_sensor import RANGE_END_TAG, RANGE_START_TAG
+from lance_ops.errors import ConfigError
+from tests.dagster.deployment import Deploy, Deployment
+
+pytestmark = pytest.mark.dagster
+
+
+def test_an_empty_landing_folder_is_skipped_with_a_reason(deployment: Deployment) -> None:
+    ticked = deployment.tick()
+    assert ticked.runs == ()
+    assert ticked.skip_message == "0 batches are in the landing folder, none is new"
+
+
+def test_one_new_file_is_a_run_of_one_partition_and_many_a_range(deployment: Deployment) -> None:
+    deployment.land("a", range(1))
+    (alone,) = deployment.tick().run_requests
+    assert alone.partition_key == "a"
+    deployment.land("c", range(1, 2))
+    deployment.land("b", range(2, 3))
+    (together,) = deployment.tick().run_requests
+    assert together.partition_key is None
+    assert (together.tags[RANGE_START_TAG], together.tags[RANGE_END_TAG]) == ("c", "b"), "in the order of arrival"
+    assert deployment.data.version == 2
+    assert deployment.tick().runs == ()
+
+
+def test_a_file_that_is_still_young_waits(deployment: Deployment) -> None:
+    path = deployment.land("a", range(1))
+    now = time.time()
+    os.utime(path, (now, now))
+    ticked = deployment.tick()
+    assert ticked.runs == ()
+    assert "1 are still settling" in (ticked.skip_message or "")
+
+
+def test_a_cap_spreads_a_backlog_over_ticks(deploy: Deploy) -> None:
+    deployment = deploy(raw={"max_files_per_tick": 2})
+    for day in range(5):
+        deployment.land(f"d{day}", range(day, day + 1))
+    assert [deployment.tick().new_partitions for _ in range(4)] == [("d0", "d1"), ("d2", "d3"), ("d4",), ()]
+    assert deployment.data.count_rows() == 5
+    assert deployment.data.version == 3
+
+
+def test_a_lost_cursor_asks_for_nothing_again(deployment: Deployment) -> None:
+    for day in range(3):
+        deployment.land(f"d{day}", range(day, day + 1))
+    deployment.tick()
+    deployment.location.cursors.clear()
+    ticked = deployment.tick()
+    assert ticked.runs == () and ticked.new_partitions == ()
+    assert deployment.data.count_rows() == 3
+
+
+def test_a_lost_instance_asks_for_everything_again_and_doubles_nothing(deployment: Deployment) -> None:
+    deployment.fill(3)
+    ticked = deployment.tick()
+    assert len(ticked.runs) == 1
+    assert deployment.data.version == 3
+    assert deployment.data.count_rows() == 30
+
+
+def test_a_batch_whose_run_failed_is_asked_for_again_after_a_lost_cursor(deployment: Deployment) -> None:
+    deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a", "b"])
+    deployment.land("a", range(1))
+    deployment.land("b", range(1, 2))
+    ticked = deployment.tick()
+    assert ticked.new_partitions == ()
+    assert len(ticked.runs) == 1
+    assert deployment.data.count_rows() == 2
+
+
+def test_a_changed_file_is_reported_on_its_partition_and_not_ingested(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    deployment.land("a", range(50))
+    ticked = deployment.tick()
+    assert ticked.runs == ()
+    (event,) = ticked.events
+    assert isinstance(event, dg.AssetObservation) and event.partition == "a"
+    assert "changed after it was ingested" in (event.description or "")
+    assert deployment.data.count_rows() == 3
+
+
+def test_a_changed_file_is_appended_as_a_batch_of_its_own_where_that_is_declared(deploy: Deploy) -> None:
+    deployment = deploy(raw={"changed": "append"})
+    deployment.land("a", range(3))
+    deployment.tick()
+    deployment.land("a", range(3, 5))
+    (key,) = deployment.tick().new_partitions
+    assert key.startswith("a=")
+    assert sorted(deployment.data.to_table()["id"].to_pylist()) == [0, 1, 2, 3, 4]
+    assert deployment.tick().runs == ()
+
+
+def test_a_delivery_by_folder_waits_for_its_marker(deploy: Deploy) -> None:
+    deployment = deploy(raw={"batch": "folder", "marker": "_SUCCESS", "glob": "**/*.parquet"})
+    (deployment.landing / "day1").mkdir()
+    deployment.land("day1/a", range(2))
+    deployment.land("day1/b", range(2, 4))
+    assert deployment.tick().runs == ()
+    (deployment.landing / "day1" / "_SUCCESS").touch()
+    assert deployment.tick().new_partitions == ("day1",)
+    assert deployment.data.count_rows() == 4
+
+
+def test_a_missing_variable_fails_the_tick_and_names_itself(deploy: Deploy) -> None:
+    deployment = deploy(raw={"uri": "${NOT_SET_ANYWHERE}/in"})
+    with pytest.raises(ConfigError, match=r"raw\.uri: environment variable NOT_SET_ANYWHERE is not set"):
+        deployment.tick()

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from lance_ops.dagster.landing import LandedBatch, LandedFile
+from lance_ops.dagster.tick import Tick, Watermark, doubtful_batches, plan_tick
+
+pytestmark = pytest.mark.dagster
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def batch(key: str, minute: int, size_bytes: int = 10, num_files: int = 1) -> LandedBatch:
+    modified = START + timedelta(minutes=minute)
+    return LandedBatch(
+        key, tuple(LandedFile(f"{key}-{n}", f"/in/{key}-{n}", size_bytes, modified) for n in range(num_files))
+    )
+
+
+def plan(
+    ready: list[LandedBatch],
+    known: list[str] | None = None,
+    watermark: Watermark | None = None,
+    ingested: dict[str, str] | None = None,
+    max_files: int = 100,
+    changed: str = "refuse",
+) -> Tick:
+    return plan_tick(
+        ready,
+        known or [],
+        watermark,
+        ingested or {},
+        max_files=max_files,
+        changed="append" if changed == "append" else "refuse",
+    )
+
+
+def test_one_new_batch_is_one_run_of_one_key() -> None:
+    tick = plan([batch("a", 1)])
+    assert tick.new_keys == ("a",)
+    assert [run.keys for run in tick.runs] == [("a",)]
+    assert tick.watermark == Watermark(*batch("a", 1).order)
+
+
+def test_a_backlog_is_one_run_over_all_keys_in_the_order_of_arrival() -> None:
+    tick = plan([batch("b", 1), batch("a", 2), batch("c", 3)], known=["z"])
+    assert tick.new_keys == ("b", "a", "c")
+    assert [run.keys for run in tick.runs] == [("b", "a", "c")]
+
+
+def test_nothing_new_leaves_the_watermark() -> None:
+    first = plan([batch("a", 1)])
+    again = plan([batch("a", 1)], known=["a"], watermark=first.watermark)
+    assert again == Tick((), (), (), first.watermark)
+
+
+def test_a_capped_tick_leaves_the_rest_for_the_next() -> None:
+    ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
+    first = plan(ready, max_files=2)
+    assert first.new_keys == ("a", "b") and first.num_left == 1
+    second = plan(ready, known=["a", "b"], watermark=first.watermark, max_files=2)
+    assert second.new_keys == ("c",) and second.num_left == 0
+
+
+def test_a_batch_with_more_files_than_the_cap_goes_alone() -> None:
+    tick = plan([batch("a", 1, num_files=9), batch("b", 2)], max_files=3)
+    assert [run.keys for run in tick.runs] == [("a",)]
+
+
+def test_a_file_that_arrives_with_an_old_time_is_not_missed() -> None:
+    first = plan([batch("b", 5)])
+    second = plan([batch("a", 1), batch("b", 5)], known=["b"], watermark=first.watermark)
+    assert second.new_keys == ("a",)
+    assert second.watermark == first.watermark
+
+
+def test_a_lost_cursor_asks_only_for_what_the_history_does_not_hold() -> None:
+    ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
+    tick = plan(ready, known=["a", "b", "c"], ingested={"a": ready[0].token, "c": ready[2].token})
+    assert tick.new_keys == ()
+    assert [run.keys for run in tick.runs] == [("b",)]
+    assert tick.changed == ()
+    assert tick.watermark == Watermark(*ready[2].order)
+
+
+def test_keys_that_are_no_neighbours_become_runs_of_their_own() -> None:
+    ready = [batch("a", 1), batch("b", 2), batch("c", 3), batch("d", 4)]
+    tick = plan(ready, known=["a", "b", "c"], ingested={"b": ready[1].token})
+    assert [run.keys for run in tick.runs] == [("a",), ("c", "d")]
+
+
+def test_a_changed_batch_is_reported_once_and_left_alone() -> None:
+    first = plan([batch("a", 1)])
+    held = {"a": batch("a", 1).token}
+    changed = batch("a", 2, size_bytes=11)
+    second = plan([changed], known=["a"], watermark=first.watermark, ingested=held)
+    assert second.runs == () and second.changed == (changed,)
+    assert plan([changed], known=["a"], watermark=second.watermark, ingested=held).changed == ()
+
+
+def test_a_changed_batch_becomes_a_new_one_where_that_is_asked_for() -> None:
+    changed = batch("a", 2, size_bytes=11)
+    held = {"a": batch("a", 1).token}
+    tick = plan([changed], known=["a"], ingested=held, changed="append")
+    assert tick.new_keys == (changed.as_changed().key,)
+    again = plan(
+        [changed],
+        known=["a", *tick.new_keys],
+        ingested=held | {tick.new_keys[0]: changed.as_changed().token},
+        changed="append",
+    )
+    assert again.runs == ()
+
+
+def test_run_keys_follow_keys_and_content() -> None:
+    one, two = batch("a", 1), batch("b", 2)
+    run_keys = {
+        plan(ready).runs[0].run_key
+        for ready in ([one], [two], [one, two], [batch("a", 1, size_bytes=11)], [one, batch("b", 3)])
+    }
+    assert len(run_keys) == 5
+    assert plan([one, two]).runs[0].run_key == plan([one, two]).runs[0].run_key
+
+
+def test_the_history_is_asked_about_known_batches_above_the_watermark_only() -> None:
+    ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
+    assert doubtful_batches(ready, ["a", "b"], Watermark(*ready[0].order)) == (ready[1],)
+
+
+@pytest.mark.parametrize("cursor", [None, "", "{", "[]", "{}", '{"modified": 3, "key": "a"}', '{"modified": "x"}'])
+def test_a_cursor_beyond_recognition_starts_over(cursor: str | None) -> None:
+    assert Watermark.decode(cursor) is None
+
+
+def test_a_watermark_survives_its_cursor() -> None:
+    watermark = Watermark(START + timedelta(microseconds=7), "ä")
+    assert Watermark.decode(watermark.encode()) == watermark
+
+
+class Deliveries(RuleBasedStateMachine):
+    """Files land and change; ticks are capped, cursors lost, runs fail and repeat: each content is ingested once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.landed: dict[str, LandedBatch] = {}
+        self.known: list[str] = []
+        self.watermark: Watermark | None = None
+        self.held: dict[str, str] = {}
+        self.failed: list[LandedBatch] = []
+        self.rows: list[tuple[str, str]] = []
+        self.minute = 0
+
+    @rule(name=st.sampled_from("abcdefgh"), back=st.integers(0, 5), num_files=st.integers(1, 3))
+    def land(self, name: str, back: int, num_files: int) -> None:
+        self.minute += 1
+        if name not in self.landed:
+            self.landed[name] = batch(name, max(self.minute - back, 0), num_files=num_files)
+
+    @rule(name=st.sampled_from("abcdefgh"))
+    def deliver_again(self, name: str) -> None:
+        self.minute += 1
+        if name in self.held:
+            self.landed[name] = batch(name, self.minute, size_bytes=self.minute + 100)
+
+    @rule(max_files=st.integers(1, 4), fails=st.booleans(), changed=st.sampled_from(["refuse", "append"]))
+    def tick(self, max_files: int, fails: bool, changed: str) -> None:
+        ready = sorted(self.landed.values(), key=lambda one: one.order)
+        tick = plan(ready, self.known, self.watermark, self.held, max_files, changed)
+        self.known += tick.new_keys
+        for run in tick.runs:
+            start = self.known.index(run.keys[0])
+            assert tuple(self.known[start : start + len(run.keys)]) == run.keys, "a range of Dagster's keys"
+            if fails:
+                self.failed += run.batches
+            else:
+                self._ingest(run.batches)
+        self.watermark = tick.watermark
+
+    @rule()
+    def lose_the_cursor(self) -> None:
+        self.watermark = None
+
+    @rule()
+    def run_failed_partitions_again(self) -> None:
+        self._ingest([one for one in self.failed if self.landed.get(one.key) == one])
+        self.failed = []
+
+    def _ingest(self, batches: list[LandedBatch] | tuple[LandedBatch, ...]) -> None:
+        for one in batches:
+            assert self.held.get(one.key, one.token) == one.token, "no run is asked to overwrite a batch"
+            if one.key not in self.held:
+                self.held[one.key] = one.token
+                self.rows.append((one.key, one.token))
+
+    @invariant()
+    def each_content_is_in_the_table_once(self) -> None:
+        assert len({token for _, token in self.rows}) == len(self.rows)
+        assert len(set(self.known)) == len(self.known)
+
+    def teardown(self) -> None:
+        for _ in range(30):
+            self.lose_the_cursor()
+            self.tick(max_files=2, fails=False, changed="refuse")
+        assert set(self.landed) <= set(self.held)
+
+
+TestDeliveries = Deliveries.TestCase

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+from lance_ops.api import write_dataset
+from lance_ops.dagster.version_sensor import build_version_sensor
+from tests.dagster.deployment import Deployment
+
+pytestmark = pytest.mark.dagster
+
+
+def watch(deployment: Deployment, cursor: str | None = None, **options: int) -> tuple[list[int], str | None]:
+    """Evaluate the watcher without its grace period; return the versions it reports and its cursor."""
+    sensor = build_version_sensor(deployment.config, grace=timedelta(0), **options)
+    with dg.build_sensor_context(instance=deployment.instance, cursor=cursor) as context:
+        data = sensor.evaluate_tick(context)
+    for event in data.asset_events:
+        deployment.instance.report_runless_asset_event(event)
+    events = [event for event in data.asset_events if isinstance(event, dg.AssetMaterialization)]
+    return [int((event.tags or {})["dagster/data_version"]) for event in events], data.cursor
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": list(ids)})
+
+
+def test_there_is_nothing_to_watch_before_the_first_version(deployment: Deployment) -> None:
+    assert watch(deployment) == ([], None)
+
+
+def test_an_external_writers_versions_are_recorded_once(deployment: Deployment) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    write_dataset(rows(2), deployment.config.uri, mode="append")
+    found, cursor = watch(deployment)
+    assert found == [1, 2]
+    assert watch(deployment, cursor) == ([], cursor)
+    assert deployment.head_versions() == [1, 2]
+
+
+def test_what_a_run_recorded_is_not_recorded_again(deployment: Deployment) -> None:
+    deployment.land("a", range(3))
+    deployment.tick()
+    deployment.data.delete("id = 1")
+    found, cursor = watch(deployment)
+    assert found == [2]
+    assert cursor == "2"
+
+
+def test_a_lost_cursor_records_nothing_twice(deployment: Deployment) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    watch(deployment)
+    assert watch(deployment, cursor=None)[0] == []
+
+
+def test_a_tick_is_bounded(deployment: Deployment) -> None:
+    write_dataset(rows(0), deployment.config.uri)
+    for number in range(1, 5):
+        write_dataset(rows(number), deployment.config.uri, mode="append")
+    first, cursor = watch(deployment, max_versions_per_tick=3)
+    second, _ = watch(deployment, cursor, max_versions_per_tick=3)
+    assert (first, second) == ([1, 2, 3], [4, 5])
+
+
+def test_versions_that_were_cleaned_up_are_passed_over(deployment: Deployment) -> None:
+    for number in range(4):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+    deployment.data.cleanup_old_versions(timedelta(0), retain_versions=1)
+    assert watch(deployment, cursor="1") == ([4], "4")
+
+
+def test_a_dataset_made_anew_is_watched_from_its_start(deployment: Deployment) -> None:
+    for number in range(3):
+        write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
+    _, cursor = watch(deployment)
+    shutil.rmtree(deployment.config.uri)
+    write_dataset(rows(7), deployment.config.uri)
+    assert watch(deployment, cursor) == ([1], "1")
+
+
+def test_a_young_version_is_left_to_the_run_that_made_it(deployment: Deployment) -> None:
+    write_dataset(rows(1), deployment.config.uri)
+    ticked = deployment.tick("versions")
+    assert ticked.events == ()
+    assert "too young" in (ticked.skip_message or "")
