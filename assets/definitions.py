@@ -1,0 +1,23 @@
+"""The datasets of this deployment: one YAML file each in `assets/datasets`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.config_files import load_datasets
+from lance_ops.dagster.definitions import build_asset_definitions
+
+__all__ = ["asset_definitions", "declared_datasets"]
+
+
+def declared_datasets() -> tuple[DatasetConfig, ...]:
+    """Read the declarations. Their variables, `LANCE_OPS_LAKE` and `LANCE_OPS_LANDING`, are expanded at use."""
+    return load_datasets(Path(__file__).parent / "datasets")
+
+
+def asset_definitions() -> dg.Definitions:
+    """Return the assets of every declared dataset, with their checks."""
+    return dg.Definitions.merge(*[build_asset_definitions(config) for config in declared_datasets()])

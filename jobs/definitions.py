@@ -1,0 +1,25 @@
+"""The code location: what there is, what runs on it and when, and where it runs."""
+
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+
+from assets.definitions import asset_definitions, declared_datasets
+from lance_ops.dagster.definitions import build_job_definitions
+from lance_ops.dagster.runner import RUNNER_KEY
+from lance_ops.dagster.spark_runner import SparkRunner
+
+__all__ = ["definitions"]
+
+
+@dg.definitions
+def definitions() -> dg.Definitions:
+    """Return everything; `SPARK_MASTER` names the cluster, this machine's cores without it."""
+    spark = SparkRunner(master=os.environ.get("SPARK_MASTER"), config={"spark.driver.memory": "1g"})
+    return dg.Definitions.merge(
+        asset_definitions(),
+        *[build_job_definitions(config) for config in declared_datasets()],
+        dg.Definitions(resources={RUNNER_KEY: spark}),
+    )

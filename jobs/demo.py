@@ -1,0 +1,216 @@
+"""The main job: raw files in, a maintained Lance dataset out, by the definitions that a deployment runs.
+
+    python -m jobs.demo [--root FOLDER] [--fresh]
+
+It lands real data, evaluates the raw-file sensor, launches what that asks for on Spark in local mode, and runs the
+dataset's jobs. Then it proves what came out. It ends with 1 if a proof fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+from jobs.definitions import definitions
+from jobs.flights import days_of, land_days, read_flights
+from jobs.instance import DEFAULT_ROOT, DemoPlace
+from jobs.proofs import Expected, Proof, prove
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.dagster.in_process import CodeLocation, Ticked
+from lance_ops.dagster.markdown import size_text
+from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.ops import Cleanup, DeleteRows, Tag
+
+__all__ = ["Demo", "main"]
+
+_NAMES = DatasetNames("flights")
+_SENSOR = _NAMES.of("raw_files")
+_ERASED = "N725MQ"
+_ASKED = "N14228"
+_TAG = "before-erasure"
+
+
+class DemoFailed(Exception):
+    """A step did something else than it should have."""
+
+
+@dataclass
+class Demo:
+    """The main job on one folder."""
+
+    place: DemoPlace
+    location: CodeLocation
+    console: Console
+    flights: pa.Table
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def landing(self) -> Path:
+        """Where the flights' raw files land."""
+        return self.place.landing / "flights"
+
+    @property
+    def uri(self) -> str:
+        """Where the dataset is."""
+        return str(self.place.lake / "flights.lance")
+
+    def run(self) -> bool:
+        """Take the six steps; return whether every proof held."""
+        *backlog, late, later = days_of(self.flights)
+        with self._step(f"1  {len(backlog)} days land; the sensor asks for them as one run"):
+            size = land_days(self.flights, backlog, self.landing)
+            self._say(f"{len(backlog)} raw files, {size_text(size)}")
+            self._ingest(num_partitions=len(backlog))
+        with self._step("2  a later day arrives, and is delivered twice"):
+            land_days(self.flights, [late], self.landing)
+            self._ingest(num_partitions=1)
+            self._replay(str(late))
+        with self._step(f"3  the flights of aircraft {_ERASED} are erased"):
+            self._job("tag", Tag(name=_TAG))
+            self._job("delete_rows", DeleteRows(predicate=f"tailnum = '{_ERASED}'", reason="erasure request"))
+        with self._step("4  an index is built; compaction remaps it; new rows are indexed"):
+            self._job("reindex")
+            self._job("compact")
+            land_days(self.flights, [later], self.landing)
+            self._ingest(num_partitions=1)
+            self._job("reindex")
+        with self._step("5  old versions are cleaned up, first as a dry run"):
+            self._job("cleanup", Cleanup(older_than_days=0))
+            self._job("cleanup", Cleanup(older_than_days=0, dry_run=False))
+        with self._step("6  what came out"):
+            self._watch_versions()
+            self._job("checks")
+        self.console.print(self._table())
+        expected = Expected(self.landing, _ERASED, _ASKED, _TAG, "tailnum_idx")
+        proofs = list(prove(self.uri, expected))
+        for proof in proofs:
+            self._show(proof)
+        held = all(proof.held for proof in proofs)
+        seconds = time.monotonic() - self.started
+        self.console.print(f"{'Every proof held' if held else 'A proof FAILED'}, after {seconds:.0f} s.")
+        return held
+
+    def _ingest(self, num_partitions: int) -> None:
+        ticked = self.location.tick(_SENSOR)
+        if len(ticked.new_partitions) != num_partitions or len(ticked.runs) != 1:
+            raise DemoFailed(f"one run over {num_partitions} partitions was due, not {_describe(ticked)}")
+        metadata = _output_metadata(ticked.runs[0])
+        self._say(
+            f"{_describe(ticked)}: {metadata['lance/ingested_rows']:,} rows as version {metadata['lance/version']}"
+        )
+
+    def _replay(self, day: str) -> None:
+        """Ask for a day again, once by hand and once as a sensor that lost its cursor."""
+        result = self.location.run(_NAMES.of("ingest"), tags={"dagster/partition": day})
+        if "lance/version" in _output_metadata(result):
+            raise DemoFailed(f"replaying {day} made a version")
+        self.location.cursors.clear()
+        ticked = self.location.tick(_SENSOR)
+        if ticked.runs:
+            raise DemoFailed(f"the sensor asked again for {_describe(ticked)}")
+        self._say(f"{day} again: no version, for its token is in the history; nor does a sensor without cursor ask")
+
+    def _job(self, verb: str, config: dg.Config | None = None) -> None:
+        result = self.location.run(_NAMES.of(verb), {verb: config} if config else None)
+        shown = {
+            name: value for name, value in _output_metadata(result).items() if isinstance(value, (int, str, float))
+        }
+        parts = [f"{name.removeprefix('lance/')} {value}" for name, value in shown.items() if "\n" not in str(value)]
+        self._say(f"{verb}: {', '.join(parts)}" if parts else verb)
+
+    def _watch_versions(self) -> None:
+        ticked = self.location.tick(_NAMES.of("versions"))
+        if ticked.events:
+            raise DemoFailed(f"{len(ticked.events)} versions were not recorded by the runs that committed them")
+        self._say("every version is a materialization of the head asset")
+
+    def _table(self) -> Table:
+        """Show every version as Dagster recorded it: most of them are cleaned up by now."""
+        table = Table(title="flights, version by version", title_justify="left")
+        for name in ("version", "operation", "rows", "fragments", "deleted rows", "size", "indexed", "seconds"):
+            table.add_column(name, justify="left" if name == "operation" else "right")
+        found = self.location.instance.fetch_materializations(dg.AssetRecordsFilter(_NAMES.head), limit=1000)
+        events = [record.asset_materialization for record in found.records if record.asset_materialization]
+        for metadata in sorted((_plain(event.metadata) for event in events), key=lambda m: m["lance/version"]):
+            ratio, seconds = metadata.get("lance/indexed_ratio"), metadata.get("lance/seconds")
+            table.add_row(
+                str(metadata["lance/version"]),
+                metadata["lance/operation"],
+                f"{metadata['dagster/row_count']:,}",
+                str(metadata["lance/num_fragments"]),
+                f"{metadata['lance/num_deleted_rows']:,}",
+                f"{metadata['lance/size_bytes']:,}",
+                "" if ratio is None else f"{ratio:.1%}",
+                "" if seconds is None else f"{seconds:.2f}",
+            )
+        return table
+
+    @contextmanager
+    def _step(self, title: str) -> Iterator[None]:
+        self.console.print(f"[bold]{title}[/bold]")
+        started = time.monotonic()
+        yield
+        self._say(f"{time.monotonic() - started:.1f} s")
+
+    def _say(self, text: str) -> None:
+        self.console.print(f"   {text}", highlight=False, markup=False)
+
+    def _show(self, proof: Proof) -> None:
+        mark = "[green]ok[/green]  " if proof.held else "[red]FAIL[/red]"
+        self.console.print(f"{mark} ", end="")
+        self.console.print(f"{proof.claim}: {proof.found}", highlight=False, markup=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.demo", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--root", type=Path, default=DEFAULT_ROOT, help="where everything goes (default: %(default)s)")
+    parser.add_argument("--fresh", action="store_true", help="remove what an earlier run left there")
+    parsed = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    place = DemoPlace(parsed.root.resolve())
+    if parsed.fresh:
+        place.clear()
+    if place.lake.exists() and any(place.lake.iterdir()):
+        console.print(f"{place.lake} holds the dataset of an earlier run; --fresh starts over", markup=False)
+        return 2
+    place.prepare()
+    with dg.DagsterInstance.get() as instance:
+        demo = Demo(place, CodeLocation(definitions(), instance), console, read_flights())
+        try:
+            return 0 if demo.run() else 1
+        except (DemoFailed, LanceOpsError, dg.DagsterError) as error:
+            console.print(f"{type(error).__name__}: {error}", markup=False)
+            return 1
+
+
+def _describe(ticked: Ticked) -> str:
+    return f"{len(ticked.new_partitions)} new partitions, {len(ticked.runs)} run"
+
+
+def _output_metadata(result: dg.ExecuteInProcessResult) -> Mapping[str, Any]:
+    """Return the metadata of a run's own work: of its first materialization of a partition, or of its op's output."""
+    for event in result.get_asset_materialization_events():
+        if event.asset_key == _NAMES.batches:
+            return _plain(event.step_materialization_data.materialization.metadata)
+    outputs = [event.step_output_data for event in result.all_events if event.is_successful_output]
+    return _plain(outputs[-1].metadata) if outputs else {}
+
+
+def _plain(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:
+    return {name: value.value for name, value in metadata.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The demo's place on disk and its Dagster instance, made once for `make run` and `make ui`.
+
+python -m jobs.instance [--root FOLDER] COMMAND …     run a command in the demo's environment
+
+<root>/landing   raw files        <root>/lake   Lance datasets        <root>/dagster   DAGSTER_HOME
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+__all__ = ["DEFAULT_ROOT", "DemoPlace", "main"]
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+DEFAULT_ROOT = _REPOSITORY / ".demo"
+_SETTINGS = Path(__file__).with_name("dagster.yaml")
+
+
+@dataclass(frozen=True)
+class DemoPlace:
+    """Where everything of the demo is."""
+
+    root: Path
+
+    @property
+    def landing(self) -> Path:
+        """The raw files."""
+        return self.root / "landing"
+
+    @property
+    def lake(self) -> Path:
+        """The Lance datasets."""
+        return self.root / "lake"
+
+    @property
+    def dagster_home(self) -> Path:
+        """Dagster's own storage."""
+        return self.root / "dagster"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that the declared datasets and Dagster read."""
+        return {
+            "DAGSTER_HOME": str(self.dagster_home),
+            "LANCE_OPS_LAKE": str(self.lake),
+            "LANCE_OPS_LANDING": str(self.landing),
+        }
+
+    def prepare(self) -> None:
+        """Make the folders and the instance, if they are not there, and enter the environment.
+
+        Two processes that make an instance's sqlite files at once spoil them, so one at a time gets here.
+        """
+        for folder in (self.landing, self.lake, self.dagster_home):
+            folder.mkdir(parents=True, exist_ok=True)
+        os.environ.update(self.environment)
+        with (self.root / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            shutil.copyfile(_SETTINGS, self.dagster_home / "dagster.yaml")
+            with dg.DagsterInstance.get() as instance:
+                instance.get_run_records(limit=1)
+
+    def clear(self) -> None:
+        """Remove what earlier demos left."""
+        for folder in (self.landing, self.lake, self.dagster_home):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Become the command, in the demo's environment."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.instance", description=main.__doc__)
+    parser.add_argument("--root", type=Path, default=DEFAULT_ROOT, help="the demo's folder (default: %(default)s)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
+    parsed = parser.parse_args(arguments)
+    place = DemoPlace(parsed.root.resolve())
+    place.prepare()
+    if parsed.command:
+        # A background job of a script inherits ignored signals, and Dagster would not stop on them.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(parsed.command[0], parsed.command)
+
+
+if __name__ == "__main__":
+    main()
