@@ -22,6 +22,8 @@ __all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
 
 # No writer makes buffers of this size from chunks, dictionaries or single values.
 MAX_RAW_BYTES = 1 << 28
+# The default of the zstd library; that of pyarrow is 1.
+_ZSTD_LEVEL = 3
 
 
 class Codec(ABC):
@@ -124,7 +126,7 @@ class Zstd(Codec):
         return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
 
     def _codec(self) -> pa.Codec:
-        return pa.Codec("zstd", compression_level=self.level) if self.level else pa.Codec("zstd")
+        return pa.Codec("zstd", compression_level=self.level or _ZSTD_LEVEL)
 
 
 def codec_of_scheme(scheme: pb.CompressionScheme, level: int | None) -> Codec:

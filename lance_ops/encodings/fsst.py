@@ -36,8 +36,8 @@ __all__ = ["FsstEncoding"]
 _TABLE_BYTES = 2312
 _MAGIC = b"TSSF"
 _MAX_SYMBOLS = 255
-_SAMPLE_BYTES = 32 * 1024
-_SAMPLE_PIECES = 64
+_SAMPLE_BYTES = 64 * 1024
+_SAMPLE_PIECES = 128
 
 
 @dataclass(frozen=True)

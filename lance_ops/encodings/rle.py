@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.chunking import chunk_counts_of_costs
+from lance_ops.encodings.chunking import chunk_counts_of_costs, even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -24,7 +25,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.lanes import INTEGER_BITS
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -86,15 +87,23 @@ class RleEncoding(Encoding):
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         fixed = self._expect(values)
-        integers = fixed.as_integers()
-        changes = np.ones(len(integers), np.int64)
-        changes[1:] = integers[1:] != integers[:-1]
-        # a run costs its value and its length, and once more for every 255 of its values
-        costs = np.cumsum(changes) * (self._value_bytes + 1)
-        costs = np.concatenate([np.zeros(1, np.int64), costs])
-        slack = (limits.max_values // _MAX_RUN + 2) * (self._value_bytes + 1)
-        counts = chunk_counts_of_costs(costs, slack, limits)
-        return self._cut(fixed, counts)
+        begins = _run_begins(fixed)
+        return self._cut(fixed, begins, self._chunk_counts(begins, limits))
+
+    def _chunk_counts(self, begins: NDArray[np.bool_], limits: ChunkLimits) -> Integers:
+        """Return the values of each chunk."""
+        run_bytes = self._value_bytes + 1
+        # a chunk may begin inside a run, and needs one more piece for every 255 of its values
+        slack = (limits.max_values // _MAX_RUN + 2) * run_bytes
+        even = even_chunks(len(begins), limits.max_values)
+        if len(even) == 0:
+            return even
+        runs = np.add.reduceat(begins, np.cumsum(even) - even, dtype=np.int64)
+        if runs.max() * run_bytes + slack <= limits.max_bytes:
+            return even
+        costs = np.zeros(len(begins) + 1, np.int64)
+        np.cumsum(begins, out=costs[1:])
+        return chunk_counts_of_costs(costs * run_bytes, slack, limits)
 
     def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
         blocks.expect_buffers(1)
@@ -112,17 +121,14 @@ class RleEncoding(Encoding):
         return self.decode_chunks(runs)
 
     def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
-        runs = self._cut(self._expect(values), num_values)
+        fixed = self._expect(values)
+        runs = self._cut(fixed, _run_begins(fixed), num_values)
         sizes = runs.sizes[0] + runs.sizes[1] + 8
+        places = np.cumsum(sizes) - sizes
         out = np.empty(int(sizes.sum()), np.uint8)
-        place = np.cumsum(sizes) - sizes
-        heads = runs.sizes[0].astype("<i8").view(np.uint8).reshape(-1, 8)
-        for i, at in enumerate(place.tolist()):
-            out[at : at + 8] = heads[i]
-            for buffer in (0, 1):
-                start, size = int(runs.starts(buffer)[i]), int(runs.sizes[buffer][i])
-                at_buffer = at + 8 + (int(runs.sizes[0][i]) if buffer else 0)
-                out[at_buffer : at_buffer + size] = runs.data[buffer][start : start + size]
+        out[places[:, None] + np.arange(8)] = runs.sizes[0].astype("<i8").view(np.uint8).reshape(-1, 8)
+        scatter_ranges(runs.data[0], runs.starts(0), runs.sizes[0], out, places + 8)
+        scatter_ranges(runs.data[1], runs.starts(1), runs.sizes[1], out, places + 8 + runs.sizes[0])
         return EncodedChunks(num_values, (out,), (sizes,))
 
     def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
@@ -132,12 +138,11 @@ class RleEncoding(Encoding):
     def encode_block(self, values: Values) -> Bytes:
         return self.encode_blocks(values, np.array([values.num_values])).data[0]
 
-    def _cut(self, values: FixedWidth, counts: Integers) -> EncodedChunks:
-        """Encode consecutive runs of values, none empty but for one that is all there is."""
+    def _cut(self, values: FixedWidth, begins: NDArray[np.bool_], counts: Integers) -> EncodedChunks:
+        """Encode consecutive values, `counts[i]` of them together, where no run goes on from one to the next."""
         integers = values.as_integers()
         chunk_starts = np.cumsum(counts) - counts
-        begins = np.zeros(len(integers), np.bool_)
-        begins[1:] = integers[1:] != integers[:-1]
+        begins = begins.copy()
         begins[chunk_starts[counts > 0]] = True
         run_starts = np.flatnonzero(begins)
         run_lengths = np.diff(run_starts, append=len(integers))
@@ -154,3 +159,11 @@ class RleEncoding(Encoding):
         if not isinstance(values, FixedWidth) or values.bits_per_value != self.bits_per_value:
             raise TypeError(f"runs of {self.bits_per_value}-bit values for {type(values).__name__}")
         return values
+
+
+def _run_begins(values: FixedWidth) -> NDArray[np.bool_]:
+    """Return for each value whether it differs from the one before."""
+    integers = values.as_integers()
+    begins = np.ones(len(integers), np.bool_)
+    np.not_equal(integers[1:], integers[:-1], out=begins[1:])
+    return begins

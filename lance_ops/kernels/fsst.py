@@ -22,7 +22,7 @@ __all__ = ["fsst_decode", "fsst_decode_chunks", "fsst_encode", "fsst_train"]
 _ESCAPE = 255
 _MAX_SYMBOLS = 255
 _NUM_STARTS = 4096
-_NUM_ROUNDS = 5
+_NUM_ROUNDS = 6
 # Codes while counting: 0 to 254 are symbols, 256 + b is byte b, which the table does not have.
 _NUM_COUNTED = 512
 
@@ -147,14 +147,19 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
     starts, pairs = np.empty(_NUM_STARTS, np.int16), np.empty(1 << 16, np.int16)
     singles = np.empty(_NUM_COUNTED, np.int64)
     followed = np.empty((_NUM_COUNTED, _NUM_COUNTED), np.int32)
-    num_symbols = 0
+    tried, tried_lengths = np.zeros(_MAX_SYMBOLS, np.uint64), np.zeros(_MAX_SYMBOLS, np.int64)
+    least, num_symbols, best = 2 * len(data) + 1, 0, 0
     for _ in range(_NUM_ROUNDS):
-        _index(symbols, lengths, starts, pairs)
+        _index(tried, tried_lengths, starts, pairs)
         singles[:] = 0
         followed[:] = 0
-        _count(data, offsets, symbols, lengths, starts, pairs, singles, followed)
-        num_symbols = _select(symbols, lengths, singles, followed)
-    return num_symbols
+        num_codes = _count(data, offsets, tried, tried_lengths, starts, pairs, singles, followed)
+        if num_codes < least:
+            least, best = num_codes, num_symbols
+            symbols[:] = tried
+            lengths[:] = tried_lengths
+        num_symbols = _select(tried, tried_lengths, singles, followed)
+    return best
 
 
 @part
@@ -220,8 +225,12 @@ def _count(
     pairs: NDArray[np.int16],
     singles: Integers,
     followed: NDArray[np.int32],
-) -> None:
-    """Encode the sample and count codes, and codes after codes; the first byte of a long symbol counts beside it."""
+) -> int:
+    """Encode the sample and count codes, and codes after codes; the first byte of a long symbol counts beside it.
+
+    Returns the bytes of all codes.
+    """
+    num_codes = 0
     for i in range(len(offsets) - 1):
         at, end = offsets[i], offsets[i + 1]
         before = -1
@@ -229,8 +238,10 @@ def _count(
             code = _find(_word_at(data, at, end), end - at, symbols, lengths, starts, pairs)
             length = np.int64(1)
             byte: int = 256 + np.int64(data[at])  # type: ignore[assignment]
+            num_codes += 1
             if code < 0:
                 code = byte
+                num_codes += 1
             else:
                 length = lengths[code]
             singles[code] += 1
@@ -243,6 +254,7 @@ def _count(
                     followed[before, byte] += 1
             before = code
             at += length
+    return num_codes
 
 
 @kernel
