@@ -18,7 +18,7 @@ from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
+__all__ = ["Codec", "Lz4", "Zstd", "codec_of_name", "codec_of_scheme"]
 
 # No writer makes buffers of this size from chunks, dictionaries or single values.
 MAX_RAW_BYTES = 1 << 28
@@ -127,6 +127,14 @@ class Zstd(Codec):
 
     def _codec(self) -> pa.Codec:
         return pa.Codec("zstd", compression_level=self.level or _ZSTD_LEVEL)
+
+
+def codec_of_name(name: str, level: int | None) -> Codec:
+    """Return the codec that a 2.0 description, or a field's metadata, calls `name`."""
+    for codec in (Lz4, Zstd):
+        if codec.__name__.lower() == name.lower():
+            return codec(level)
+    raise UnsupportedFeature(f"compression scheme {name!r}")
 
 
 def codec_of_scheme(scheme: pb.CompressionScheme, level: int | None) -> Codec:
