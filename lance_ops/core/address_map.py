@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of
+from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["AddressMap", "NewFragment", "OldFragment", "RewrittenGroup"]
@@ -59,18 +59,6 @@ class RewrittenGroup:
                 f"rewrite of fragments {[f.fragment_id for f in self.old]}: {survivors} rows, {written} written"
             )
 
-    @cached_property
-    def _new_ends(self) -> Addresses:
-        return np.cumsum([fragment.num_rows for fragment in self.new], dtype=np.uint64)
-
-    def address_at(self, ordinals: Addresses) -> Addresses:
-        """Return the new address of the i-th surviving rows."""
-        slot = np.searchsorted(self._new_ends, ordinals, side="right")
-        begins = np.concatenate(([np.uint64(0)], self._new_ends[:-1]))
-        ids = np.array([fragment.fragment_id for fragment in self.new], dtype=np.uint64)
-        moved: Addresses = (ids[slot] << np.uint64(32)) | (ordinals - begins[slot])
-        return moved
-
 
 @dataclass(frozen=True)
 class AddressMap:
@@ -88,29 +76,77 @@ class AddressMap:
 
         Raises `InvalidInput` for an offset beyond a rewritten fragment's rows.
         """
-        result = np.array(addresses, dtype=np.uint64)
-        fragments, offsets = fragment_of(result), offset_of(result)
-        for group in self.groups:
-            base = 0
-            for old in group.old:
-                rows = np.flatnonzero(fragments == np.uint64(old.fragment_id))
-                if len(rows):
-                    result[rows] = _moved(group, old, base, offsets[rows])
-                base += old.num_rows
+        if not self._old:
+            return np.array(addresses, dtype=np.uint64)
+        order = np.argsort(addresses)  # searches for sorted needles are several times faster than what sorting costs
+        ascending = np.asarray(addresses, dtype=np.uint64)[order]
+        fragments = fragment_of(ascending)
+        slots = np.searchsorted(self._ids, fragments)
+        rewritten = np.flatnonzero(self._ids.take(slots, mode="clip") == fragments)
+        ascending[rewritten] = self._moved(ascending[rewritten], slots[rewritten])
+        result = np.empty_like(ascending)
+        result[order] = ascending
         return result
 
     def remap_offsets(self, fragment_id: int, offsets: Sequence[int] | npt.NDArray[np.uint64]) -> Addresses:
         """Map offsets of one rewritten fragment to addresses."""
         return self.remap(np.asarray(offsets, dtype=np.uint64) | np.uint64(fragment_id << 32))
 
+    def _moved(self, addresses: Addresses, slots: npt.NDArray[np.intp]) -> Addresses:
+        """Map addresses of rows that were rewritten; `slots` are their fragments' places in `_old`."""
+        offsets = offset_of(addresses)
+        beyond = np.flatnonzero(offsets >= self._physical_rows[slots])
+        if len(beyond):
+            old, offset = self._old[int(slots[beyond[0]])], int(offsets[beyond[0]])
+            raise InvalidInput(f"fragment {old.fragment_id} has {old.physical_rows} rows, no offset {offset}")
+        deleted_before = np.searchsorted(self._deleted, addresses)
+        gone = self._deleted[deleted_before] == addresses
+        ordinals = self._ordinals[slots] + offsets - (deleted_before - self._deleted_begins[slots]).astype(np.uint64)
+        moved = ordinals + self._shifts[np.searchsorted(self._new_ends, ordinals, side="right")]
+        moved[gone] = TOMBSTONE
+        return moved
 
-def _moved(group: RewrittenGroup, old: OldFragment, base: int, offsets: Addresses) -> Addresses:
-    if len(offsets) and int(offsets.max()) >= old.physical_rows:
-        raise InvalidInput(f"fragment {old.fragment_id} has {old.physical_rows} rows, no offset {int(offsets.max())}")
-    deleted = np.asarray(old.deleted_offsets, dtype=np.uint64)
-    before = np.searchsorted(deleted, offsets, side="left")
-    gone = np.searchsorted(deleted, offsets, side="right") > before
-    moved = np.full(len(offsets), TOMBSTONE, dtype=np.uint64)
-    kept = ~gone
-    moved[kept] = group.address_at(np.uint64(base) + offsets[kept] - before[kept].astype(np.uint64))
-    return moved
+    @cached_property
+    def _old(self) -> list[OldFragment]:
+        """All old fragments by ascending id: the order of their addresses."""
+        return sorted((old for group in self.groups for old in group.old), key=lambda old: old.fragment_id)
+
+    @cached_property
+    def _ids(self) -> Addresses:
+        return np.array([old.fragment_id for old in self._old], dtype=np.uint64)
+
+    @cached_property
+    def _physical_rows(self) -> Addresses:
+        return np.array([old.physical_rows for old in self._old], dtype=np.uint64)
+
+    @cached_property
+    def _deleted(self) -> Addresses:
+        """Addresses of all deleted rows, ascending, and an end that no row has."""
+        parts = [row_addrs(old.fragment_id, old.deleted_offsets) for old in self._old]
+        return np.concatenate([*parts, np.array([TOMBSTONE], dtype=np.uint64)])
+
+    @cached_property
+    def _deleted_begins(self) -> npt.NDArray[np.int64]:
+        """For each old fragment, how many rows were deleted in those of lower id."""
+        counts = [len(old.deleted_offsets) for old in self._old]
+        return np.cumsum([0, *counts[:-1]], dtype=np.int64)
+
+    @cached_property
+    def _ordinals(self) -> Addresses:
+        """For each old fragment, how many rows survived of those read before it, in this group and the ones before."""
+        read = [old for group in self.groups for old in group.old]
+        begins = np.cumsum([0, *(old.num_rows for old in read)], dtype=np.uint64)
+        by_id = {old.fragment_id: begin for old, begin in zip(read, begins, strict=False)}
+        return np.array([by_id[old.fragment_id] for old in self._old], dtype=np.uint64)
+
+    @cached_property
+    def _new_ends(self) -> Addresses:
+        """For each new fragment, how many rows it and those written before it hold."""
+        return np.cumsum([new.num_rows for group in self.groups for new in group.new], dtype=np.uint64)
+
+    @cached_property
+    def _shifts(self) -> Addresses:
+        """For each new fragment, what makes an ordinal an address (modulo 2^64); one more for rows that are gone."""
+        ids = [new.fragment_id for group in self.groups for new in group.new]
+        begins = np.concatenate((np.zeros(1, np.uint64), self._new_ends))
+        return np.array([*(number << 32 for number in ids), 0], dtype=np.uint64) - begins

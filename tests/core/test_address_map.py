@@ -1,3 +1,6 @@
+from itertools import pairwise
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,6 +45,36 @@ def test_survivors_map_onto_all_new_rows_in_order(fragments: list[list[bool]], r
         row_addr(fragment.fragment_id, offset) for fragment in new for offset in range(fragment.num_rows)
     ]
     assert all(int(a) == TOMBSTONE for a in moved[~np.array(kept_flags, dtype=bool)])
+
+
+@st.composite
+def rewritten_groups(draw: st.DrawFn) -> tuple[RewrittenGroup, ...]:
+    """Fragments in any order of their ids, each group written into fragments of any sizes, empty ones too."""
+    ids = iter(draw(st.permutations(range(12))))
+    groups = []
+    for number in range(draw(st.integers(0, 4))):
+        old = tuple(
+            OldFragment(next(ids), size, tuple(sorted(draw(st.sets(st.integers(0, size - 1))))) if size else ())
+            for size in draw(st.lists(st.integers(0, 6), max_size=3))
+        )
+        cuts = sorted(draw(st.lists(st.integers(0, sum(fragment.num_rows for fragment in old)), max_size=2)))
+        ends = [0, *cuts, sum(fragment.num_rows for fragment in old)]
+        new = (NewFragment(100 * number + i, stop - start) for i, (start, stop) in enumerate(pairwise(ends)))
+        groups.append(RewrittenGroup(old, tuple(new)))
+    return tuple(groups)
+
+
+@given(rewritten_groups(), st.randoms(use_true_random=False))
+def test_rows_of_all_groups_move_as_one_by_one(groups: tuple[RewrittenGroup, ...], random: Random) -> None:
+    expected = {row_addr(fragment, 3): row_addr(fragment, 3) for fragment in range(12, 15)}
+    for group in groups:
+        targets = iter(row_addr(new.fragment_id, offset) for new in group.new for offset in range(new.num_rows))
+        for old in group.old:
+            for offset in range(old.physical_rows):
+                gone = offset in old.deleted_offsets
+                expected[row_addr(old.fragment_id, offset)] = TOMBSTONE if gone else next(targets)
+    asked = random.choices(list(expected), k=40)
+    assert AddressMap(groups).remap(np.array(asked, np.uint64)).tolist() == [expected[address] for address in asked]
 
 
 def test_a_rewrite_that_lost_rows_is_refused() -> None:
