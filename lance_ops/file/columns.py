@@ -15,7 +15,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.extensions import EXTENSION_NAME
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["BLOB_V2", "Leaf", "Step", "is_blob", "is_leaf", "leaves_of", "leaves_of_field"]
+__all__ = ["BLOB_V2", "Leaf", "Step", "is_blob", "is_leaf", "is_packed", "leaves_of", "leaves_of_field"]
 
 BLOB_V2 = "lance.blob.v2"
 _PACKED_KEYS = ("lance-encoding:packed", "packed")
@@ -62,7 +62,7 @@ class Leaf:
 
 def is_leaf(field: Field) -> bool:
     """Return whether a field is stored as a single column of its own."""
-    return not field.children or _is_packed(field) or is_blob_v2(field)
+    return not field.children or is_packed(field) or is_blob_v2(field)
 
 
 def is_blob_v2(field: Field) -> bool:
@@ -75,7 +75,8 @@ def is_blob(field: Field) -> bool:
     return field.logical_type in ("binary", "large_binary") and field.metadata.get(_BLOB_KEY, "").lower() == "true"
 
 
-def _is_packed(field: Field) -> bool:
+def is_packed(field: Field) -> bool:
+    """Return whether a struct is stored row by row, in one column."""
     return field.logical_type == "struct" and any(field.metadata.get(key, "").lower() == "true" for key in _PACKED_KEYS)
 
 

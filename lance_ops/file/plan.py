@@ -31,9 +31,10 @@ def split_rows(rows: Rows, page_starts: Sequence[int]) -> list[PageRows]:
         pages = range(first, last + 1)
         cut = [(p, max(rows.start, page_starts[p]), min(rows.stop, page_starts[p + 1])) for p in pages]
         return [PageRows(p, RowSlice(a - page_starts[p], b - page_starts[p])) for p, a, b in cut if a < b]
-    cuts = np.searchsorted(rows.indices, bounds[first : last + 2])
+    indices = rows.indices
+    cuts = np.searchsorted(indices, bounds[first : last + 2])
     return [
-        PageRows(first + i, RowSet(rows.indices[a:b] - page_starts[first + i]))
+        PageRows(first + i, RowSet(indices[a:b] - page_starts[first + i]))
         for i, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
         if a < b
     ]

@@ -23,6 +23,7 @@ from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, Ranges, run
 from lance_ops.file.structural import StructuralColumns
+from lance_ops.file.v2_0.columns import ArrayColumns
 from lance_ops.pb import file_pb2
 from lance_ops.store.contract import Store
 from lance_ops.wire.fields import schema_from_pb
@@ -49,7 +50,7 @@ class FileReader:
         self._tail_start = max(0, size - _TAIL_BYTES)
         self._tail = self._source.read(self._tail_start, size)
         self.version = read_footer_version(self._tail, name)
-        if self.version < FileVersion.V2_1:
+        if self.version < FileVersion.V2_0:
             raise UnsupportedFeature(f"file version {self.version.value}", name)
         self._footer = Footer.decode(self._tail, size, name)
         table = self._bytes_of(self._footer.global_extent)
@@ -61,7 +62,10 @@ class FileReader:
         table = self._bytes_of(self._footer.column_extent)
         self._column_extents = decode_extents(table, size, name, "column")
         self._columns: dict[int, Column] = {}
-        self._structure = StructuralColumns(name, self.schema, self.num_rows, size, self._load_columns)
+        columns = StructuralColumns if self.version >= FileVersion.V2_1 else ArrayColumns
+        self._structure: StructuralColumns | ArrayColumns = columns(
+            name, self.schema, self.num_rows, size, self._load_columns
+        )
         if self._structure.num_columns != len(self._column_extents):
             reason = f"{len(self._column_extents)} columns where the schema has {self._structure.num_columns}"
             raise CorruptFile(name, "schema", reason)

@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 __all__ = ["RowSet", "RowSlice", "Rows"]
 
+Integers = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class RowSlice:
@@ -39,30 +41,37 @@ class RowSlice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSet:
-    """Scattered rows, ascending, each once."""
+    """Scattered runs of `run` rows each: ascending, without overlap."""
 
-    indices: npt.NDArray[np.int64]
+    starts: Integers
+    run: int = 1
+
+    @property
+    def indices(self) -> Integers:
+        """Every row, ascending."""
+        if self.run == 1:
+            return self.starts
+        every: Integers = (self.starts[:, None] + np.arange(self.run, dtype=np.int64)).reshape(-1)
+        return every
 
     @property
     def count(self) -> int:
         """Number of rows."""
-        return len(self.indices)
+        return len(self.starts) * self.run
 
     @property
     def first(self) -> int:
         """The first row; there is one."""
-        return int(self.indices[0])
+        return int(self.starts[0])
 
     @property
     def last(self) -> int:
         """The last row; there is one."""
-        return int(self.indices[-1])
+        return int(self.starts[-1]) + self.run - 1
 
     def scaled(self, factor: int) -> RowSet:
         """Return the elements of these rows when every row has `factor` of them."""
-        if factor == 1:
-            return self
-        return RowSet((self.indices[:, None] * factor + np.arange(factor, dtype=np.int64)).reshape(-1))
+        return RowSet(self.starts * factor, self.run * factor)
 
 
 Rows = RowSlice | RowSet

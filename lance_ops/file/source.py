@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lance_ops.core.errors import CorruptFile
 from lance_ops.store.contract import Store
 
-__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "run"]
+__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "join", "run"]
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -122,13 +122,25 @@ class FileSource:
 
 def run(source: FileSource, tasks: Sequence[Steps[T]]) -> list[T]:
     """Drive steps to their ends and return their results in order; each round of reads is one fetch."""
+    together = join(tasks)
+    try:
+        wanted = next(together)
+        while True:
+            wanted = together.send(source.fetch(wanted))
+    except StopIteration as end:
+        found: list[T] = end.value
+        return found
+
+
+def join(tasks: Sequence[Steps[T]]) -> Steps[list[T]]:
+    """Make one of several steps: it asks in one go for what all of them need next, and returns all their results."""
     results: dict[int, T] = {}
     waiting = {index: _advance(task, None, index, results) for index, task in enumerate(tasks)}
     while True:
         asked = {index: ranges for index, ranges in waiting.items() if ranges is not None}
         if not asked:
             return [results[index] for index in range(len(tasks))]
-        fetched = source.fetch(Ranges.concat(list(asked.values())))
+        fetched = yield Ranges.concat(list(asked.values()))
         waiting = {index: _advance(tasks[index], fetched, index, results) for index in asked}
 
 

@@ -18,9 +18,11 @@ from lance_ops.file.plan import cut_rows, shared_boundaries, split_rows
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 
-__all__ = ["StructuralColumns"]
+__all__ = ["Chunk", "LoadColumns", "StructuralColumns"]
 
 LoadColumns = Callable[[Sequence[int]], Sequence[Column]]
+Chunk = tuple[list[Steps[Any]], Callable[[Sequence[Any]], pa.Array]]
+"""The reads that a chunk of a column takes, and what makes an array of their results."""
 
 
 class StructuralColumns:
@@ -44,12 +46,12 @@ class StructuralColumns:
         """Return the columns that hold a projection; raise `InvalidInput` for a field the file does not have."""
         return [self._find(leaf) for leaf in leaves_of(schema)]
 
-    def tasks(self, field: Field, rows: Rows) -> list[tuple[list[Steps[Any]], Callable[[Sequence[Any]], pa.Array]]]:
+    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
         """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them."""
         indices = [self._find(leaf) for leaf in leaves_of_field(field)]
         columns = self._load(indices)
         starts = [self._page_starts(index, column) for index, column in zip(indices, columns, strict=True)]
-        chunks = []
+        chunks: list[Chunk] = []
         for part in cut_rows(rows, shared_boundaries(starts)):
             steps: list[Steps[LeafRows]] = []
             counts = []

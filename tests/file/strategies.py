@@ -16,7 +16,7 @@ __all__ = ["arrays", "columns", "data_types"]
 
 _SIGNED = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
 _UNSIGNED = {pa.uint8(): 8, pa.uint16(): 16, pa.uint32(): 32, pa.uint64(): 64}
-_FLOATS = {pa.float16(): 16, pa.float32(): 32, pa.float64(): 64}
+_FLOATS: dict[pa.DataType, Any] = {pa.float16(): 16, pa.float32(): 32, pa.float64(): 64}
 _TEXT = st.text(string.ascii_letters + "äß€🙂", max_size=12)
 _DAYS = 20_000
 

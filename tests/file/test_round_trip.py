@@ -32,7 +32,7 @@ def written(table: pa.Table, version: FileVersion = FileVersion.V2_2, page_bytes
 
 def same(found: pa.Table, wanted: pa.Table) -> bool:
     """Whether two tables hold the same rows, however their dictionaries number the values."""
-    return found.equals(wanted) or (found.schema.equals(wanted.schema) and found.to_pylist() == wanted.to_pylist())
+    return bool(found.equals(wanted)) or (found.schema == wanted.schema and found.to_pylist() == wanted.to_pylist())
 
 
 def rows_at(table: pa.Table, offsets: list[int]) -> list[dict[str, Any]]:

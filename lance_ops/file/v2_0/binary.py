@@ -1,0 +1,164 @@
+"""Byte strings: where each ends among the bytes, FSST codes of them, or one width for all.
+
+binary    ends (u64, without a leading 0) | bytes; the end of a null has the null adjustment added, which is more
+          than any end
+fsst      a binary of codes; the symbol table is in the description
+fixed_size_binary    bytes only, so many each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.contract import CorruptValues, check
+from lance_ops.encodings.fsst import FsstEncoding
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import VariableWidth
+from lance_ops.encodings.variable import VariableEncoding
+from lance_ops.file.arrays import array_of
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
+from lance_ops.file.v2_0.fixed import Flat
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+
+__all__ = ["Binary", "FixedSizeBinary", "Fsst", "read_spans"]
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+
+_MAX_END = 1 << 62
+
+
+class Binary(ArrayEncoding):
+    """Byte strings by their ends."""
+
+    MESSAGE: ClassVar[str] = "binary"
+
+    def __init__(self, message: pb.Binary, context: ArrayContext, nested: ReadArray) -> None:
+        self._arrow_type = context.arrow_type
+        self._ends = nested(message.indices, replace(context, arrow_type=pa.uint64()))
+        self._null_adjustment = message.null_adjustment
+        data = nested(message.bytes, replace(context, arrow_type=pa.uint8(), length=0))
+        if not isinstance(data, Flat):
+            raise UnsupportedFeature(f"the bytes of strings in the {data.MESSAGE} encoding")
+        self._data = data
+
+    @classmethod
+    def from_pb(cls, message: pb.Binary, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context, nested)
+
+    def inner(self) -> Sequence[ArrayEncoding]:
+        return (self._ends, self._data)
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        values, validity = yield from self.read_values(rows)
+        return array_of(values, self._arrow_type, validity)
+
+    def read_values(self, rows: Rows) -> Steps[tuple[VariableWidth, Bools | None]]:
+        """Read byte strings and which of them are not null."""
+        starts, ends, validity = yield from read_spans(self._ends, rows, self._null_adjustment)
+        sizes = ends - starts
+        offsets = np.append(0, np.cumsum(sizes))
+        extent = self._data.extent
+        if extent is None:
+            data = yield from self._data.decompress()
+            check(int(ends.max()) <= len(data), "a string ends beyond the bytes")
+            return VariableWidth(offsets, gather_ranges(data, starts, sizes)), validity
+        check(int(ends.max()) <= extent.size, "a string ends beyond the bytes")
+        starts = starts + extent.position
+        fetched = yield Ranges(starts, starts + sizes)
+        there = sizes > 0
+        data = gather_ranges(fetched.data, fetched.locate(starts[there]), sizes[there])
+        return VariableWidth(offsets, data), validity
+
+
+class Fsst(ArrayEncoding):
+    """Byte strings as codes."""
+
+    MESSAGE: ClassVar[str] = "fsst"
+
+    def __init__(self, message: pb.Fsst, context: ArrayContext, nested: ReadArray) -> None:
+        self._arrow_type = context.arrow_type
+        codes = nested(message.binary, context)
+        if not isinstance(codes, Binary):
+            raise UnsupportedFeature(f"FSST codes in the {codes.MESSAGE} encoding")
+        self._codes = codes
+        self._decoder = FsstEncoding(message.symbol_table, VariableEncoding(64))
+
+    @classmethod
+    def from_pb(cls, message: pb.Fsst, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context, nested)
+
+    def inner(self) -> Sequence[ArrayEncoding]:
+        return (self._codes,)
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        codes, validity = yield from self._codes.read_values(rows)
+        offsets = codes.offsets.astype(np.int64)
+        values = self._decoder.decode_zipped(codes.data, offsets[:-1], np.diff(offsets))
+        return array_of(values, self._arrow_type, validity)
+
+
+class FixedSizeBinary(ArrayEncoding):
+    """Byte strings of one size."""
+
+    MESSAGE: ClassVar[str] = "fixed_size_binary"
+
+    def __init__(self, message: pb.FixedSizeBinary, context: ArrayContext, nested: ReadArray) -> None:
+        self._arrow_type = context.arrow_type
+        self._width = message.byte_width
+        check(self._width * context.length < _MAX_END, f"strings of {self._width} bytes")
+        self._data = nested(message.bytes, replace(context, arrow_type=pa.uint8(), length=self._width * context.length))
+
+    @classmethod
+    def from_pb(cls, message: pb.FixedSizeBinary, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context, nested)
+
+    def inner(self) -> Sequence[ArrayEncoding]:
+        return (self._data,)
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        offsets = np.arange(rows.count + 1, dtype=np.int64) * self._width
+        if not self._width:
+            return array_of(VariableWidth(offsets, np.empty(0, np.uint8)), self._arrow_type)
+        data = yield from self._data.read(rows.scaled(self._width))
+        return array_of(VariableWidth(offsets, data.to_numpy()), self._arrow_type)
+
+
+def read_spans(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Integers, Integers, Bools | None]]:
+    """Read where each of some rows starts and ends, given the ends of all; and which rows are not null."""
+    if isinstance(rows, RowSlice):
+        with_previous: Rows = RowSlice(max(rows.start - 1, 0), rows.stop)
+        own = slice(rows.start - with_previous.first, None)
+        previous = slice(0, rows.count)
+    else:
+        indices = rows.indices
+        needed = np.union1d(indices, np.maximum(indices - 1, 0))
+        with_previous = RowSet(needed)
+    found = yield from ends.read(with_previous)
+    raw = found.to_numpy(zero_copy_only=False)
+    if found.null_count:
+        raise CorruptValues("an offset that is null")
+    is_null = raw >= np.uint64(null_adjustment) if null_adjustment else np.zeros(len(raw), np.bool_)
+    plain = np.where(is_null, raw - np.uint64(null_adjustment) * is_null, raw)
+    check(int(plain.max()) <= _MAX_END, "an absurd offset")
+    stops = plain.astype(np.int64)
+    if isinstance(rows, RowSlice):
+        starts = stops[previous] if rows.start else np.append(0, stops[:-1])
+        stops, is_null = stops[own], is_null[own]
+    else:
+        at = np.searchsorted(needed, indices)
+        before = np.searchsorted(needed, np.maximum(indices - 1, 0))
+        starts = np.where(indices > 0, stops[before], 0)
+        stops, is_null = stops[at], is_null[at]
+    check((starts <= stops).all(), "offsets that do not ascend")
+    return starts, stops, ~is_null if is_null.any() else None

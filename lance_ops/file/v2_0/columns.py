@@ -1,0 +1,250 @@
+"""Reading 2.0 files: lists and structs are columns too, above those of their children.
+
+A list's pages say where each list ends among the page's items; items go on from page to page in the next column. A
+struct's column is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
+from lance_ops.core.schema import Field, Schema
+from lance_ops.encodings.contract import check
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import VariableWidth
+from lance_ops.file.arrays import array_of, bitmap_of, is_variable
+from lance_ops.file.columns import is_packed
+from lance_ops.file.container import Column
+from lance_ops.file.pages import reporting
+from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.source import Ranges, Steps, join
+from lance_ops.file.structural import Chunk, LoadColumns
+from lance_ops.file.v2_0.binary import read_spans
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding
+from lance_ops.file.v2_0.registry import array_encoding_from_pb
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+from lance_ops.wire.framing import parse_message
+
+__all__ = ["ARRAY_ENCODING_URL", "ArrayColumns", "columns_of_field"]
+
+ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
+
+_LISTS = ("list", "list.struct", "large_list", "large_list.struct")
+_BLOB_DESCRIPTOR = pa.struct([pa.field("position", pa.uint64()), pa.field("size", pa.uint64())])
+_MAX_I32 = np.iinfo(np.int32).max
+
+
+def columns_of_field(field: Field) -> list[Field]:
+    """Return the fields that have columns, in column order: all, but for the children of packed structs."""
+    if is_packed(field):
+        return [field]
+    return [field, *(node for child in field.children for node in columns_of_field(child))]
+
+
+class ArrayColumns:
+    """The columns of one file, opened as far as they were needed."""
+
+    def __init__(self, path: str, schema: Schema, num_rows: int, size_bytes: int, load: LoadColumns) -> None:
+        self._path = path
+        self._num_rows = num_rows
+        self._size_bytes = size_bytes
+        self._load = load
+        self._fields = [node for root in schema.fields for node in columns_of_field(root)]
+        self._index_of = {field.id: index for index, field in enumerate(self._fields)}
+        self._pages: dict[tuple[int, int], ArrayEncoding] = {}
+
+    @property
+    def num_columns(self) -> int:
+        """Number of columns that the file's schema asks for."""
+        return len(self._fields)
+
+    def columns_of(self, schema: Schema) -> list[int]:
+        """Return the columns that hold a projection; raise `InvalidInput` for a field the file does not have."""
+        return [self._find(node) for root in schema.fields for node in columns_of_field(root)]
+
+    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+        """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them."""
+        at_row_level = list(_fields_of_rows(field))
+        starts = []
+        for node in at_row_level:
+            column = self._column(node)
+            if column.length != self._num_rows:
+                reason = f"pages of {column.length} rows in a file of {self._num_rows}"
+                raise CorruptFile(self._path, self._place(node), reason)
+            starts.append(column.page_starts)
+        boundaries = shared_boundaries(starts or [(0, self._num_rows)])
+        return [([self._read_field(field, part)], lambda parts: parts[0]) for part in cut_rows(rows, boundaries)]
+
+    def describe(self, index: int) -> list[tuple[str, ...]]:
+        """Name the encodings of each page of a column."""
+        field = self._fields[index]
+        (column,) = self._load([index])
+        found: list[tuple[str, ...]] = []
+        for page in range(len(column.pages)):
+            message = self._parse(index, column, page)
+            kind = message.WhichOneof("array_encoding") or ""
+            if kind == "struct":
+                found.append((kind,))
+            elif kind == "list":
+                found.append((kind, *self._page(index, column, page, pa.uint64(), message.list.offsets).encodings()))
+            else:
+                blob = ("blob",) if _is_blob(column, self._path, self._place(field)) else ()
+                arrow_type = _BLOB_DESCRIPTOR if blob else field.arrow_type
+                found.append((*blob, *self._page(index, column, page, arrow_type, message).encodings()))
+        return found
+
+    def _read_field(self, field: Field, rows: Rows) -> Steps[pa.Array]:
+        if field.logical_type == "struct" and not is_packed(field):
+            children = yield from join([self._read_field(child, rows) for child in field.children])
+            return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
+        if field.logical_type in _LISTS:
+            return (yield from self._read_lists(field, rows))
+        if field.children and not is_packed(field):
+            raise UnsupportedFeature(f"{field.logical_type} in 2.0 files", f"{self._path}: {self._place(field)}")
+        column = self._column(field)
+        parts = yield from join([self._read_page(field, column, page) for page in self._split(field, column, rows)])
+        return _concat(parts, field.arrow_type)
+
+    def _read_page(self, field: Field, column: Column, page: PageRows) -> Steps[pa.Array]:
+        index = self._find(field)
+        place = f"{self._place(field)}, page {page.page}"
+        with reporting(self._path, place):
+            message = self._parse(index, column, page.page)
+            if not _is_blob(column, self._path, place):
+                return (yield from self._page(index, column, page.page, field.arrow_type, message).read(page.rows))
+            check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
+            described = yield from self._page(index, column, page.page, _BLOB_DESCRIPTOR, message).read(page.rows)
+            return (yield from self._read_blobs(field, described))
+
+    def _read_lists(self, field: Field, rows: Rows) -> Steps[pa.Array]:
+        (child,) = field.children
+        column = self._column(field)
+        first_items = self._first_items(field, column)
+        pages = self._split(field, column, rows)
+        spans = yield from join([self._read_list_page(field, column, page, first_items) for page in pages])
+        starts = np.concatenate([part[0] for part in spans])
+        lengths = np.concatenate([part[1] for part in spans])
+        validity = None
+        if any(part[2] is not None for part in spans):
+            validity = np.concatenate(
+                [np.ones(len(part[0]), np.bool_) if part[2] is None else part[2] for part in spans]
+            )
+        offsets = np.append(0, np.cumsum(lengths))
+        if int(offsets[-1]):
+            items = yield from self._read_field(child, _rows_of_runs(starts[lengths > 0], lengths[lengths > 0]))
+        else:
+            items = pa.nulls(0, child.arrow_type)
+        wide = pt.is_large_list(field.arrow_type)
+        if not wide and int(offsets[-1]) > _MAX_I32:
+            raise UnsupportedFeature("more than 2^31 items in one array: read fewer rows at a time")
+        buffer = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
+        return pa.Array.from_buffers(field.arrow_type, len(lengths), [bitmap_of(validity), buffer], children=[items])
+
+    def _read_list_page(self, field: Field, column: Column, page: PageRows, first_items: Sequence[int]) -> Steps[Any]:
+        """Return where the wanted lists' items start in the child's column, how many they are, and validity."""
+        index = self._find(field)
+        with reporting(self._path, f"{self._place(field)}, page {page.page}"):
+            described = self._parse(index, column, page.page).list
+            ends = self._page(index, column, page.page, pa.uint64(), described.offsets)
+            starts, stops, validity = yield from read_spans(ends, page.rows, described.null_offset_adjustment)
+            check(int(stops.max()) <= described.num_items, f"a list ends beyond the page's {described.num_items} items")
+            return starts + first_items[page.page], stops - starts, validity
+
+    def _first_items(self, field: Field, column: Column) -> list[int]:
+        """Return how many items come before each page of lists."""
+        index = self._find(field)
+        first_items = [0]
+        for page in range(len(column.pages)):
+            message = self._parse(index, column, page)
+            if message.WhichOneof("array_encoding") != "list":
+                raise CorruptFile(self._path, self._place(field), f"page {page} is not of lists")
+            first_items.append(first_items[-1] + message.list.num_items)
+        (child,) = field.children
+        found = self._column(child).length
+        if found != first_items[-1]:
+            raise CorruptFile(self._path, self._place(child), f"{found} items where lists count {first_items[-1]}")
+        return first_items
+
+    def _read_blobs(self, field: Field, described: pa.Array) -> Steps[pa.Array]:
+        positions, sizes = (described.field(i).to_numpy(zero_copy_only=False) for i in range(2))
+        there = sizes > 0
+        size_bytes = self._size_bytes
+        inside = int(sizes.max(initial=0)) <= size_bytes and (positions[there] <= size_bytes - sizes[there]).all()
+        check(inside, "a blob that ends beyond the file")
+        starts, lengths = positions[there].astype(np.int64), sizes[there].astype(np.int64)
+        fetched = yield Ranges(starts, starts + lengths)
+        data = gather_ranges(fetched.data, fetched.locate(starts), lengths)
+        offsets = np.append(0, np.cumsum(sizes.astype(np.int64)))
+        validity = there | (positions == 0)
+        return array_of(VariableWidth(offsets, data), field.arrow_type, None if validity.all() else validity)
+
+    def _split(self, field: Field, column: Column, rows: Rows) -> list[PageRows]:
+        if rows.last >= column.length:
+            reason = f"row {rows.last} is needed, pages hold {column.length}"
+            raise CorruptFile(self._path, self._place(field), reason)
+        return split_rows(rows, column.page_starts)
+
+    def _column(self, field: Field) -> Column:
+        return self._load([self._find(field)])[0]
+
+    def _find(self, field: Field) -> int:
+        index = self._index_of.get(field.id)
+        if index is None:
+            raise InvalidInput(f"{self._path} has no column for field {field.name!r} (id {field.id})")
+        return index
+
+    def _parse(self, index: int, column: Column, page: int) -> pb.ArrayEncoding:
+        place = f"{self._place(self._fields[index])}, page {page}"
+        if column.pages[page].type_url != ARRAY_ENCODING_URL:
+            raise UnsupportedFeature(f"the page description {column.pages[page].type_url!r}", f"{self._path}: {place}")
+        return parse_message(pb.ArrayEncoding, column.pages[page].encoding, self._path, place)
+
+    def _page(
+        self, index: int, column: Column, page: int, arrow_type: pa.DataType, described: pb.ArrayEncoding
+    ) -> ArrayEncoding:
+        opened = self._pages.get((index, page))
+        if opened is None:
+            info = column.pages[page]
+            with reporting(self._path, f"{self._place(self._fields[index])}, page {page}"):
+                opened = array_encoding_from_pb(described, ArrayContext(info.buffers, info.length, arrow_type))
+            self._pages[index, page] = opened
+        return opened
+
+    def _place(self, field: Field) -> str:
+        return f"column {self._index_of[field.id]} ({field.name})"
+
+
+def _fields_of_rows(field: Field) -> list[Field]:
+    """Return the fields of a column whose pages count rows and hold something: structs give way to their children."""
+    if field.logical_type == "struct" and not is_packed(field):
+        return [node for child in field.children for node in _fields_of_rows(child)]
+    return [field]
+
+
+def _is_blob(column: Column, path: str, place: str) -> bool:
+    encoding = parse_message(pb.ColumnEncoding, column.encoding, path, place)
+    kind = encoding.WhichOneof("column_encoding")
+    if kind == "zone_index":
+        raise UnsupportedFeature("a column with zone statistics", f"{path}: {place}")
+    return bool(kind == "blob")
+
+
+def _rows_of_runs(starts: np.ndarray[Any, np.dtype[np.int64]], lengths: np.ndarray[Any, np.dtype[np.int64]]) -> Rows:
+    """Return the rows of runs that ascend and do not overlap."""
+    if (starts[1:] == starts[:-1] + lengths[:-1]).all():
+        return RowSlice(int(starts[0]), int(starts[-1] + lengths[-1]))
+    ends = np.cumsum(lengths)
+    return RowSet(np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]), dtype=np.int64))
+
+
+def _concat(parts: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, arrow_type)

@@ -1,0 +1,79 @@
+"""What every array encoding of a 2.0 page offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.contract import check
+from lance_ops.file.arrays import bitmap_of
+from lance_ops.file.container import Extent
+from lance_ops.file.rows import Rows
+from lance_ops.file.source import Steps
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+
+__all__ = ["ArrayContext", "ArrayEncoding", "ReadArray", "with_validity"]
+
+
+@dataclass(frozen=True)
+class ArrayContext:
+    """What a description does not say: the page's buffers, how many values it has, and of which storage type."""
+
+    buffers: tuple[Extent, ...]
+    length: int
+    arrow_type: pa.DataType
+
+    def buffer(self, described: pb.Buffer) -> Extent:
+        """Return the buffer that a description points at."""
+        if described.buffer_type != pb.Buffer.page:
+            raise UnsupportedFeature("a page that uses buffers of its column or file")
+        check(described.buffer_index < len(self.buffers), f"no buffer {described.buffer_index} in the page")
+        return self.buffers[described.buffer_index]
+
+
+class ArrayEncoding(ABC):
+    """One node of a page's description, ready to be read."""
+
+    MESSAGE: ClassVar[str]
+    """The field of the description that holds it."""
+
+    @classmethod
+    @abstractmethod
+    def from_pb(cls, message: Any, context: ArrayContext, nested: ReadArray) -> Self:
+        """Read the description; `nested` reads those inside it. Raises as `array_encoding_from_pb` does."""
+
+    @abstractmethod
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        """Read values: at least one. The array has no offset."""
+
+    def inner(self) -> Sequence[ArrayEncoding]:
+        """Return the encodings directly inside."""
+        return ()
+
+    def encodings(self) -> list[str]:
+        """Name the encodings, outermost first."""
+        return [self.MESSAGE, *(name for part in self.inner() for name in part.encodings())]
+
+
+ReadArray: TypeAlias = Callable[[pb.ArrayEncoding, ArrayContext], ArrayEncoding]
+
+
+def with_validity(array: pa.Array, validity: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the same values with nulls; the array has neither nulls nor an offset yet."""
+    bitmap = bitmap_of(validity)
+    if pt.is_null(array.type) or validity.all():
+        return array
+    if pt.is_fixed_size_list(array.type):
+        return pa.Array.from_buffers(array.type, len(array), [bitmap], children=[array.values])
+    if pt.is_struct(array.type):
+        children = [array.field(i) for i in range(array.type.num_fields)]
+        return pa.Array.from_buffers(array.type, len(array), [bitmap], children=children)
+    return pa.Array.from_buffers(array.type, len(array), [bitmap, *array.buffers()[1:]])

@@ -1,0 +1,217 @@
+"""Fixed-width values: flat, or cut to fewer bits.
+
+constant                 one value in the description, no buffer
+flat                     the values side by side; one bit each: lowest bit of a byte first. The bytes of strings
+                         may be compressed as a whole: u64 raw size and a zstd frame, u32 raw size and an LZ4 block
+bitpacked                the values' lowest bits end to end, lowest bit first; if signed, the top one is the sign
+bitpacked_for_non_neg    blocks of 1024 values in FastLanes order, the last filled up
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings import lanes
+from lance_ops.encodings.codecs import codec_of_scheme
+from lance_ops.encodings.contract import check
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import FixedWidth
+from lance_ops.file.arrays import array_of, bits_per_value_of, select
+from lance_ops.file.container import Extent
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+from lance_ops.pb import encodings_v2_1_pb2 as pb21
+
+__all__ = ["Bitpacked", "BitpackedForNonNeg", "Constant", "Flat", "read_values"]
+
+Bytes = npt.NDArray[np.uint8]
+
+_SCHEMES = {
+    "zstd": pb21.COMPRESSION_ALGORITHM_ZSTD,
+    "lz4": pb21.COMPRESSION_ALGORITHM_LZ4,
+}
+
+
+class Flat(ArrayEncoding):
+    """Values side by side."""
+
+    MESSAGE: ClassVar[str] = "flat"
+
+    def __init__(self, message: pb.Flat, context: ArrayContext) -> None:
+        self._context = context
+        self._bits = bits_per_value_of(context.arrow_type)
+        self._extent = context.buffer(message.buffer)
+        self._scheme: str | None = None
+        check(message.bits_per_value == self._bits, f"{message.bits_per_value}-bit values of {context.arrow_type}")
+        if message.HasField("compression") and message.compression.scheme:
+            self._scheme = message.compression.scheme
+            if self._scheme not in _SCHEMES:
+                raise UnsupportedFeature(f"the {self._scheme!r} codec in 2.0 pages")
+        else:
+            needed = -(-context.length * self._bits // 8)
+            check(self._extent.size >= needed, f"{self._extent.size} bytes for {context.length} values")
+
+    @classmethod
+    def from_pb(cls, message: pb.Flat, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context)
+
+    @property
+    def extent(self) -> Extent | None:
+        """Where the plain values are; None if they are compressed."""
+        return self._extent if self._scheme is None else None
+
+    def encodings(self) -> list[str]:
+        return [self.MESSAGE] if self._scheme is None else [self._scheme, self.MESSAGE]
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        if self._scheme is not None:
+            data = yield from self.decompress()
+            check(len(data) * 8 >= self._context.length * self._bits, "fewer bytes than values in a compressed buffer")
+            values = FixedWidth(data, self._bits, self._context.length)
+            return array_of(_pick(values, rows), self._context.arrow_type)
+        values = yield from read_values(self._extent, self._bits, rows)
+        return array_of(values, self._context.arrow_type)
+
+    def decompress(self) -> Steps[Bytes]:
+        """Read a compressed buffer whole."""
+        assert self._scheme is not None
+        extent = self._extent
+        fetched = yield Ranges.of((extent.position, extent.end))
+        codec = codec_of_scheme(_SCHEMES[self._scheme], None)
+        start = fetched.locate(np.array([extent.position], np.int64))
+        data, _ = codec.decompress(fetched.data, start, np.array([extent.size], np.int64))
+        return data
+
+
+class Constant(ArrayEncoding):
+    """One value, kept in the description."""
+
+    MESSAGE: ClassVar[str] = "constant"
+
+    def __init__(self, message: pb.Constant, context: ArrayContext) -> None:
+        self._arrow_type = context.arrow_type
+        self._bits = bits_per_value_of(context.arrow_type)
+        check(
+            self._bits % 8 == 0 and len(message.value) == self._bits // 8, f"a constant of {len(message.value)} bytes"
+        )
+        self._value = np.frombuffer(message.value, np.uint8)
+
+    @classmethod
+    def from_pb(cls, message: pb.Constant, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context)
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        yield from ()
+        return array_of(FixedWidth(np.tile(self._value, rows.count), self._bits, rows.count), self._arrow_type)
+
+
+class Bitpacked(ArrayEncoding):
+    """The lowest bits of values, end to end."""
+
+    MESSAGE: ClassVar[str] = "bitpacked"
+
+    def __init__(self, message: pb.Bitpacked, context: ArrayContext) -> None:
+        self._context = context
+        self._bits = bits_per_value_of(context.arrow_type)
+        self._packed_bits = message.compressed_bits_per_value
+        self._signed = message.signed
+        self._extent = context.buffer(message.buffer)
+        check(message.uncompressed_bits_per_value == self._bits, f"not {self._bits}-bit values")
+        check(0 < self._packed_bits <= self._bits <= 64, f"{self._bits}-bit values in {self._packed_bits} bits")
+        check(self._extent.size * 8 >= context.length * self._packed_bits, "fewer bytes than bitpacked values")
+
+    @classmethod
+    def from_pb(cls, message: pb.Bitpacked, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context)
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        span = RowSlice(rows.first, rows.last + 1)
+        first_bit = span.start * self._packed_bits
+        start = self._extent.position + first_bit // 8
+        stop = self._extent.position + -(-span.stop * self._packed_bits // 8)
+        fetched = yield Ranges.of((start, stop))
+        num_bits = span.count * self._packed_bits
+        raw = np.unpackbits(fetched.view(start, stop), bitorder="little")[first_bit % 8 : first_bit % 8 + num_bits]
+        packed = raw.reshape(span.count, self._packed_bits)
+        wide = np.zeros((span.count, self._bits), np.uint8)
+        wide[:, : self._packed_bits] = packed
+        if self._signed:
+            wide[:, self._packed_bits :] = packed[:, -1:]
+        values = FixedWidth(np.packbits(wide, axis=1, bitorder="little").reshape(-1), self._bits, span.count)
+        if isinstance(rows, RowSet):
+            return array_of(select(values, rows.indices - span.start), self._context.arrow_type)
+        return array_of(values, self._context.arrow_type)
+
+
+class BitpackedForNonNeg(ArrayEncoding):
+    """Blocks of 1024 values that are never negative."""
+
+    MESSAGE: ClassVar[str] = "bitpacked_for_non_neg"
+
+    def __init__(self, message: pb.BitpackedForNonNeg, context: ArrayContext) -> None:
+        self._context = context
+        self._bits = bits_per_value_of(context.arrow_type)
+        self._packed_bits = message.compressed_bits_per_value
+        self._extent = context.buffer(message.buffer)
+        check(message.uncompressed_bits_per_value == self._bits, f"not {self._bits}-bit values")
+        check(self._bits in lanes.INTEGER_BITS and self._packed_bits <= self._bits, "packed values of an odd width")
+        num_blocks = -(-context.length // lanes.BLOCK)
+        self._block_bytes = self._packed_bits * lanes.BLOCK // 8
+        check(num_blocks * self._block_bytes <= self._extent.size, "fewer bytes than bitpacked values")
+
+    @classmethod
+    def from_pb(cls, message: pb.BitpackedForNonNeg, context: ArrayContext, nested: ReadArray) -> Self:
+        return cls(message, context)
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        if isinstance(rows, RowSlice):
+            blocks = np.arange(rows.start // lanes.BLOCK, (rows.stop - 1) // lanes.BLOCK + 1, dtype=np.int64)
+        else:
+            blocks = np.unique(rows.indices // lanes.BLOCK)
+        starts = self._extent.position + blocks * self._block_bytes
+        fetched = yield Ranges(starts, starts + self._block_bytes)
+        widths = np.full(len(blocks), self._packed_bits, np.int64)
+        counts = np.full(len(blocks), lanes.BLOCK, np.int64)
+        values = lanes.unpack(fetched.data, fetched.locate(starts), widths, counts, self._bits)
+        if isinstance(rows, RowSlice):
+            skipped = int(blocks[0]) * lanes.BLOCK
+            return array_of(values.slice(rows.start - skipped, rows.stop - skipped), self._context.arrow_type)
+        block_of = np.searchsorted(blocks, rows.indices // lanes.BLOCK)
+        wanted = block_of * lanes.BLOCK + rows.indices % lanes.BLOCK
+        return array_of(select(values, wanted), self._context.arrow_type)
+
+
+def read_values(extent: Extent, bits: int, rows: Rows) -> Steps[FixedWidth]:
+    """Read values of one width that lie side by side; consecutive ones are not copied."""
+    base = extent.position
+    if isinstance(rows, RowSlice):
+        start, stop = base + rows.start * bits // 8, base + -(-rows.stop * bits // 8)
+        fetched = yield Ranges.of((start, stop))
+        skipped = rows.start * bits % 8 // bits if bits else 0
+        values = FixedWidth(fetched.view(start, stop), bits, skipped + rows.count)
+        return values.slice(skipped, skipped + rows.count) if skipped else values
+    if bits % 8:
+        places = rows.indices * bits
+        starts = base + places // 8
+        fetched = yield Ranges(starts, starts + 1)
+        flags = fetched.data[fetched.locate(starts)] >> (places % 8).astype(np.uint8) & 1
+        return FixedWidth(np.packbits(flags, bitorder="little"), bits, rows.count)
+    starts = base + rows.starts * (bits // 8)
+    sizes = np.full(len(starts), rows.run * (bits // 8), np.int64)
+    fetched = yield Ranges(starts, starts + sizes)
+    return FixedWidth(gather_ranges(fetched.data, fetched.locate(starts), sizes), bits, rows.count)
+
+
+def _pick(values: FixedWidth, rows: Rows) -> FixedWidth:
+    if isinstance(rows, RowSlice):
+        return values.slice(rows.start, rows.stop)
+    picked = select(values, rows.indices)
+    assert isinstance(picked, FixedWidth)
+    return picked

@@ -1,0 +1,54 @@
+"""Nullable: values with a validity bitmap, without one, or none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import pyarrow as pa
+
+from lance_ops.encodings.contract import check
+from lance_ops.file.rows import Rows
+from lance_ops.file.source import Steps, join
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray, with_validity
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+
+__all__ = ["Nullable"]
+
+
+class Nullable(ArrayEncoding):
+    """All values there, some, or none."""
+
+    MESSAGE: ClassVar[str] = "nullable"
+
+    def __init__(self, kind: str, arrow_type: pa.DataType, parts: Sequence[ArrayEncoding]) -> None:
+        self._kind = kind
+        self._arrow_type = arrow_type
+        self._parts = parts
+
+    @classmethod
+    def from_pb(cls, message: pb.Nullable, context: ArrayContext, nested: ReadArray) -> Self:
+        kind = message.WhichOneof("nullability")
+        parts: list[ArrayEncoding] = []
+        if kind == "no_nulls":
+            parts = [nested(message.no_nulls.values, context)]
+        elif kind == "some_nulls":
+            flags = replace(context, arrow_type=pa.bool_())
+            parts = [nested(message.some_nulls.values, context), nested(message.some_nulls.validity, flags)]
+        check(kind is not None, "values that are neither null nor not")
+        return cls(kind or "", context.arrow_type, parts)
+
+    def inner(self) -> Sequence[ArrayEncoding]:
+        return self._parts
+
+    def encodings(self) -> list[str]:
+        return [self._kind, *(name for part in self._parts for name in part.encodings())]
+
+    def read(self, rows: Rows) -> Steps[pa.Array]:
+        if not self._parts:
+            return pa.nulls(rows.count, self._arrow_type)
+        if len(self._parts) == 1:
+            return (yield from self._parts[0].read(rows))
+        values, validity = yield from join([part.read(rows) for part in self._parts])
+        return with_validity(values, validity.to_numpy(zero_copy_only=False))
