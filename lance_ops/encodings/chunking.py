@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_ops import kernels
 from lance_ops.encodings.contract import ChunkLimits
 from lance_ops.encodings.values import Integers, Offsets
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["chunk_counts_of_costs", "chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
 
@@ -44,14 +46,6 @@ def chunk_counts_of_costs(costs: Integers, chunk_bytes: int, limits: ChunkLimits
     A chunk takes the largest power of two that fits, one value at least; the values that are left go into one chunk
     where they fit.
     """
-    counts: list[int] = []
-    num_values, start = len(costs) - 1, 0
-    while start < num_values:
-        stop = min(num_values, start + limits.max_values)
-        room = costs[start] + limits.max_bytes - chunk_bytes
-        fitting = max(1, int(np.searchsorted(costs[start + 1 : stop + 1], room, side="right")))
-        if start + fitting < num_values:
-            fitting = 1 << (fitting.bit_length() - 1)
-        counts.append(fitting)
-        start += fitting
-    return np.array(counts, np.int64)
+    counts = np.empty(len(costs) - 1, np.int64)
+    num_chunks = kernels.cut_chunks(readable(costs), chunk_bytes, limits.max_bytes, limits.max_values, counts)
+    return counts[:num_chunks].copy()

@@ -15,7 +15,7 @@ import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding, ReadNested, check
-from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, unpack
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -98,24 +98,29 @@ class OutOfLineBitpackingEncoding(Encoding):
         return self.decode_blocks(ChunkBuffers(data, (one * 0,), (one * len(data),), one * num_values))
 
     def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
-        uniform = len(num_values) > 0 and num_values.max() <= BLOCK and not self._keeps_raw(num_values).any()
-        if not uniform:
-            return super().encode_blocks(values, num_values)
-        widths = np.full(len(num_values), self.bit_width, np.int64)
-        data, sizes = pack(self._expect(values), num_values, widths)
-        return EncodedChunks(num_values, (data,), (sizes,))
+        integers = self._expect(values)
+        value_bytes = self.bits_per_value // 8
+        tail = num_values % BLOCK
+        parts = -(-num_values // BLOCK)
+        counts = np.full(int(parts.sum()), BLOCK, np.int64)
+        last = np.cumsum(parts) - 1
+        counts[last[tail > 0]] = tail[tail > 0]
+        packed, sizes = pack(integers, counts, np.full(len(counts), self.bit_width, np.int64))
+        raw = np.zeros(len(counts), np.bool_)
+        raw[last[self._keeps_raw(tail)]] = True
+        if not raw.any():
+            return EncodedChunks(num_values, (packed,), (parts * self._packed_bytes,))
+        part_sizes = np.where(raw, counts * value_bytes, sizes)
+        places = np.cumsum(part_sizes) - part_sizes
+        out = np.empty(int(part_sizes.sum()), np.uint8)
+        scatter_ranges(packed, (np.cumsum(sizes) - sizes)[~raw], sizes[~raw], out, places[~raw])
+        starts = (np.cumsum(counts) - counts) * value_bytes
+        scatter_ranges(integers.data, starts[raw], part_sizes[raw], out, places[raw])
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(part_sizes)])
+        return EncodedChunks(num_values, (out,), (np.diff(ends[np.concatenate([np.zeros(1, np.int64), last + 1])]),))
 
     def encode_block(self, values: Values) -> Bytes:
-        integers = self._expect(values)
-        tail = np.array([integers.num_values % BLOCK])
-        kept = int(tail[0]) if self._keeps_raw(tail)[0] else 0
-        packed = integers.slice(0, integers.num_values - kept)
-        counts = np.full(-(-packed.num_values // BLOCK), BLOCK, np.int64)
-        if packed.num_values % BLOCK:
-            counts[-1] = packed.num_values % BLOCK
-        data, _ = pack(packed, counts, np.full(len(counts), self.bit_width, np.int64))
-        rest = integers.slice(packed.num_values, integers.num_values)
-        return np.concatenate([data, rest.data[: rest.size_bytes]])
+        return self.encode_blocks(values, np.array([values.num_values])).data[0]
 
     def _keeps_raw(self, tail: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         kept: np.ndarray[tuple[int], np.dtype[np.bool_]] = (tail > 0) & (

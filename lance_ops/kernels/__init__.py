@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lance_ops.kernels.chunks import cut_chunks
     from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
     from lance_ops.kernels.lz4 import lz4_decode
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "copy_ranges",
+    "cut_chunks",
     "fsst_decode",
     "fsst_decode_chunks",
     "fsst_encode",
@@ -33,6 +35,7 @@ __all__ = [
 
 _MODULES = {
     "copy_ranges": "ranges",
+    "cut_chunks": "chunks",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
     "fsst_encode": "fsst",

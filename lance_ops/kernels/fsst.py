@@ -23,6 +23,8 @@ _ESCAPE = 255
 _MAX_SYMBOLS = 255
 _NUM_STARTS = 4096
 _NUM_ROUNDS = 6
+# Bytes that hardly shrink with the best bytes and pairs as symbols are noise.
+_HOPELESS = 0.98
 # Codes while counting: 0 to 254 are symbols, 256 + b is byte b, which the table does not have.
 _NUM_COUNTED = 512
 
@@ -149,7 +151,7 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
     followed = np.empty((_NUM_COUNTED, _NUM_COUNTED), np.int32)
     tried, tried_lengths = np.zeros(_MAX_SYMBOLS, np.uint64), np.zeros(_MAX_SYMBOLS, np.int64)
     least, num_symbols, best = 2 * len(data) + 1, 0, 0
-    for _ in range(_NUM_ROUNDS):
+    for number in range(_NUM_ROUNDS):
         _index(tried, tried_lengths, starts, pairs)
         singles[:] = 0
         followed[:] = 0
@@ -158,6 +160,8 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
             least, best = num_codes, num_symbols
             symbols[:] = tried
             lengths[:] = tried_lengths
+        if number == 1 and num_codes > _HOPELESS * len(data):
+            break
         num_symbols = _select(tried, tried_lengths, singles, followed)
     return best
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.chunks import cut_chunks
 from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
 from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
 from lance_ops.kernels.lz4 import lz4_decode
@@ -27,6 +28,7 @@ def warm() -> None:
     offsets = np.zeros(1, np.int64)
     pack_blocks(data, none, none, 8, out)
     unpack_blocks(data, none, none, none, 8, out)
+    cut_chunks(ends, 0, 1, 1, offsets)
     copy_ranges(data, none, none, out, none)
     join_strings(data, none, none, none, 4, out, offsets)
     lz4_decode(data, none, none, out, ends)

@@ -89,3 +89,13 @@ def join_strings(chunks: list[bytes], counts: list[int], width: int) -> tuple[li
         offsets = [int.from_bytes(chunk[i * width : (i + 1) * width], "little") for i in range(count + 1)]
         strings += [chunk[a:b] for a, b in itertools.pairwise(offsets)]
     return strings, np.cumsum([0, *map(len, strings)]).tolist()
+
+
+def cut_chunks(costs: list[int], chunk_bytes: int, max_bytes: int, max_values: int) -> list[int]:
+    counts = []
+    while costs:
+        fits = [n for n in range(1, min(len(costs), max_values) + 1) if sum(costs[:n]) + chunk_bytes <= max_bytes]
+        powers = [1, *(n for n in fits if n & (n - 1) == 0)]
+        counts.append(len(costs) if len(costs) in fits else powers[-1])
+        costs = costs[counts[-1] :]
+    return counts
