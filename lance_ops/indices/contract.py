@@ -132,8 +132,8 @@ class LoadedIndex(ABC):
     ) -> tuple[IndexFile, ...]:
         """Write one index of this one, of other segments of the same index, and of new rows.
 
-        Rows of fragments that are not in `live_fragments` are left out. A fragment that two segments cover is taken
-        from the first; new rows must be of fragments that none covers.
+        An index of addresses leaves out rows of fragments that are not in `live_fragments`, and takes a fragment that
+        two segments cover from the first. New rows must be of fragments that no segment covers.
         """
 
     @abstractmethod

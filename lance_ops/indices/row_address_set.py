@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,15 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 
-__all__ = ["RowAddressSet"]
+__all__ = ["FragmentIds", "RowAddressSet"]
 
 Addresses = npt.NDArray[np.uint64]
+
+
+class FragmentIds(Protocol):
+    """A set, a bitmap, or whatever else can say whether it has a fragment."""
+
+    def __contains__(self, fragment_id: int, /) -> bool: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +64,17 @@ class RowAddressSet:
         """Collect a bitmap of offsets for each fragment; empty ones are left out."""
         return cls({fragment_id: bitmap for fragment_id, bitmap in bitmaps.items() if bitmap}, exact)
 
+    @classmethod
+    def union(cls, sets: Iterable[RowAddressSet]) -> RowAddressSet:
+        """Return the rows of all sets; exact if all of them are. Cheaper than `|` again and again."""
+        bitmaps: dict[int, BitMap] = {}
+        exact = True
+        for rows in sets:
+            exact = exact and rows.exact
+            for fragment_id, bitmap in rows.bitmaps.items():
+                bitmaps.setdefault(fragment_id, BitMap()).update(bitmap)
+        return cls(bitmaps, exact)
+
     @property
     def fragment_ids(self) -> list[int]:
         """The fragments that hold a row of the set, ascending."""
@@ -71,10 +89,10 @@ class RowAddressSet:
         parts = [row_addrs(fragment_id, np.asarray(bitmap.to_array())) for fragment_id, bitmap in self]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
-    def restrict(self, fragment_ids: Iterable[int]) -> RowAddressSet:
+    def restrict(self, fragment_ids: FragmentIds) -> RowAddressSet:
         """Keep the rows of these fragments."""
-        kept = self.bitmaps.keys() & frozenset(fragment_ids)
-        return RowAddressSet({fragment_id: self.bitmaps[fragment_id] for fragment_id in kept}, self.exact)
+        kept = {fragment_id: bitmap for fragment_id, bitmap in self.bitmaps.items() if fragment_id in fragment_ids}
+        return RowAddressSet(kept, self.exact)
 
     def __iter__(self) -> Iterator[tuple[int, BitMap]]:
         """Yield (fragment id, offsets), fragments ascending."""

@@ -226,6 +226,12 @@ def test_segments_of_different_types_do_not_merge() -> None:
         (lookup_of([1, 0], [2, 1]), {}, CorruptFile, "not in order"),
         (lookup_of([1, None], [2, None]), {}, CorruptFile, "not in order"),
         (lookup_of([1], [2]) | {"page_idx": pa.array([1], pa.uint32())}, {}, CorruptFile, "page_idx"),
+        (
+            lookup_of([1], [2]) | {"page_idx": pa.array([None], pa.uint32())},
+            {},
+            CorruptFile,
+            "page_idx: a page without",
+        ),
         (lookup_of([1], [2]) | {"max": pa.array(["a"])}, {}, CorruptFile, "no column 'max' of type int64"),
         ({"min": pa.array([1])}, {}, CorruptFile, "no column 'max'"),
     ],

@@ -39,6 +39,7 @@ def test_set_operations_are_those_of_python_sets(left: list[int], right: list[in
     assert ours | theirs == of(*(set(left) | set(right)))
     assert ours & theirs == of(*(set(left) & set(right)))
     assert ours - theirs == of(*(set(left) - set(right)))
+    assert RowAddressSet.union([ours, theirs, ours]) == ours | theirs
 
 
 def test_an_empty_set_is_false_and_has_no_fragments() -> None:
@@ -61,7 +62,7 @@ def test_restricting_keeps_rows_of_the_named_fragments() -> None:
 
 def test_operations_leave_their_operands_as_they_were() -> None:
     left, right = of(1, 2), of(2, 3)
-    _ = left | right, left & right, left - right
+    _ = left | right, left & right, left - right, RowAddressSet.union([left, right])
     assert (left, right) == (of(1, 2), of(2, 3))
 
 
@@ -70,6 +71,7 @@ def test_what_contains_the_answer_is_never_exact_again() -> None:
     assert not (loose | of(3)).exact
     assert not (loose & of(2)).exact
     assert not (loose - of(2)).exact
+    assert not RowAddressSet.union([of(3), loose]).exact
 
 
 def test_rows_that_may_match_are_not_subtracted() -> None:

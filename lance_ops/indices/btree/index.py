@@ -7,6 +7,7 @@ Pages inside of a span are not read for their values.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -67,14 +68,9 @@ class BTreeIndex(LoadedIndex):
         """Return the rows of all values that the query wants."""
         spans = spans_of(query.wanted, self.value_type)
         rows = self._rows_at({cut for span in spans for cut in span})
-        found = RowAddressSet(exact=query.exact)
-        ranges = join_ranges((rows[start], rows[stop]) for start, stop in spans)
-        if not ranges:
-            return found
-        num_rows = self._page_data.num_rows  # the last page may be shorter than the lookup can know
-        for part in split_ranges([(start, min(stop, num_rows)) for start, stop in ranges], _READ_ROWS):
-            found |= RowAddressSet.from_addresses(self._addresses(self._read(IDS, part)))
-        return found if self.fragments is None else found.restrict(self.fragments)
+        found = RowAddressSet.union(self._found(join_ranges((rows[start], rows[stop]) for start, stop in spans)))
+        covered = found if self.fragments is None else found.restrict(self.fragments)
+        return replace(covered, exact=query.exact)
 
     def remap(self, moved: AddressMap, store_out: Store) -> tuple[IndexFile, ...]:
         """Write the same pages over again: values keep their order, rows that are gone close the gaps."""
@@ -121,6 +117,14 @@ class BTreeIndex(LoadedIndex):
     def _open(self, path: str) -> FileReader:
         sizes = {file.path: file.size_bytes for file in self.metadata.files}
         return FileReader(self._store, path, sizes.get(path))
+
+    def _found(self, ranges: Sequence[RowRange]) -> Iterator[RowAddressSet]:
+        """Yield the addresses in these ranges of rows, some at a time."""
+        if not ranges:
+            return
+        num_rows = self._page_data.num_rows  # the last page may be shorter than the lookup can know
+        for part in split_ranges([(start, min(stop, num_rows)) for start, stop in ranges], _READ_ROWS):
+            yield RowAddressSet.from_addresses(self._addresses(self._read(IDS, part)))
 
     def _rows_at(self, cuts: Collection[Cut | None]) -> dict[Cut | None, int]:
         """Return the row that follows each cut, reading the pages that have one inside."""

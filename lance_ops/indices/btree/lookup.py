@@ -69,6 +69,9 @@ class PageLookup:
         page_rows = metadata.get(BATCH_SIZE, _PAGE_ROWS_BEFORE_METADATA)
         if not page_rows.isdecimal() or int(page_rows) == 0:
             raise CorruptFile(where, f"metadata {BATCH_SIZE}", f"{page_rows!r} is no number of rows")
+        for name in (NULL_COUNT, PAGE_IDX):
+            if table.column(name).null_count:
+                raise CorruptFile(where, name, "a page without one")
         if (table.column(PAGE_IDX).to_numpy() != np.arange(table.num_rows)).any():
             raise CorruptFile(where, PAGE_IDX, "pages are not numbered in order")
         mins, maxs = (sort_keys(table.column(name).combine_chunks()) for name in (MIN, MAX))
