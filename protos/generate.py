@@ -43,6 +43,8 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
         stale = differences()
         if stale:
-            raise SystemExit(f"lance_ops/pb is not what protos/ says ({', '.join(stale)}): run python protos/generate.py")
+            raise SystemExit(
+                f"lance_ops/pb is not what protos/ says ({', '.join(stale)}): run python protos/generate.py"
+            )
     else:
         generate(PROTOS.parent)
