@@ -25,6 +25,8 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["ConstantEncoding"]
 
+_MAX_BYTES = 1 << 28
+
 
 @dataclass(frozen=True)
 class ConstantEncoding(Encoding):
@@ -70,6 +72,8 @@ class ConstantEncoding(Encoding):
         return FixedWidth(np.empty(0, np.uint8), 0, values.num_values)
 
     def _repeat(self, num_values: int) -> FixedWidth:
+        # nothing else bounds the number of values that take no bytes
+        check(num_values * len(self.value) <= _MAX_BYTES, f"{num_values} times a constant of {len(self.value)} bytes")
         data = np.tile(np.frombuffer(self.value, np.uint8), num_values)
         return FixedWidth(data, 8 * len(self.value), num_values)
 

@@ -54,6 +54,7 @@ class FixedSizeListEncoding(Encoding):
         items = nested(message.values)
         if not isinstance(items, FlatEncoding | FixedSizeListEncoding) and items != ALL_NULL:
             raise items._unsupported("inside fixed-size lists")
+        check(items != ALL_NULL or message.has_validity, "lists of nulls that do not say so")
         return cls(message.items_per_value, message.has_validity, items)
 
     def to_pb(self) -> pb.CompressiveEncoding:

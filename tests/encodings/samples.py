@@ -176,7 +176,7 @@ def fixed_size_list(draw: st.DrawFn) -> Sample:
         items, item_encoding = inner, FixedSizeListEncoding(3, inner.validity is not None, FlatEncoding(16))
     dimension = draw(st.sampled_from([1, 2, 5, 8]))
     values = draw(lists(items, dimension))
-    has_validity = values.validity is not None or draw(st.booleans())
+    has_validity = values.validity is not None or item_encoding == ALL_NULL or draw(st.booleans())
     if has_validity and values.validity is None:
         all_valid = np.full(num_bytes_of_bits(values.items.num_values), 0xFF, np.uint8)
         values = FixedSizeListValues(values.items, dimension, all_valid)

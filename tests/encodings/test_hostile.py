@@ -8,6 +8,7 @@ import pytest
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.codecs import Lz4, Zstd
+from lance_ops.encodings.constant import ConstantEncoding
 from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.fsst import FsstEncoding
@@ -40,6 +41,7 @@ def described(**message: object) -> pb.CompressiveEncoding:
         described(out_of_line_bitpacking=pb.OutOfLineBitpacking(uncompressed_bits_per_value=12, values=FLAT)),
         described(fixed_size_list=pb.FixedSizeList(items_per_value=0, values=FLAT)),
         described(fixed_size_list=pb.FixedSizeList(items_per_value=1 << 40, values=FLAT)),
+        described(fixed_size_list=pb.FixedSizeList(items_per_value=2, values=described(constant=pb.Constant()))),
         described(packed_struct=pb.PackedStruct(values=FLAT)),
         described(packed_struct=pb.PackedStruct(bits_per_value=[8, 8], values=FLAT)),
         described(packed_struct=pb.PackedStruct(bits_per_value=[32, 0], values=FLAT)),
@@ -99,6 +101,7 @@ BOMB = pa.Codec("zstd").compress(bytes(64 << 20), asbytes=True)
     [
         (FlatEncoding(32), chunk(b"1234567", num_values=2)),
         (FlatEncoding(1), chunk(b"1", num_values=9)),
+        (ConstantEncoding(b"12345678"), ChunkBuffers(np.empty(0, np.uint8), (), (), np.array([1 << 40]))),
         (VariableEncoding(32), chunk(b"", num_values=0)),
         (VariableEncoding(32), chunk(b"\x0c\0\0\0" * 2, num_values=2)),
         (InlineBitpackingEncoding(32), chunk(b"\x01\0\0", num_values=1)),
