@@ -153,6 +153,11 @@ class Column:
         return tuple(starts)
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes of all pages' buffers."""
+        return sum(buffer.size for page in self.pages for buffer in page.buffers)
+
+    @property
     def length(self) -> int:
         """Rows (or items) in all pages."""
         return self.page_starts[-1]

@@ -1,33 +1,23 @@
-"""Reading one data file of any 2.x version."""
+"""Reading one data file, of any version."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.container import (
-    Column,
-    Extent,
-    Footer,
-    decode_column,
-    decode_extents,
-    read_footer_version,
-)
+from lance_ops.file.container import Column, Extent, read_footer_version
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import FileSource, Ranges, run
-from lance_ops.file.structural import StructuralColumns
-from lance_ops.file.v2_0.columns import ArrayColumns
-from lance_ops.pb import file_pb2
+from lance_ops.file.source import FileSource, run
+from lance_ops.file.v0_1.file import open_v0_1
+from lance_ops.file.v2_file import open_v2
 from lance_ops.store.contract import Store
-from lance_ops.wire.fields import schema_from_pb
-from lance_ops.wire.framing import parse_message
 
 __all__ = ["FileReader"]
 
@@ -44,31 +34,35 @@ class FileReader:
     Raises `CorruptFile` where bytes contradict each other, `UnsupportedFeature` for what is not read here.
     """
 
-    def __init__(self, store: Store, path: str, size_bytes: int | None = None) -> None:
+    def __init__(self, store: Store, path: str, size_bytes: int | None = None, *, schema: Schema | None = None) -> None:
+        """Read a file's metadata.
+
+        A `size_bytes` other than the file's is an error, but for 0: not recorded. `schema` is that of a 0.1 file which
+        does not hold its own, with the fields that are in the file; all others say what they hold.
+        """
         self._source = FileSource(store, path, size_bytes)
-        name, size = self._source.name, self._source.size_bytes
-        self._tail_start = max(0, size - _TAIL_BYTES)
-        self._tail = self._source.read(self._tail_start, size)
-        self.version = read_footer_version(self._tail, name)
-        if self.version < FileVersion.V2_0:
-            raise UnsupportedFeature(f"file version {self.version.value}", name)
-        self._footer = Footer.decode(self._tail, size, name)
-        table = self._bytes_of(self._footer.global_extent)
-        self.global_buffers = decode_extents(table, size, name, "global buffer")
-        described = self._bytes_of(self.global_buffers[0])
-        descriptor = parse_message(file_pb2.FileDescriptor, described, name, "global buffer 0")
-        self.schema = schema_from_pb(descriptor.schema.fields, descriptor.schema.metadata, name)
-        self.num_rows = descriptor.length
-        table = self._bytes_of(self._footer.column_extent)
-        self._column_extents = decode_extents(table, size, name, "column")
-        self._columns: dict[int, Column] = {}
-        columns = StructuralColumns if self.version >= FileVersion.V2_1 else ArrayColumns
-        self._structure: StructuralColumns | ArrayColumns = columns(
-            name, self.schema, self.num_rows, size, self._load_columns
-        )
-        if self._structure.num_columns != len(self._column_extents):
-            reason = f"{len(self._column_extents)} columns where the schema has {self._structure.num_columns}"
-            raise CorruptFile(name, "schema", reason)
+        size = self._source.size_bytes
+        tail = self._source.read(max(0, size - _TAIL_BYTES), size)
+        self.version = read_footer_version(tail, self._source.name)
+        if self.version is FileVersion.V0_1:
+            self._file = open_v0_1(self._source, tail, schema)
+        else:
+            self._file = open_v2(self._source, tail)
+
+    @property
+    def schema(self) -> Schema:
+        """The file's schema."""
+        return self._file.schema
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows in the file."""
+        return self._file.num_rows
+
+    @property
+    def global_buffers(self) -> tuple[Extent, ...]:
+        """Where the buffers are that belong to the file as a whole; the first describes it."""
+        return self._file.global_buffers
 
     @property
     def path(self) -> str:
@@ -87,14 +81,14 @@ class FileReader:
 
     @property
     def num_columns(self) -> int:
-        """Number of columns in the file: leaves, in 2.1 and later."""
-        return len(self._column_extents)
+        """Number of columns in the file: leaves in 2.1 and later, all fields before."""
+        return self._file.columns.num_columns
 
     def global_buffer(self, index: int) -> pa.Buffer:
         """Return a global buffer's bytes; 0 is the file's own description. Raises `InvalidInput` if there is none."""
         if not 0 <= index < len(self.global_buffers):
             raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
-        return pa.py_buffer(self._bytes_of(self.global_buffers[index]))
+        return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
 
     def read(self, schema: Schema | None = None, start: int = 0, stop: int | None = None) -> pa.Table:
         """Return the rows in `[start, stop)` of the fields asked for, known by their ids; all of them by default."""
@@ -138,17 +132,24 @@ class FileReader:
 
     def describe(self) -> list[list[tuple[str, ...]]]:
         """Name, for each column and page, the layout and the encodings met, outermost first."""
-        return [self._structure.describe(index) for index in range(self.num_columns)]
+        return [self._file.columns.describe(index) for index in range(self.num_columns)]
 
     def column(self, index: int) -> Column:
-        """Return one column's pages and where their buffers are. Raises `InvalidInput` if there is none."""
+        """Return one column's pages and where their buffers are, of a 2.x file.
+
+        Raises `InvalidInput` if there is none.
+        """
+        if self._file.load_columns is None:
+            raise InvalidInput(f"{self.path} is of version {self.version.value}: it has no column metadata")
         if not 0 <= index < self.num_columns:
             raise InvalidInput(f"{self.path} has {self.num_columns} columns, there is no {index}")
-        return self._load_columns([index])[0]
+        return self._file.load_columns([index])[0]
 
     def _read(self, projection: Schema, rows: Rows) -> pa.Table:
         chunks = [
-            (at, *chunk) for at, field in enumerate(projection.fields) for chunk in self._structure.tasks(field, rows)
+            (at, *chunk)
+            for at, field in enumerate(projection.fields)
+            for chunk in self._file.columns.tasks(field, rows)
         ]
         steps = [step for _, tasks, _ in chunks for step in tasks]
         results = run(self._source, steps)
@@ -167,35 +168,9 @@ class FileReader:
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
         """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""
-        columns = self._load_columns(self._structure.columns_of(projection))
-        size = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
+        size = self._file.columns.encoded_bytes(projection)
         rows = self.num_rows * _WINDOW_BYTES // max(size, 1)
         return max(1, min(rows, 1 << 24) // batch_rows) * batch_rows
-
-    def _load_columns(self, indices: Sequence[int]) -> list[Column]:
-        missing = [index for index in indices if index not in self._columns]
-        if missing:
-            extents = [self._column_extents[index] for index in missing]
-            for index, data in zip(missing, self._read_extents(extents), strict=True):
-                self._columns[index] = decode_column(data, self.size_bytes, self.path, f"column {index}")
-        return [self._columns[index] for index in indices]
-
-    def _bytes_of(self, extent: Extent) -> bytes:
-        return self._read_extents([extent])[0]
-
-    def _read_extents(self, extents: Sequence[Extent]) -> list[bytes]:
-        """Return some bytes each, from the tail that was read at the start where they are in it."""
-        outside = [extent for extent in extents if extent.position < self._tail_start]
-        fetched = self._source.fetch(Ranges.of(*((e.position, e.end) for e in outside))) if outside else None
-        found = []
-        for extent in extents:
-            if extent.position >= self._tail_start:
-                at = extent.position - self._tail_start
-                found.append(self._tail[at : at + extent.size])
-            else:
-                assert fetched is not None
-                found.append(fetched.view(extent.position, extent.end).tobytes())
-        return found
 
 
 def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["RowSet", "RowSlice", "Rows"]
+__all__ = ["RowSet", "RowSlice", "Rows", "rows_of_runs"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -75,3 +75,14 @@ class RowSet:
 
 
 Rows = RowSlice | RowSet
+
+
+def rows_of_runs(starts: Integers, lengths: Integers) -> Rows:
+    """Return the rows of runs that ascend and do not overlap; runs without rows do not count."""
+    starts, lengths = starts[lengths > 0], lengths[lengths > 0]
+    if not len(starts):
+        return RowSlice(0, 0)
+    if (starts[1:] == starts[:-1] + lengths[:-1]).all():
+        return RowSlice(int(starts[0]), int(starts[-1] + lengths[-1]))
+    ends = np.cumsum(lengths)
+    return RowSet(np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]), dtype=np.int64))

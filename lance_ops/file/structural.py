@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -13,19 +12,16 @@ from lance_ops.file.assemble import assemble, concat_rows
 from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field
 from lance_ops.file.container import Column
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
+from lance_ops.file.opened import Chunk, Columns, LoadColumns
 from lance_ops.file.pages import open_page, read_page, reporting
 from lance_ops.file.plan import cut_rows, shared_boundaries, split_rows
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 
-__all__ = ["Chunk", "LoadColumns", "StructuralColumns"]
-
-LoadColumns = Callable[[Sequence[int]], Sequence[Column]]
-Chunk = tuple[list[Steps[Any]], Callable[[Sequence[Any]], pa.Array]]
-"""The reads that a chunk of a column takes, and what makes an array of their results."""
+__all__ = ["StructuralColumns"]
 
 
-class StructuralColumns:
+class StructuralColumns(Columns):
     """The columns of one file, opened as far as they were needed."""
 
     def __init__(self, path: str, schema: Schema, num_rows: int, size_bytes: int, load: LoadColumns) -> None:
@@ -39,15 +35,12 @@ class StructuralColumns:
 
     @property
     def num_columns(self) -> int:
-        """Number of columns that the file's schema asks for."""
         return len(self._leaves)
 
-    def columns_of(self, schema: Schema) -> list[int]:
-        """Return the columns that hold a projection; raise `InvalidInput` for a field the file does not have."""
-        return [self._find(leaf) for leaf in leaves_of(schema)]
+    def encoded_bytes(self, schema: Schema) -> int:
+        return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
     def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
-        """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them."""
         indices = [self._find(leaf) for leaf in leaves_of_field(field)]
         columns = self._load(indices)
         starts = [self._page_starts(index, column) for index, column in zip(indices, columns, strict=True)]
@@ -65,7 +58,6 @@ class StructuralColumns:
         return chunks
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
-        """Name the layout and encodings of each page of a column."""
         (column,) = self._load([index])
         return [tuple(self._page(index, column, page).encodings()) for page in range(len(column.pages))]
 

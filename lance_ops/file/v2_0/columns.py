@@ -21,11 +21,11 @@ from lance_ops.encodings.values import VariableWidth
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
 from lance_ops.file.columns import is_packed
 from lance_ops.file.container import Column
+from lance_ops.file.opened import Chunk, Columns, LoadColumns
 from lance_ops.file.pages import reporting
 from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
-from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.rows import Rows, rows_of_runs
 from lance_ops.file.source import Ranges, Steps, join
-from lance_ops.file.structural import Chunk, LoadColumns
 from lance_ops.file.v2_0.binary import read_spans
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding
 from lance_ops.file.v2_0.registry import array_encoding_from_pb
@@ -48,7 +48,7 @@ def columns_of_field(field: Field) -> list[Field]:
     return [field, *(node for child in field.children for node in columns_of_field(child))]
 
 
-class ArrayColumns:
+class ArrayColumns(Columns):
     """The columns of one file, opened as far as they were needed."""
 
     def __init__(self, path: str, schema: Schema, num_rows: int, size_bytes: int, load: LoadColumns) -> None:
@@ -62,15 +62,13 @@ class ArrayColumns:
 
     @property
     def num_columns(self) -> int:
-        """Number of columns that the file's schema asks for."""
         return len(self._fields)
 
-    def columns_of(self, schema: Schema) -> list[int]:
-        """Return the columns that hold a projection; raise `InvalidInput` for a field the file does not have."""
-        return [self._find(node) for root in schema.fields for node in columns_of_field(root)]
+    def encoded_bytes(self, schema: Schema) -> int:
+        wanted = [self._find(node) for root in schema.fields for node in columns_of_field(root)]
+        return sum(column.size_bytes for column in self._load(wanted))
 
     def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
-        """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them."""
         at_row_level = list(_fields_of_rows(field))
         starts = []
         for node in at_row_level:
@@ -83,7 +81,6 @@ class ArrayColumns:
         return [([self._read_field(field, part)], lambda parts: parts[0]) for part in cut_rows(rows, boundaries)]
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
-        """Name the encodings of each page of a column."""
         field = self._fields[index]
         (column,) = self._load([index])
         found: list[tuple[str, ...]] = []
@@ -138,7 +135,7 @@ class ArrayColumns:
             )
         offsets = np.append(0, np.cumsum(lengths))
         if int(offsets[-1]):
-            items = yield from self._read_field(child, _rows_of_runs(starts[lengths > 0], lengths[lengths > 0]))
+            items = yield from self._read_field(child, rows_of_runs(starts, lengths))
         else:
             items = pa.nulls(0, child.arrow_type)
         wide = pt.is_large_list(field.arrow_type)
@@ -234,14 +231,6 @@ def _is_blob(column: Column, path: str, place: str) -> bool:
     if kind == "zone_index":
         raise UnsupportedFeature("a column with zone statistics", f"{path}: {place}")
     return bool(kind == "blob")
-
-
-def _rows_of_runs(starts: np.ndarray[Any, np.dtype[np.int64]], lengths: np.ndarray[Any, np.dtype[np.int64]]) -> Rows:
-    """Return the rows of runs that ascend and do not overlap."""
-    if (starts[1:] == starts[:-1] + lengths[:-1]).all():
-        return RowSlice(int(starts[0]), int(starts[-1] + lengths[-1]))
-    ends = np.cumsum(lengths)
-    return RowSet(np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]), dtype=np.int64))
 
 
 def _concat(parts: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:

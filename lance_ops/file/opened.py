@@ -1,0 +1,59 @@
+"""What every file version has in common once its metadata is read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lance_ops.core.schema import Field, Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file.container import Column, Extent
+from lance_ops.file.rows import Rows
+from lance_ops.file.source import Steps
+
+__all__ = ["Chunk", "Columns", "LoadColumns", "OpenFile"]
+
+Chunk = tuple[list[Steps[Any]], Callable[[Sequence[Any]], pa.Array]]
+"""The reads that a chunk of a column takes, and what makes an array of their results."""
+
+LoadColumns = Callable[[Sequence[int]], Sequence[Column]]
+
+
+class Columns(ABC):
+    """The columns of one file, opened as far as they were needed."""
+
+    @property
+    @abstractmethod
+    def num_columns(self) -> int:
+        """Number of columns that the file's schema asks for."""
+
+    @abstractmethod
+    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+        """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them.
+
+        Raises `InvalidInput` for a field the file does not have; `rows` are in the file.
+        """
+
+    @abstractmethod
+    def encoded_bytes(self, schema: Schema) -> int:
+        """Return how many bytes of the file a projection's columns take, roughly."""
+
+    @abstractmethod
+    def describe(self, index: int) -> list[tuple[str, ...]]:
+        """Name the layout and encodings of each page of a column."""
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file whose metadata is read; `global_buffers` and `load_columns` are for 2.x files."""
+
+    version: FileVersion
+    schema: Schema
+    num_rows: int
+    columns: Columns
+    global_buffers: tuple[Extent, ...]
+    load_columns: LoadColumns | None

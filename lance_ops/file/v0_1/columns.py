@@ -1,0 +1,200 @@
+"""Reading the pages of 0.1 files.
+
+    fixed width     the values side by side; booleans a bit each, lowest first; fixed-size lists flattened
+    byte strings    i64 positions in the file, one more than there are values; the page's position is theirs
+    lists           i32 (large: i64) offsets, one more than there are lists; items are the child's page of that batch
+    dictionaries    keys; the values are where the schema's field says
+    structs, nulls  no page
+
+No value is null but an empty string: where its field may be null, it stands for one.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.schema import Field, Schema
+from lance_ops.encodings.contract import check
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.values import VariableWidth
+from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
+from lance_ops.file.container import Extent
+from lance_ops.file.opened import Chunk, Columns
+from lance_ops.file.pages import reporting
+from lance_ops.file.plan import PageRows, split_rows
+from lance_ops.file.rows import Rows, RowSet, RowSlice, rows_of_runs
+from lance_ops.file.source import FileSource, Ranges, Steps, join
+from lance_ops.file.v0_1.page_table import PageTable
+from lance_ops.file.v2_0.fixed import read_values
+
+__all__ = ["BatchColumns"]
+
+Integers = npt.NDArray[np.int64]
+
+_CHUNK_ROWS = 1 << 17
+"""Batches have some thousand rows; their arrays are joined to about this many."""
+
+_MAX_ELEMENTS = 1 << 48
+
+
+class BatchColumns(Columns):
+    """The columns of one file."""
+
+    def __init__(
+        self, source: FileSource, schema: Schema, batch_offsets: Integers, table: PageTable, holds_dictionaries: bool
+    ) -> None:
+        self._path = source.name
+        self._size_bytes = source.size_bytes
+        self._fields = {node.id: node for node in schema.walk()}
+        self._offsets = tuple(batch_offsets.tolist())
+        self._table = table
+        self._holds_dictionaries = holds_dictionaries
+        self._dictionaries: dict[int, pa.Array] = {}
+
+    @property
+    def num_columns(self) -> int:
+        return len(self._fields)
+
+    def encoded_bytes(self, schema: Schema) -> int:
+        wanted = sum(1 for _ in schema.walk())
+        return self._size_bytes * wanted // max(len(self._fields), 1)
+
+    def describe(self, index: int) -> list[tuple[str, ...]]:
+        return [(_kind(list(self._fields.values())[index]),)] * (len(self._offsets) - 1)
+
+    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+        for node in field.walk():
+            if node.id not in self._fields:
+                raise InvalidInput(f"{self._path} has no column for field {node.name!r} (id {node.id})")
+        chunks: list[Chunk] = []
+        for _, batches in groupby(split_rows(rows, self._offsets), lambda b: self._offsets[b.page] // _CHUNK_ROWS):
+            steps: list[Steps[Any]] = [self._read_top(field, batch) for batch in batches]
+            chunks.append((steps, lambda parts: pa.concat_arrays(parts) if len(parts) > 1 else parts[0]))
+        return chunks
+
+    def _read_top(self, field: Field, batch: PageRows) -> Steps[pa.Array]:
+        with reporting(self._path, f"column {field.name!r}, batch {batch.page}"):
+            return (yield from self._read(field, batch.page, batch.rows))
+
+    def _read(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
+        if not rows.count:
+            return pa.nulls(0, field.arrow_type)
+        match _kind(field):
+            case "struct":
+                children = yield from join([self._read(child, batch, rows) for child in field.children])
+                return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
+            case "null":
+                return pa.nulls(rows.count)
+            case "list":
+                return (yield from self._read_lists(field, batch, rows))
+            case "dictionary":
+                return (yield from self._read_dictionary(field, batch, rows))
+            case "binary":
+                return (yield from self._read_strings(field, self._page(field, batch, rows), rows, field.nullable))
+        return (yield from self._read_plain(field.arrow_type, self._page(field, batch, rows), rows))
+
+    def _read_plain(self, arrow_type: pa.DataType, page: tuple[int, int], rows: Rows) -> Steps[pa.Array]:
+        if pt.is_fixed_size_list(arrow_type):
+            size = arrow_type.list_size
+            items = yield from self._read_plain(arrow_type.value_type, (page[0], page[1] * size), rows.scaled(size))
+            return pa.Array.from_buffers(arrow_type, rows.count, [None], children=[items])
+        values = yield from read_values(
+            self._extent(page, bits_per_value_of(arrow_type)), bits_per_value_of(arrow_type), rows
+        )
+        return array_of(values, arrow_type)
+
+    def _read_strings(self, field: Field, page: tuple[int, int], rows: Rows, empty_is_null: bool) -> Steps[pa.Array]:
+        arrow_type = field.arrow_type.value_type if pt.is_dictionary(field.arrow_type) else field.arrow_type
+        starts, stops = yield from self._read_bounds(page, 64, rows)
+        check(int(stops.max()) <= self._size_bytes, "a string that ends beyond the file")
+        sizes = stops - starts
+        fetched = yield Ranges(starts, stops)
+        there = sizes > 0
+        data = gather_ranges(fetched.data, fetched.locate(starts[there]), sizes[there])
+        values = VariableWidth(np.append(0, np.cumsum(sizes)), data)
+        return array_of(values, arrow_type, None if there.all() or not empty_is_null else there)
+
+    def _read_lists(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
+        (child,) = field.children
+        wide = pt.is_large_list(field.arrow_type)
+        position, length = self._page(field, batch, rows, extra=1)
+        starts, stops = yield from self._read_bounds((position, length - 1), 64 if wide else 32, rows)
+        lengths = stops - starts
+        offsets = np.append(0, np.cumsum(lengths))
+        items = yield from self._read(child, batch, rows_of_runs(starts, lengths))
+        buffer = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
+        return pa.Array.from_buffers(field.arrow_type, rows.count, [None, buffer], children=[items])
+
+    def _read_dictionary(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
+        keys = yield from self._read_plain(field.arrow_type.index_type, self._page(field, batch, rows), rows)
+        values = self._dictionaries.get(field.id)
+        if values is None:
+            values = yield from self._read_dictionary_values(field)
+            self._dictionaries[field.id] = values
+        return pa.DictionaryArray.from_arrays(keys, values)
+
+    def _read_dictionary_values(self, field: Field) -> Steps[pa.Array]:
+        stored = self._fields[field.id].dictionary
+        if not self._holds_dictionaries or stored is None:
+            raise UnsupportedFeature(f"the dictionary of column {field.name!r}, which is outside of the data file")
+        position, length = stored
+        check(0 <= position <= self._size_bytes and length >= 0, "a dictionary outside of the file")
+        value_type = field.arrow_type.value_type
+        if not length:
+            return pa.nulls(0, value_type)
+        if is_variable(value_type):
+            return (yield from self._read_strings(field, (position, length), RowSlice(0, length), empty_is_null=True))
+        return (yield from self._read_plain(value_type, (position, length), RowSlice(0, length)))
+
+    def _read_bounds(self, page: tuple[int, int], bits: int, rows: Rows) -> Steps[tuple[Integers, Integers]]:
+        """Read where the given values start and stop, from a page of one bound more than there are values."""
+        position, length = page
+        extent = self._extent((position, length + 1), bits)
+        if isinstance(rows, RowSlice):
+            found = yield from read_values(extent, bits, RowSlice(rows.start, rows.stop + 1))
+            bounds = found.data.view(f"<i{bits // 8}").astype(np.int64)
+            starts, stops = bounds[:-1], bounds[1:]
+        else:
+            needed = np.union1d(rows.indices, rows.indices + 1)
+            found = yield from read_values(extent, bits, RowSet(needed))
+            bounds = found.data.view(f"<i{bits // 8}").astype(np.int64)
+            at = np.searchsorted(needed, rows.indices)
+            starts, stops = bounds[at], bounds[at + 1]
+        check(int(starts.min()) >= 0 and (starts <= stops).all(), "bounds that do not ascend")
+        return starts, stops
+
+    def _page(self, field: Field, batch: int, rows: Rows, extra: int = 0) -> tuple[int, int]:
+        """Return a page's position and number of elements; it has all wanted rows, and `extra` elements more."""
+        position, length = self._table.page(field.id, batch)
+        check(rows.last + extra < length, f"row {rows.last} of a page of {length}")
+        return position, length
+
+    def _extent(self, page: tuple[int, int], bits: int) -> Extent:
+        position, length = page
+        check(length <= _MAX_ELEMENTS, f"a page of {length} elements")
+        extent = Extent(position, -(-length * bits // 8))
+        check(extent.end <= self._size_bytes, "a page that ends beyond the file")
+        return extent
+
+
+def _kind(field: Field) -> str:
+    """Name how a field's pages are encoded."""
+    kind = field.logical_type.partition(":")[0]
+    if kind in ("struct", "null"):
+        return kind
+    if kind in ("list", "list.struct", "large_list", "large_list.struct"):
+        return "list"
+    if kind == "dict":
+        return "dictionary"
+    if is_variable(field.arrow_type):
+        return "binary"
+    if field.children:
+        raise UnsupportedFeature(f"{field.logical_type} in 0.1 files", f"column {field.name!r}")
+    return "plain"

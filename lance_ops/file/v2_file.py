@@ -1,0 +1,72 @@
+"""Opening a 2.x file: its schema and where its columns are; column metadata is read when a column is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.versions import FileVersion
+from lance_ops.file.container import Column, Extent, Footer, decode_column, decode_extents
+from lance_ops.file.opened import OpenFile
+from lance_ops.file.source import FileSource, Ranges
+from lance_ops.file.structural import StructuralColumns
+from lance_ops.file.v2_0.columns import ArrayColumns
+from lance_ops.pb import file_pb2
+from lance_ops.wire.fields import schema_from_pb
+from lance_ops.wire.framing import parse_message
+
+__all__ = ["open_v2"]
+
+
+def open_v2(source: FileSource, tail: bytes) -> OpenFile:
+    """Read a file's metadata, most of it from the `tail` that was read already."""
+    return _Opener(source, tail).open()
+
+
+class _Opener:
+    """Reads metadata; lives on as what loads columns."""
+
+    def __init__(self, source: FileSource, tail: bytes) -> None:
+        self._source = source
+        self._tail = tail
+        self._tail_start = source.size_bytes - len(tail)
+        self._columns: dict[int, Column] = {}
+        self._column_extents: tuple[Extent, ...] = ()
+
+    def open(self) -> OpenFile:
+        name, size = self._source.name, self._source.size_bytes
+        footer = Footer.decode(self._tail, size, name)
+        global_buffers = decode_extents(self._read([footer.global_extent])[0], size, name, "global buffer")
+        described = self._read(global_buffers[:1])[0]
+        descriptor = parse_message(file_pb2.FileDescriptor, described, name, "global buffer 0")
+        schema = schema_from_pb(descriptor.schema.fields, descriptor.schema.metadata, name)
+        self._column_extents = decode_extents(self._read([footer.column_extent])[0], size, name, "column")
+        kind = StructuralColumns if footer.version >= FileVersion.V2_1 else ArrayColumns
+        columns = kind(name, schema, descriptor.length, size, self.load_columns)
+        if columns.num_columns != len(self._column_extents):
+            reason = f"{len(self._column_extents)} columns where the schema has {columns.num_columns}"
+            raise CorruptFile(name, "schema", reason)
+        return OpenFile(footer.version, schema, descriptor.length, columns, global_buffers, self.load_columns)
+
+    def load_columns(self, indices: Sequence[int]) -> list[Column]:
+        """Return columns, parsing the metadata of those that are met for the first time."""
+        missing = [index for index in indices if index not in self._columns]
+        if missing:
+            extents = [self._column_extents[index] for index in missing]
+            for index, data in zip(missing, self._read(extents), strict=True):
+                place = f"column {index}"
+                self._columns[index] = decode_column(data, self._source.size_bytes, self._source.name, place)
+        return [self._columns[index] for index in indices]
+
+    def _read(self, extents: Sequence[Extent]) -> list[bytes]:
+        """Return some bytes each, from the tail where they are in it."""
+        outside = [extent for extent in extents if extent.position < self._tail_start]
+        fetched = self._source.fetch(Ranges.of(*((e.position, e.end) for e in outside))) if outside else None
+        found = []
+        for extent in extents:
+            if extent.position >= self._tail_start or fetched is None:
+                at = extent.position - self._tail_start
+                found.append(self._tail[at : at + extent.size])
+            else:
+                found.append(fetched.view(extent.position, extent.end).tobytes())
+        return found
