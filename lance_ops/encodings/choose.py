@@ -53,6 +53,9 @@ _WORTH = 0.97
 _MIN_FSST_BYTES = 16 * 1024
 _MIN_GENERAL_BYTES = 4 * 1024
 _MIN_DICTIONARY_VALUES = 100
+# A dictionary takes at most so much of the values as they are, and of their best encoding without one.
+_DICTIONARY_SHARE = 0.8
+_DICTIONARY_WORTH = 0.9
 # Whoever reads one value of a page reads its whole dictionary.
 _MAX_DICTIONARY_BYTES = 32 * 1024 * 1024
 # A dictionary this much smaller than the strings needs no comparison with a symbol table.
@@ -79,9 +82,7 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
 def choose_dictionary(values: Values, options: EncodingOptions, version: FileVersion) -> DictionaryValues | None:
     """Make a dictionary of a page's values if that makes the page smaller, else return None.
 
-    The page is then a mini-block page, however large a value is.
-
-    2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit values too.
+    The page is then a mini-block page, however large a value is. 2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit values too.
     """
     unwanted = options.compression in ("none", "fsst") or options.structural_encoding == Structure.FULL_ZIP.value
     if unwanted or values.num_values < _MIN_DICTIONARY_VALUES:
@@ -94,7 +95,8 @@ def choose_dictionary(values: Values, options: EncodingOptions, version: FileVer
         plain_bytes = _plain_bytes(values)
     else:
         return None
-    most_bytes = min(raw_bytes * (options.dict_size_ratio or 0.8), plain_bytes * 0.9)
+    most_share = _DICTIONARY_SHARE if options.dict_size_ratio is None else options.dict_size_ratio
+    most_bytes = min(raw_bytes * most_share, plain_bytes * _DICTIONARY_WORTH)
     most_entries = values.num_values / (options.dict_divisor or 2)
     num_entries = estimate_distinct(values)
     if num_entries > most_entries or _least_dictionary_bytes(values, num_entries) > most_bytes:
