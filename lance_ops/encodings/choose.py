@@ -82,7 +82,8 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
 def choose_dictionary(values: Values, options: EncodingOptions, version: FileVersion) -> DictionaryValues | None:
     """Make a dictionary of a page's values if that makes the page smaller, else return None.
 
-    The page is then a mini-block page, however large a value is. 2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit values too.
+    The page is then a mini-block page, however large a value is. 2.1 has dictionaries of strings only; 2.2 has them
+    of 64- and 128-bit values too.
     """
     unwanted = options.compression in ("none", "fsst") or options.structural_encoding == Structure.FULL_ZIP.value
     if unwanted or values.num_values < _MIN_DICTIONARY_VALUES:
