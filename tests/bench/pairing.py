@@ -1,0 +1,170 @@
+"""Take turns: one worker process for each contender, asked for the same operation one after the other.
+
+All workers of a case are pinned to one core while they are measured, so everyone has the same single thread and the
+same neighbours. They are born pinned to the *other* core: the next case imports, writes and warms up there meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tests.bench.cases import Case
+from tests.bench.results import READING, Cell, Sample
+
+__all__ = ["measure_all"]
+
+_WORKERS = ("ours", "pylance", "parquet")
+# Subject -> (who works, on whose files).
+_READERS = {
+    "ours": ("ours", "ours"),
+    "pylance": ("pylance", "pylance"),
+    "parquet": ("parquet", "parquet"),
+    "ours@pylance": ("ours", "pylance"),
+}
+_WRITERS = {name: (name, name) for name in _WORKERS}
+_MIN_ROUNDS, _MAX_ROUNDS = 5, 25
+
+
+class Worker:
+    """A worker process and the pipe to it."""
+
+    def __init__(self, root: Path, name: str, version: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.bench.worker", str(root), name, version],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"LANCE_LOG": "error"},
+        )
+
+    def ask(self, **question: Any) -> dict[str, Any]:
+        """Return the worker's answer; its death is an error like others."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            print(json.dumps(question), file=self._process.stdin, flush=True)
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        answer: dict[str, Any] = json.loads(line) if line else {"error": f"died: exit code {self._process.wait()}"}
+        return answer
+
+    def move_to(self, core: int) -> None:
+        """Pin every thread that the process has by now; threads to come inherit it."""
+        for thread in Path(f"/proc/{self._process.pid}/task").glob("*"):
+            os.sched_setaffinity(int(thread.name), {core})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+
+
+@dataclass
+class Prepared:
+    """A case in one version, written and warmed up by everyone who can."""
+
+    case: Case
+    version: str
+    root: Path
+    workers: dict[str, Worker]
+    resources: ExitStack
+    sizes: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, dict[str, str]] = field(default_factory=dict)  # operation -> subject -> why not
+
+    def check(self) -> None:
+        """Let everyone do everything once and compare what is read with what was written."""
+        for operation in ("write", *READING):
+            for subject, (worker, files) in _subjects(operation).items():
+                answer = self._ask(operation, worker, files, seed=0, check=True)
+                if "error" in answer:
+                    self.errors.setdefault(operation, {})[subject] = answer["error"]
+        unwritten = self.errors.get("write", {})
+        for operation in READING:  # Whoever could not write has nothing to read: say the reason, not the symptom.
+            self.errors.setdefault(operation, {}).update(unwritten)
+        for name in _WORKERS:
+            if name not in unwritten:
+                self.sizes[name] = self.workers[name].ask(files=name)["size"]
+
+    def measure(self, core: int, seconds: float) -> Iterator[Cell]:
+        """Yield the cells; rounds go on for `seconds` an operation, within their limits."""
+        for worker in self.workers.values():
+            worker.move_to(core)
+        for operation in (*READING, "write"):  # Rising memory: what an allocator keeps is not the next one's peak.
+            yield self._rounds(operation, seconds)
+        yield Cell(self.case.name, self.version, "size", sizes=self.sizes, errors=self.errors.get("write", {}))
+
+    def _rounds(self, operation: str, seconds: float) -> Cell:
+        errors = dict(self.errors.get(operation, {}))
+        samples: dict[str, list[Sample]] = {name: [] for name in _subjects(operation) if name not in errors}
+        start, rounds = time.monotonic(), 0
+        while rounds < _MIN_ROUNDS or (rounds < _MAX_ROUNDS and time.monotonic() - start < seconds):
+            rounds += 1
+            for subject in list(samples):
+                worker, files = _subjects(operation)[subject]
+                answer = self._ask(operation, worker, files, seed=rounds, check=False)
+                if "error" in answer:
+                    errors[subject] = answer["error"]
+                    del samples[subject]
+                else:
+                    samples[subject].append(Sample(**answer))
+        taken = {name: tuple(found) for name, found in samples.items()}
+        return Cell(self.case.name, self.version, operation, samples=taken, errors=errors)
+
+    def _ask(self, operation: str, worker: str, files: str, *, seed: int, check: bool) -> dict[str, Any]:
+        return self.workers[worker].ask(operation=operation, files=files, seed=seed, check=check)
+
+
+def measure_all(
+    cases: Sequence[Case], versions: Sequence[str], root: Path, *, scale: float, seconds: float
+) -> Iterator[Cell]:
+    """Yield the cells of all cases in all versions, case by case."""
+    cores = sorted(os.sched_getaffinity(0))
+    waiting = [(case, version) for case in cases for version in versions]
+    with ThreadPoolExecutor(1, initializer=os.sched_setaffinity, initargs=(0, {cores[0]})) as ahead:
+        following = ahead.submit(_prepare, *waiting[0], root, scale)
+        for number in range(len(waiting)):
+            prepared = following.result()
+            if number + 1 < len(waiting):
+                following = ahead.submit(_prepare, *waiting[number + 1], root, scale)
+            with prepared.resources:
+                yield from prepared.measure(cores[-1], seconds)
+
+
+def _prepare(case: Case, version: str, root: Path, scale: float) -> Prepared:
+    folder = root / f"{case.name}-{version}"
+    folder.mkdir()
+    with ExitStack() as resources:
+        resources.callback(shutil.rmtree, folder, ignore_errors=True)
+        table = case.table(scale)
+        with pa.ipc.new_file(folder / "source.arrow", table.schema) as sink:
+            sink.write_table(table)
+        workers = {name: resources.enter_context(Worker(folder, name, version)) for name in _WORKERS}
+        prepared = Prepared(case, version, folder, workers, ExitStack())
+        prepared.check()
+        prepared.resources = resources.pop_all()
+    return prepared
+
+
+def _subjects(operation: str) -> dict[str, tuple[str, str]]:
+    return _WRITERS if operation == "write" else _READERS

@@ -1,0 +1,98 @@
+"""The printed report: ratios above 1 where ours is better, a table for each rival, means, and the worst cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.bench.results import OPERATIONS, RIVALS, VERSIONS, Cell, Rival, Run, geometric_mean
+
+__all__ = ["report"]
+
+_NUM_WORST = 12
+_TIMED = tuple(operation for operation in OPERATIONS if operation != "size")
+
+
+def report(run: Run) -> str:
+    """Return the run in words and tables."""
+    lines = [" · ".join(f"{name}: {value}" for name, value in run.setting.items()), ""]
+    lines += ["Ratios are theirs / ours, so above 1 is better for ours; times are medians over paired rounds.", ""]
+    for rival in RIVALS:
+        lines += [f"Against {rival.title}", *_table(run, rival, "seconds"), ""]
+    for rival in RIVALS[::2]:
+        lines += [f"Peak memory against {rival.title}", *_table(run, rival, "peak_bytes"), ""]
+    for rival in RIVALS[:2]:
+        lines += [f"Slowest against {rival.title}", *_worst(run, rival), ""]
+    lines += ["Cells without a ratio", *_errors(run)]
+    return "\n".join(lines)
+
+
+def _table(run: Run, rival: Rival, measure: str) -> Iterator[str]:
+    versions = [version for version in VERSIONS if any(cell.version == version for cell in run.cells)]
+    operations = [
+        name
+        for name in (OPERATIONS if measure == "seconds" else _TIMED)
+        if any(cell.operation == name and cell.applies(rival) for cell in run.cells)
+    ]
+    columns = [(operation, version) for operation in operations for version in versions]
+    width = max(len(cell.case) for cell in run.cells) + 1
+    yield " " * width + "".join(f"{name:>{7 * len(versions)}}" for name in operations)
+    yield " " * width + "".join(f"{version:>7}" for _, version in columns)
+    for case in dict.fromkeys(cell.case for cell in run.cells):
+        cells = [run.cell(case, version, operation) for operation, version in columns]
+        yield f"{case:<{width}}" + "".join(f"{_shown(cell, rival, measure):>7}" for cell in cells)
+    means = [geometric_mean(run.ratios(rival, name, version, measure)) for name, version in columns]
+    yield f"{'geometric mean':<{width}}" + "".join(f"{_number(mean):>7}" for mean in means)
+    for name in operations:
+        ratios = run.ratios(rival, name, measure=measure)
+        if ratios:
+            cpu = geometric_mean(run.ratios(rival, name, measure="cpu_seconds"))
+            by_cpu = f", {_number(cpu)} by CPU time" if measure == "seconds" and name != "size" else ""
+            yield (
+                f"  {name}: {_number(geometric_mean(ratios))} by geometric mean{by_cpu}; "
+                f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)} cells below 1, the least {_number(min(ratios))}"
+            )
+
+
+def _shown(cell: Cell | None, rival: Rival, measure: str) -> str:
+    if cell is None:
+        return "?"
+    ratio = cell.ratio(rival, measure)
+    if ratio is not None:
+        return _number(ratio)
+    return "unsup." if "Unsupported" in (cell.error(rival) or "") else "error"
+
+
+def _worst(run: Run, rival: Rival) -> Iterator[str]:
+    found = [(cell.ratio(rival), cell) for cell in run.cells if cell.operation in _TIMED and cell.applies(rival)]
+    ranked = sorted(((ratio, cell) for ratio, cell in found if ratio is not None), key=lambda pair: pair[0])
+    for ratio, cell in ranked[:_NUM_WORST]:
+        ours, theirs = (1e3 * (cell.typical(subject) or 0) for subject in (rival.ours, rival.theirs))
+        by_cpu = _number(cell.ratio(rival, "cpu_seconds"))
+        what = f"{cell.operation} of {cell.case} {cell.version}"
+        yield f"  {_number(ratio):>6}  {what}: {ours:.2f} ms, theirs {theirs:.2f} ms; {by_cpu} by CPU time"
+
+
+def _errors(run: Run) -> Iterator[str]:
+    found: dict[str, list[str]] = {}
+    for cell in run.cells:
+        for subject, error in cell.errors.items():
+            found.setdefault(f"{subject}: {_first_line(error)}", []).append(
+                f"{cell.operation} of {cell.case} {cell.version}"
+            )
+    if not found:
+        yield "  none"
+    for what, cells in found.items():
+        yield f"  {what}"
+        yield f"    in {len(cells)} cells: {', '.join(cells[:4])}{' ...' if len(cells) > 4 else ''}"
+
+
+def _first_line(error: str) -> str:
+    line = error.splitlines()[0] if error else ""
+    # A file's random name would make one failure look like many.
+    return line.split("/data/")[0] + line.partition(".lance")[2] if "/data/" in line else line
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"

@@ -1,0 +1,138 @@
+"""What was measured, as values: samples of a cell, ratios, and their JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+__all__ = ["OPERATIONS", "READING", "RIVALS", "VERSIONS", "Cell", "Rival", "Run", "Sample", "geometric_mean"]
+
+READING = ("take", "projection", "scan")
+OPERATIONS = ("scan", "projection", "take", "write", "size")
+VERSIONS = ("2.0", "2.1", "2.2")
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A comparison: `theirs` against `ours`, both names of subjects."""
+
+    title: str
+    theirs: str
+    ours: str = "ours"
+
+
+# A subject is a contender and whose files it reads. "ours@pylance" is this library on the reference's bytes.
+RIVALS = (
+    Rival("pylance, each on its own files", "pylance"),
+    Rival("pylance, both on pylance's files", "pylance", "ours@pylance"),
+    Rival("Parquet (pyarrow)", "parquet"),
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One timed operation."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operation on one case in one version: samples by subject in the order taken, or why there are none."""
+
+    case: str
+    version: str
+    operation: str
+    samples: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    def ratio(self, rival: Rival, measure: str = "seconds") -> float | None:
+        """Return theirs over ours, above 1 where ours is better: the median over the pairs; None if one is missing."""
+        if self.operation == "size":
+            ours, theirs = self.sizes.get(rival.ours), self.sizes.get(rival.theirs)
+            return theirs / ours if ours and theirs else None
+        pairs = list(zip(self.samples.get(rival.theirs, ()), self.samples.get(rival.ours, ()), strict=False))
+        ratios = [getattr(theirs, measure) / max(getattr(ours, measure), 1e-9) for theirs, ours in pairs]
+        return median(ratios) if ratios else None
+
+    def error(self, rival: Rival) -> str | None:
+        """Return why a ratio is missing."""
+        return self.errors.get(rival.ours) or self.errors.get(rival.theirs)
+
+    def applies(self, rival: Rival) -> bool:
+        """Whether the comparison makes sense: who reads the other's files does not write them."""
+        return rival.ours == "ours" or self.operation in READING
+
+    def typical(self, subject: str, measure: str = "seconds") -> float | None:
+        """Return a subject's own median."""
+        samples = self.samples.get(subject, ())
+        return median(getattr(sample, measure) for sample in samples) if samples else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the cell with its ratios and medians; single samples only as their number."""
+        measures = ("seconds", "cpu_seconds", "peak_bytes")
+        return {
+            "case": self.case,
+            "version": self.version,
+            "operation": self.operation,
+            "ratios": {
+                f"{rival.theirs}/{rival.ours}": {m: _rounded(self.ratio(rival, m)) for m in measures}
+                if self.operation != "size"
+                else {"size_bytes": _rounded(self.ratio(rival))}
+                for rival in RIVALS
+                if self.applies(rival) and self.ratio(rival) is not None
+            },
+            "medians": {name: {m: _rounded(self.typical(name, m)) for m in measures} for name in self.samples},
+            "num_samples": {name: len(samples) for name, samples in self.samples.items()},
+            "size_bytes": dict(self.sizes),
+            "errors": dict(self.errors),
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole run: where and when it was made, and its cells."""
+
+    setting: Mapping[str, Any]
+    cells: tuple[Cell, ...]
+
+    def cell(self, case: str, version: str, operation: str) -> Cell | None:
+        """Return one cell."""
+        return next((c for c in self.cells if (c.case, c.version, c.operation) == (case, version, operation)), None)
+
+    def ratios(self, rival: Rival, operation: str, version: str | None = None, measure: str = "seconds") -> list[float]:
+        """Return every ratio there is of an operation, of one version or of all."""
+        chosen = (c for c in self.cells if c.operation == operation and version in (None, c.version))
+        found = (cell.ratio(rival, measure) for cell in chosen if cell.applies(rival))
+        return [ratio for ratio in found if ratio is not None]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run for `json.dump`."""
+        means = {
+            f"{rival.theirs}/{rival.ours}": {
+                operation: _rounded(geometric_mean(self.ratios(rival, operation))) for operation in OPERATIONS
+            }
+            for rival in RIVALS
+        }
+        return {
+            "setting": dict(self.setting),
+            "rivals": [asdict(rival) for rival in RIVALS],
+            "geometric_means": means,
+            "cells": [cell.to_json() for cell in self.cells],
+        }
+
+
+def geometric_mean(ratios: Iterable[float]) -> float | None:
+    """Return the geometric mean, None of nothing."""
+    logarithms = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

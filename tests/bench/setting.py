@@ -1,0 +1,46 @@
+"""Under which circumstances a run was made: what a reader needs to judge its numbers, and nothing that names a host."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+__all__ = ["setting"]
+
+# Above this, other processes compete for the cores that a run has.
+_IDLE_LOAD = 0.5
+
+
+def setting(load_before: float, seconds: float, scale: float) -> dict[str, str]:
+    """Describe the run that ends now; `load_before` is the load average before it began."""
+    cores = os.cpu_count() or 1
+    # While it runs, two of its own processes are busy at most: one measured, one that prepares the next case.
+    shared = load_before > _IDLE_LOAD
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": f"{_cpu_model()}, {cores} cores, measured on one",
+        "neighbours": f"load {load_before:.1f} before it" + (": the machine was shared" if shared else ""),
+        "took": f"{seconds:.0f} s",
+        "scale": f"{scale:g}",
+        "python": platform.python_version(),
+        "pylance": version("pylance"),
+        "pyarrow": version("pyarrow"),
+        "numba": version("numba"),
+        "commit": _commit(),
+    }
+
+
+def _cpu_model() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _commit() -> str:
+    # `--dirty`: numbers of a tree that is no commit must say so.
+    answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return answer.stdout.strip() or "unknown"

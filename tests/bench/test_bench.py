@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.bench.cases import ALL_CASES, Case, cases_named
+from tests.bench.chart import chart
+from tests.bench.pairing import measure_all
+from tests.bench.report import report
+from tests.bench.results import OPERATIONS, RIVALS, Cell, Run, Sample, geometric_mean
+
+OWN, SAME_BYTES, PARQUET = RIVALS
+
+
+def samples(*seconds: float) -> tuple[Sample, ...]:
+    return tuple(Sample(value, value, 1) for value in seconds)
+
+
+def test_ratio_is_the_median_over_pairs_and_not_a_ratio_of_medians() -> None:
+    cell = Cell("floats", "2.2", "scan", samples={"ours": samples(1, 2, 9), "pylance": samples(2, 2, 36)})
+    assert cell.ratio(OWN) == 2
+
+
+def test_size_ratio_is_above_one_when_our_files_are_smaller() -> None:
+    assert Cell("floats", "2.2", "size", sizes={"ours": 50, "pylance": 100}).ratio(OWN) == 2
+
+
+def test_geometric_mean_of_nothing_is_nothing() -> None:
+    assert geometric_mean([]) is None
+    assert geometric_mean([4.0, 0.25]) == pytest.approx(1)
+
+
+def test_unsupported_cell_shows_in_the_table_in_the_chart_and_in_json() -> None:
+    reason = "UnsupportedFeature: writing file version 2.0 is not supported"
+    cell = Cell("floats", "2.0", "scan", samples={"pylance": samples(1.0)}, errors={"ours": reason})
+    run = Run({"date": "some day"}, (cell,))
+    assert "unsup." in report(run)
+    assert reason in report(run)
+    assert "scan of floats 2.0: no ratio" in chart(run)
+    assert run.to_json()["cells"][0]["errors"] == {"ours": reason}
+
+
+def test_chart_is_well_formed_when_ratios_lie_beyond_its_axis() -> None:
+    cells = tuple(
+        Cell("floats", "2.2", operation, samples={"ours": samples(1), "pylance": samples(theirs)})
+        for operation, theirs in zip(OPERATIONS, (1e-6, 1e6, 1, 0.5, 1), strict=True)
+    )
+    assert ET.fromstring(chart(Run({}, cells))).tag.endswith("svg")
+
+
+@pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
+def test_case_is_the_same_in_every_run(case: Case) -> None:
+    table = case.table(scale=0.01)
+    assert table.equals(case.table(scale=0.01))
+    table.validate(full=True)
+
+
+def test_unknown_case_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(SystemExit, match="nothing_like_it"):
+        cases_named("floats,nothing_like_it")
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(sys.platform != "linux", reason="pins processes and reads /proc")
+def test_small_case_is_measured_for_everyone_on_every_operation(tmp_path: Path) -> None:
+    affinity = os.sched_getaffinity(0)
+    cells = list(measure_all(cases_named("ints_small"), ["2.2"], tmp_path, scale=0.002, seconds=0.0))
+    assert {cell.operation for cell in cells} == set(OPERATIONS)
+    assert not [cell.errors for cell in cells if cell.errors]
+    assert all(cell.ratio(rival) for cell in cells for rival in RIVALS if cell.applies(rival))
+    assert os.sched_getaffinity(0) == affinity
+    assert not list(tmp_path.iterdir())
+
+
+def test_module_shows_its_usage_without_importing_a_contender() -> None:
+    shown = subprocess.run([sys.executable, "-m", "tests.bench", "--help"], capture_output=True, text=True, check=True)
+    assert "vectors_768" in shown.stdout

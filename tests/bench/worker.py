@@ -1,0 +1,142 @@
+"""One contender in a process of its own: reads a JSON line, does what it says, answers with a JSON line.
+
+Only the operation is timed. Its result is touched page by page within the time, so that a result that is nothing but
+a memory map pays for its bytes as the others do.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.bench.cases import PROJECTED
+from tests.bench.contenders import Contender, contender, size_bytes
+
+__all__ = ["NUM_TAKEN"]
+
+NUM_TAKEN = 1000
+_PAGE_BYTES = 4096
+
+
+class Worker:
+    """The operations on `root`, where `source.arrow` is and each contender's folders are."""
+
+    def __init__(self, root: Path, name: str, version: str) -> None:
+        self._root = root
+        self._scratch = root / f"{name}-scratch"
+        self._contender: Contender = contender(name, version)
+        self._opened: dict[str, Any] = {}
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Do `operation` on the files of `files`; `check` compares with the source first, and so warms up."""
+        operation, files, seed = question["operation"], question["files"], question["seed"]
+        if question["check"]:
+            self._check(operation, files, seed)
+        if operation == "write":
+            source = self._source()
+            _touch(source)
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            return _measured(lambda: self._contender.write(source, self._scratch))
+        return _measured(self._reading(operation, files, seed))
+
+    def _reading(self, operation: str, files: str, seed: int) -> Callable[[], pa.Table]:
+        if files not in self._opened:
+            self._opened[files] = self._contender.open(self._root / files)
+        dataset = self._opened[files]
+        if operation == "take":
+            rows = self._rows(seed)
+            return lambda: _touch(dataset.take(rows))
+        columns = [PROJECTED] if operation == "projection" else None
+        return lambda: _touch(dataset.to_table(columns=columns))
+
+    def _check(self, operation: str, files: str, seed: int) -> None:
+        source = self._source()
+        if operation == "write":
+            self._contender.write(source, self._root / files)
+            return
+        expected = {
+            "scan": lambda: source,
+            "projection": lambda: source.select([PROJECTED]),
+            "take": lambda: source.take(self._rows(seed)),
+        }[operation]()
+        if (
+            not self._reading(operation, files, seed)()
+            .cast(source.select(expected.column_names).schema)
+            .equals(expected)
+        ):
+            raise AssertionError(f"{operation} of {files} returns other values than were written")
+
+    def _rows(self, seed: int) -> np.ndarray:
+        return np.random.default_rng(seed).integers(0, self._source().num_rows, NUM_TAKEN)
+
+    def _source(self) -> pa.Table:
+        # Mapped anew for each use: rows that are not being written do not count as the contender's memory.
+        return pa.ipc.open_file(pa.memory_map(str(self._root / "source.arrow"))).read_all()
+
+    def size(self, files: str) -> int:
+        """Return the bytes of the data files written."""
+        return size_bytes(self._root / files)
+
+
+def _measured(operation: Callable[[], object]) -> dict[str, Any]:
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    _forget_peak()
+    cpu, start = time.process_time(), time.perf_counter()
+    result = operation()
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
+    peak_bytes = _peak_bytes()
+    del result
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes}
+
+
+def _touch(table: pa.Table) -> pa.Table:
+    seen: set[int] = set()
+    for column in table.columns:
+        for chunk in column.chunks:
+            for buffer in chunk.buffers():
+                if buffer is not None and buffer.size and buffer.address not in seen:
+                    seen.add(buffer.address)
+                    np.frombuffer(buffer, dtype=np.uint8)[::_PAGE_BYTES].max()
+    return table
+
+
+def _forget_peak() -> None:
+    # Linux's way to start the high-water mark of resident memory anew; `ru_maxrss` would keep the warm-up's, and
+    # the parent's from before the exec.
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def _serve(root: Path, name: str, version: str) -> None:
+    # Libraries may print: what they print goes to stderr, and the answers keep the pipe to themselves.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    worker = Worker(root, name, version)
+    for line in sys.stdin:
+        question = json.loads(line)
+        try:
+            answer = (
+                {"size": worker.size(question["files"])} if "operation" not in question else worker.answer(question)
+            )
+        except Exception as error:  # noqa: BLE001 - a contender that fails is a cell of the table
+            answer = {"error": f"{type(error).__name__}: {error}".replace(f"{root}/", "").replace(f"{Path.cwd()}/", "")}
+        print(json.dumps(answer), file=answers)
+
+
+if __name__ == "__main__":
+    _serve(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
