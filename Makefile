@@ -21,8 +21,8 @@ test: environment java  ## every check
 ui: environment java $(HOME_OF_DAGSTER)/dagster.yaml  ## Dagster on 127.0.0.1:3000 with the demo's code location
 	DAGSTER_HOME=$(HOME_OF_DAGSTER) env --default-signal=INT,TERM $(BIN)/dagster dev --module-name jobs.definitions --host 127.0.0.1 --port 3000
 
-bench: environment java
-	$(BIN)/python -m pytest tests/bench -o python_files='bench_*.py' -p no:xdist -p no:cacheprovider --timeout 0 -s
+bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,lists` measures those alone
+	$(BIN)/python -m tests.bench $(BENCH)
 
 soak: environment java
 	$(BIN)/python -m pytest -m soak --timeout 0
