@@ -13,11 +13,13 @@ from lance_ops.dagster.spark_runner import SparkRunner
 
 __all__ = ["definitions"]
 
+_SPARK_SETTINGS = {"spark.driver.memory": "1g", "spark.log.level": "ERROR"}
+
 
 @dg.definitions
 def definitions() -> dg.Definitions:
     """Return everything; `SPARK_MASTER` names the cluster, this machine's cores without it."""
-    spark = SparkRunner(master=os.environ.get("SPARK_MASTER"), config={"spark.driver.memory": "1g"})
+    spark = SparkRunner(master=os.environ.get("SPARK_MASTER"), config=_SPARK_SETTINGS)
     return dg.Definitions.merge(
         asset_definitions(),
         *[build_job_definitions(config) for config in declared_datasets()],

@@ -18,11 +18,14 @@ from pathlib import Path
 
 import dagster as dg
 
+from lance_ops.core.errors import ConfigError
+
 __all__ = ["DEFAULT_ROOT", "DemoPlace", "main"]
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_ROOT = _REPOSITORY / ".demo"
 _SETTINGS = Path(__file__).with_name("dagster.yaml")
+_IN_USE = "in-use"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class DemoPlace:
             "DAGSTER_HOME": str(self.dagster_home),
             "LANCE_OPS_LAKE": str(self.lake),
             "LANCE_OPS_LANDING": str(self.landing),
+            # Nothing of the demo leaves the machine, and a host name that does not resolve must not matter.
+            "SPARK_LOCAL_IP": "127.0.0.1",
         }
 
     def prepare(self) -> None:
@@ -69,10 +74,23 @@ class DemoPlace:
             with dg.DagsterInstance.get() as instance:
                 instance.get_run_records(limit=1)
 
+    def hold(self) -> None:
+        """Keep the folder from being cleared until this process ends, whatever program it becomes."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.root / _IN_USE, os.O_RDWR | os.O_CREAT)
+        os.set_inheritable(descriptor, True)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+
     def clear(self) -> None:
-        """Remove what earlier demos left."""
-        for folder in (self.landing, self.lake, self.dagster_home):
-            shutil.rmtree(folder, ignore_errors=True)
+        """Remove what earlier demos left; raise `ConfigError` while a program works on it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / _IN_USE).open("w") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ConfigError(f"{self.root} is in use, perhaps by `make ui`: stop that first") from error
+            for folder in (self.landing, self.lake, self.dagster_home):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -83,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parsed = parser.parse_args(arguments)
     place = DemoPlace(parsed.root.resolve())
     place.prepare()
+    place.hold()
     if parsed.command:
         # A background job of a script inherits ignored signals, and Dagster would not stop on them.
         for number in (signal.SIGINT, signal.SIGTERM):

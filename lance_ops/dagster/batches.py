@@ -24,6 +24,10 @@ from lance_ops.snapshot.fragment_writer import FragmentLimits
 
 __all__ = ["batches_asset"]
 
+_ROW_COUNT = "dagster/partition_row_count"
+_EVENTS_PER_PARTITION = 4
+"""How far back to look for a count: each replay carries it on, so that the newest event nearly always has it."""
+
 
 def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
     """Return the asset that ingests batches of a dataset's landing folder."""
@@ -38,8 +42,10 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
             result = _ingest(config, landed, is_new=before is None, lance_runner=lance_runner)
             newest = open_snapshot(config)
             report_versions(context, config, newest, before.version if before else 0, started)
+        rows = _recorded_rows(context.instance, names.batches, result.skipped) | dict(result.rows_by_batch)
         for batch in landed:
-            context.add_asset_metadata(_batch_metadata(batch, result), names.batches, batch.key)
+            metadata = _batch_metadata(batch, rows.get(batch.key), is_replay=batch.key in result.skipped)
+            context.add_asset_metadata(metadata, names.batches, batch.key)
         return dg.MaterializeResult(asset_key=names.batches, metadata=_run_metadata(result))
 
     with warnings.catch_warnings():
@@ -104,15 +110,29 @@ def _with_types(schema: pa.Schema, write: WriteOptions) -> pa.Schema:
     )
 
 
-def _batch_metadata(batch: LandedBatch, result: IngestResult) -> dict[str, Any]:
+def _recorded_rows(instance: dg.DagsterInstance, batches: dg.AssetKey, keys: Sequence[str]) -> dict[str, int]:
+    """Return the rows that earlier materializations of these partitions told of: a replay counts none itself."""
+    if not keys:
+        return {}
+    wanted = dg.AssetRecordsFilter(asset_key=batches, asset_partitions=list(keys))
+    rows: dict[str, int] = {}
+    for record in instance.fetch_materializations(wanted, limit=_EVENTS_PER_PARTITION * len(keys)).records:
+        event = record.asset_materialization
+        counted = event.metadata.get(_ROW_COUNT) if event else None
+        if isinstance(counted, dg.IntMetadataValue) and counted.value is not None and record.partition_key:
+            rows.setdefault(record.partition_key, counted.value)
+    return rows
+
+
+def _batch_metadata(batch: LandedBatch, num_rows: int | None, *, is_replay: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "lance/batch_token": batch.token,
         "lance/raw_files": len(batch.files),
         "lance/raw_bytes": sum(file.size_bytes for file in batch.files),
-        "lance/replayed": batch.key in result.skipped,
+        "lance/replayed": is_replay,
     }
-    if batch.key in result.rows_by_batch:
-        metadata["dagster/partition_row_count"] = result.rows_by_batch[batch.key]
+    if num_rows is not None:
+        metadata[_ROW_COUNT] = num_rows
     return metadata
 
 

@@ -66,7 +66,6 @@ class RawFiles(_Model):
         default_factory=dict, description="Options of the folder's fsspec file system, such as key and secret."
     )
     glob: str = Field(default="**", description="Which files below the folder count; ** spans folders, * does not.")
-    format: Literal["parquet", "csv", "json", "arrow"] = "parquet"
     batch: Literal["file", "folder"] = Field(default="file", description="What one batch is: a file, or a folder.")
     key: str | None = Field(
         default=None,

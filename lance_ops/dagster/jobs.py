@@ -83,6 +83,7 @@ def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
             job_name=names.of("maintenance"),
             cron_schedule=config.maintenance.cron,
             execution_timezone=config.maintenance.timezone,
+            default_status=dg.DefaultScheduleStatus.RUNNING,
         )
     ]
 

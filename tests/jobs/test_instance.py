@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from jobs.instance import DemoPlace
+from lance_ops.errors import ConfigError
 
 pytestmark = pytest.mark.dagster
 
@@ -51,4 +52,17 @@ def test_clearing_removes_only_what_the_demo_made(tmp_path: Path) -> None:
     place = DemoPlace(tmp_path)
     place.lake.mkdir()
     place.clear()
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in-use", "mine.txt"]
+
+
+def test_a_folder_that_a_command_works_on_is_not_cleared(tmp_path: Path) -> None:
+    wait = "import sys; print('up', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-m", "jobs.instance", "--root", str(tmp_path), sys.executable, "-c", wait]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as working:
+        assert working.stdin and working.stdout
+        assert working.stdout.readline() == "up\n"
+        with pytest.raises(ConfigError, match="in use"):
+            DemoPlace(tmp_path).clear()
+        working.stdin.close()
+    DemoPlace(tmp_path).clear()
+    assert not (tmp_path / "dagster").exists()

@@ -46,9 +46,8 @@ def cleanup_op(config: DatasetConfig) -> dg.OpDefinition:
         explained = explain_cleanup_old_versions(work.snapshot, options, include_files=True, max_files=_MAX_FILES_SHOWN)
         plan = _plan_markdown(explained.stats, explained.candidate_files, explained.warnings)
         metadata: dict[str, Any] = {"lance/dry_run": asked.dry_run, "lance/plan": dg.MetadataValue.md(plan)}
-        if not asked.dry_run:
-            stats = cleanup_old_versions(work.snapshot, options)
-            metadata |= {f"lance/{name}": value for name, value in asdict(stats).items()}
+        stats = explained.stats if asked.dry_run else cleanup_old_versions(work.snapshot, options)
+        metadata |= {f"lance/{name}": value for name, value in asdict(stats).items()}
         # No version is committed, so the head gets an observation to show it.
         what = "dry run of clean-up" if asked.dry_run else "clean-up"
         work.context.log_event(dg.AssetObservation(head, description=what, metadata=metadata))

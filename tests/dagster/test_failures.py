@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from lance_ops.dagster.failures import retrying
+from lance_ops.errors import (
+    CommitStateUnknown,
+    IncompatibleTransaction,
+    InvalidInput,
+    LanceOpsError,
+    ObjectNotFound,
+    StoreError,
+    TasksLost,
+    TooManyConcurrentWriters,
+)
+
+pytestmark = pytest.mark.dagster
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TooManyConcurrentWriters("busy"),
+        CommitStateUnknown("uuid", 3, "timeout"),
+        StoreError("503"),
+        TasksLost("a worker died"),
+    ],
+)
+def test_what_may_pass_is_tried_again(error: LanceOpsError) -> None:
+    with pytest.raises(dg.RetryRequested) as caught, retrying():
+        raise error
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidInput("no such column"), IncompatibleTransaction("overwritten"), ObjectNotFound("a.lance")]
+)
+def test_what_another_attempt_cannot_mend_fails_at_once_in_its_own_words(error: LanceOpsError) -> None:
+    with pytest.raises(dg.Failure) as caught, retrying():
+        raise error
+    assert caught.value.description == str(error)
+    assert caught.value.allow_retries is False
+
+
+def test_errors_of_others_pass_through() -> None:
+    with pytest.raises(ZeroDivisionError), retrying():
+        raise ZeroDivisionError

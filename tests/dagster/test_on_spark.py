@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.definitions import build_definitions
+from lance_ops.dagster.in_process import CodeLocation
+from lance_ops.dagster.ops import DeleteRows
+from lance_ops.dagster.runner import RUNNER_KEY
+from lance_ops.dagster.spark_runner import SparkRunner
+from tests.dagster.deployment import Deployment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.dagster, pytest.mark.spark]
+
+
+@pytest.fixture
+def on_spark(deployment: Deployment, spark: SparkSession) -> Deployment:
+    """The same deployment with its tasks on Spark; the tests' session is the one the resource finds."""
+    resources = dg.Definitions(resources={RUNNER_KEY: SparkRunner()})
+    config: DatasetConfig = deployment.config
+    definitions = dg.Definitions.merge(build_definitions(config), resources)
+    return Deployment(config, CodeLocation(definitions, deployment.instance), deployment.landing)
+
+
+def test_a_backlog_is_one_spark_run_and_one_commit_and_the_verbs_run_there_too(on_spark: Deployment) -> None:
+    for day in range(6):
+        on_spark.land(f"d{day}", range(day * 10, day * 10 + 10))
+    assert len(on_spark.tick().runs) == 1
+    assert on_spark.data.version == 1
+    on_spark.run("delete_rows", DeleteRows(predicate="id < 5", reason="r"))
+    on_spark.run("reindex")
+    on_spark.run("compact")
+    assert sorted(on_spark.data.to_table()["id"].to_pylist()) == list(range(5, 60))
+    assert on_spark.head_versions() == list(range(1, on_spark.data.version + 1))
+
+
+def test_an_error_in_a_spark_task_reaches_the_run_as_itself(on_spark: Deployment) -> None:
+    path = on_spark.land("a", range(3))
+    path.write_bytes(b"PAR1 not at all PAR1")
+    on_spark.instance.add_dynamic_partitions(on_spark.names.of("batches"), ["a"])
+    with pytest.raises(dg.Failure, match=r"a\.parquet"):
+        on_spark.ingest("a")
