@@ -2,13 +2,12 @@
 
 BIN := .venv/bin
 STAMP := .venv/.locked
-HOME_OF_DAGSTER := $(CURDIR)/.demo/dagster
 
 .PHONY: run test ui bench soak lock environment java clean
 .DEFAULT_GOAL := test
 
-run: environment java $(HOME_OF_DAGSTER)/dagster.yaml  ## the main job, on real data
-	DAGSTER_HOME=$(HOME_OF_DAGSTER) $(BIN)/python -m jobs.demo --fresh
+run: environment java  ## the main job, on real data
+	$(BIN)/python -m jobs.demo --fresh
 
 test: environment java  ## every check
 	$(BIN)/python protos/generate.py --check
@@ -18,8 +17,8 @@ test: environment java  ## every check
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-ui: environment java $(HOME_OF_DAGSTER)/dagster.yaml  ## Dagster on 127.0.0.1:3000 with the demo's code location
-	DAGSTER_HOME=$(HOME_OF_DAGSTER) env --default-signal=INT,TERM $(BIN)/dagster dev --module-name jobs.definitions --host 127.0.0.1 --port 3000
+ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
+	$(BIN)/python -m jobs.instance $(BIN)/dagster dev --module-name jobs.definitions --host 127.0.0.1 --port 3000
 
 bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,lists` measures those alone
 	$(BIN)/python -m tests.bench $(BENCH)
@@ -39,12 +38,6 @@ $(STAMP): requirements.lock pyproject.toml .ci/environment
 
 java: environment
 	@$(BIN)/python -c 'from lance_ops.spark.java import find_java; print("Java:", find_java())'
-
-# Two processes that create an instance at once corrupt it: one command does it, before anything else runs.
-$(HOME_OF_DAGSTER)/dagster.yaml: jobs/dagster.yaml | environment
-	mkdir -p $(@D)
-	cp $< $@
-	DAGSTER_HOME=$(@D) $(BIN)/dagster instance info >/dev/null
 
 clean:
 	rm -rf .demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
