@@ -1,8 +1,32 @@
-"""Data files: read and written page by page."""
+"""Data files, read and written page by page.
 
-from __future__ import annotations
+`LanceFileReader` and `LanceFileWriter` are the reference implementation's names; `FileReader` and `FileWriter`, beneath
+them, work on a store and know fields by their ids, as datasets need.
+"""
 
+from lance_ops.file.lance_file import (
+    LanceBufferDescriptor,
+    LanceColumnMetadata,
+    LanceFileMetadata,
+    LanceFileReader,
+    LanceFileStatistics,
+    LanceFileWriter,
+    LancePageMetadata,
+    stable_version,
+)
 from lance_ops.file.reader import FileReader
 from lance_ops.file.writer import FileWriter, WrittenFile
 
-__all__ = ["FileReader", "FileWriter", "WrittenFile"]
+__all__ = [
+    "FileReader",
+    "FileWriter",
+    "LanceBufferDescriptor",
+    "LanceColumnMetadata",
+    "LanceFileMetadata",
+    "LanceFileReader",
+    "LanceFileStatistics",
+    "LanceFileWriter",
+    "LancePageMetadata",
+    "WrittenFile",
+    "stable_version",
+]

@@ -298,6 +298,8 @@ def _number(layers: Sequence[Layer], codes: Levels) -> tuple[LevelScheme, Levels
     for depth in reversed(range(len(layers))):
         null, empty = bool(occurs[_null_code(depth)]), bool(occurs[_empty_code(depth)])
         if isinstance(layers[depth], Lists):
+            # The reference counts lists of null structs as null, and misreads pages that have no level for those.
+            null = null or _is_in_null_struct(layers, occurs, depth)
             kinds.append(_LIST_KIND_OF[null, empty])
         else:
             kinds.append(_ITEM_KIND_OF[null])
@@ -308,6 +310,16 @@ def _number(layers: Sequence[Layer], codes: Levels) -> tuple[LevelScheme, Levels
             level += 1
             levels[_empty_code(depth)] = level
     return LevelScheme(tuple(kinds)), levels[codes] if level else None
+
+
+def _is_in_null_struct(layers: Sequence[Layer], occurs: Bools, depth: int) -> bool:
+    """Return whether a struct around a list, inside of the next list, is ever null."""
+    for outer in reversed(range(depth)):
+        if isinstance(layers[outer], Lists):
+            return False
+        if occurs[_null_code(outer)]:
+            return True
+    return False
 
 
 def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[int]) -> list[Layer]:

@@ -15,7 +15,7 @@ from lance_ops.file.container import Column, Extent
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 
-__all__ = ["Chunk", "Columns", "LoadColumns", "OpenFile"]
+__all__ = ["Chunk", "Columns", "LoadColumns", "OpenFile", "Sections"]
 
 Chunk = tuple[list[Steps[Any]], Callable[[Sequence[Any]], pa.Array]]
 """The reads that a chunk of a column takes, and what makes an array of their results."""
@@ -48,8 +48,17 @@ class Columns(ABC):
 
 
 @dataclass(frozen=True)
+class Sections:
+    """How many bytes each part of a 2.x file takes."""
+
+    data_bytes: int
+    column_metadata_bytes: int
+    global_buffer_bytes: int
+
+
+@dataclass(frozen=True)
 class OpenFile:
-    """A file whose metadata is read; `global_buffers` and `load_columns` are for 2.x files."""
+    """A file whose metadata is read; `global_buffers`, `load_columns` and `sections` are for 2.x files."""
 
     version: FileVersion
     schema: Schema
@@ -57,3 +66,4 @@ class OpenFile:
     columns: Columns
     global_buffers: tuple[Extent, ...]
     load_columns: LoadColumns | None
+    sections: Sections | None

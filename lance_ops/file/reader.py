@@ -12,6 +12,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Column, Extent, read_footer_version
+from lance_ops.file.opened import Sections
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, run
@@ -134,16 +135,25 @@ class FileReader:
         """Name, for each column and page, the layout and the encodings met, outermost first."""
         return [self._file.columns.describe(index) for index in range(self.num_columns)]
 
+    def sections(self) -> Sections:
+        """Return how many bytes each part of a 2.x file takes."""
+        if self._file.sections is None:
+            raise self._no_columns()
+        return self._file.sections
+
     def column(self, index: int) -> Column:
         """Return one column's pages and where their buffers are, of a 2.x file.
 
         Raises `InvalidInput` if there is none.
         """
         if self._file.load_columns is None:
-            raise InvalidInput(f"{self.path} is of version {self.version.value}: it has no column metadata")
+            raise self._no_columns()
         if not 0 <= index < self.num_columns:
             raise InvalidInput(f"{self.path} has {self.num_columns} columns, there is no {index}")
         return self._file.load_columns([index])[0]
+
+    def _no_columns(self) -> InvalidInput:
+        return InvalidInput(f"{self.path} is of version {self.version.value}: it has no column metadata")
 
     def _read(self, projection: Schema, rows: Rows) -> pa.Table:
         chunks = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Column, Extent, Footer, decode_column, decode_extents
-from lance_ops.file.opened import OpenFile
+from lance_ops.file.opened import OpenFile, Sections
 from lance_ops.file.source import FileSource, Ranges
 from lance_ops.file.structural import StructuralColumns
 from lance_ops.file.v2_0.columns import ArrayColumns
@@ -46,7 +46,10 @@ class _Opener:
         if columns.num_columns != len(self._column_extents):
             reason = f"{len(self._column_extents)} columns where the schema has {columns.num_columns}"
             raise CorruptFile(name, "schema", reason)
-        return OpenFile(footer.version, schema, descriptor.length, columns, global_buffers, self.load_columns)
+        global_bytes = sum(extent.size for extent in global_buffers)
+        metadata_bytes = sum(extent.size for extent in self._column_extents)
+        sections = Sections(footer.column_metadata_start - global_bytes, metadata_bytes, global_bytes)
+        return OpenFile(footer.version, schema, descriptor.length, columns, global_buffers, self.load_columns, sections)
 
     def load_columns(self, indices: Sequence[int]) -> list[Column]:
         """Return columns, parsing the metadata of those that are met for the first time."""

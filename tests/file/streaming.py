@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from lance_ops.store.contract import ByteRange
 from lance_ops.store.memory import MemoryStore
 
-__all__ = ["StreamedStore"]
+__all__ = ["StreamedStore", "as_streamed"]
 
 
 class StreamedStore(MemoryStore):
@@ -32,3 +33,10 @@ class StreamedStore(MemoryStore):
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Any:
         self.reads.extend(ranges)
         return [pa.py_buffer(buffer.to_pybytes()) for buffer in self._inner.get_ranges(path, ranges)]
+
+
+def as_streamed(path: Path) -> StreamedStore:
+    """Return a store that holds a file of the disk, under its name."""
+    inner = MemoryStore()
+    inner.put(path.name, path.read_bytes())
+    return StreamedStore(inner)

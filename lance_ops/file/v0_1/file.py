@@ -50,7 +50,7 @@ def open_v0_1(source: FileSource, tail: bytes, schema: Schema | None) -> OpenFil
     if ids:
         table = read_page_table(source, metadata.page_table_position, min(ids), max(ids), len(offsets) - 1)
     columns = BatchColumns(source, schema, offsets, table, bool(metadata.manifest_position))
-    return OpenFile(FileVersion.V0_1, schema, int(offsets[-1]), columns, (), None)
+    return OpenFile(FileVersion.V0_1, schema, int(offsets[-1]), columns, (), None, None)
 
 
 def _framed(source: FileSource, position: int, place: str) -> bytes:
