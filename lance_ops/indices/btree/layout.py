@@ -11,11 +11,12 @@ schema metadata holds `batch_size`, and `range_partitioned` for layouts that spr
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.file import FileWriter
 from lance_ops.store import Store
@@ -56,7 +57,7 @@ def write_pages(
         lookup = pages.lookup()
         return data, _write(store, PAGE_LOOKUP, lookup.schema, [lookup])
     except BaseException:
-        store.delete(PAGE_DATA)
+        _delete(store, PAGE_DATA)
         raise
 
 
@@ -147,4 +148,10 @@ def _write(store: Store, path: str, schema: pa.Schema, batches: Iterable[pa.Reco
         return IndexFile(path, writer.finish().size_bytes)
     except BaseException:
         writer.abort()
+        _delete(store, path)  # it may be there: the answer to closing it can be lost
         raise
+
+
+def _delete(store: Store, path: str) -> None:
+    with suppress(LanceOpsError):  # left to clean-up; the error that brought us here says more
+        store.delete(path)
