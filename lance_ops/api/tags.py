@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import UnsupportedFeature, VersionNotFound
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import Tag as StoredTag
 from lance_ops.snapshot.tags import create_tag, delete_tag, list_tags, read_tag, update_tag
@@ -54,11 +54,18 @@ class Tags:
         """
         version = self._version(reference)
         create_tag(self._snapshot.store, tag, version, self._manifest_size(version))
+        if not self._snapshot.committer.exists(version):  # a clean-up that removes it looks for tags afterwards
+            delete_tag(self._snapshot.store, tag)
+            raise VersionNotFound(f"{self._snapshot.uri}: version {version} was cleaned up")
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Move a tag to a version (by default this one)."""
         version = self._version(reference)
+        before = read_tag(self._snapshot.store, tag)
         update_tag(self._snapshot.store, tag, version, self._manifest_size(version))
+        if not self._snapshot.committer.exists(version):
+            update_tag(self._snapshot.store, tag, before.version, before.manifest_size)
+            raise VersionNotFound(f"{self._snapshot.uri}: version {version} was cleaned up")
 
     def delete(self, tag: str) -> None:
         """Remove a tag; its version may then be cleaned up."""

@@ -4,22 +4,29 @@
     execute(snapshot, plan) -> CleanupStats                 batches written down, manifests first, then files
 
 A manifest goes before the files that only it names: whoever still holds the version's number gets a clear
-`VersionNotFound`, never a version with holes. Before the first deletion the newest versions are read again, and what
-a commit since the plan names is left alone.
+`VersionNotFound`, never a version with holes. When the manifests are gone, tags, pins and the newest versions are read
+again, and what one of them needs is left alone: nobody can name an old version's files any more after that.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from lance_ops.core.errors import StoreError
-from lance_ops.maintenance.cleanup_plan import CleanupOptions, CleanupPlan, NamedFiles, plan_cleanup
+import pyarrow as pa
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import StoreError, VersionNotFound
+from lance_ops.maintenance.cleanup_plan import CleanupOptions, CleanupPlan, NamedFiles, held_versions, plan_cleanup
 from lance_ops.snapshot.batches import checkpoint_batches
+from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
-from lance_ops.transactions import keep_token, read_version
+from lance_ops.table import Manifest
+from lance_ops.transactions import keep_token, read_manifest
+from lance_ops.transactions.landed import decode_version
 
 __all__ = [
     "CleanupExplanation",
@@ -33,6 +40,9 @@ __all__ = [
 ]
 
 DEFAULT_MAX_FILES = 1000
+
+_VERSIONS_AT_ONCE = 64
+_DELETES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,7 @@ def explain_cleanup_old_versions(
     warnings = tuple(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags)
     return CleanupExplanation(
         read_version=plan.read_version,
-        stats=_stats(plan, plan.files, failed=0),
+        stats=_stats(plan, (*plan.files, *plan.manifests), failed=0),
         candidate_files=tuple(paths[:max_files]) if include_files else (),
         candidate_files_truncated=include_files and len(paths) > max_files,
         candidate_file_limit=max_files,
@@ -89,36 +99,85 @@ def explain_cleanup_old_versions(
 
 
 def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
-    """Delete what the plan lists and no version committed since then names."""
+    """Delete what the plan lists and no version that is there after all names.
+
+    A version that cannot be deleted stays with its files; both are counted as failures or left for the next clean-up.
+    """
     if plan.old_versions:
         checkpoint_batches(snapshot)
-    for version in plan.old_versions:
-        keep_token(snapshot.store, read_version(snapshot.store, snapshot.committer, version))
-    since = _named_since(snapshot, plan.read_version)
-    files = tuple(info for info in plan.files if info.path not in since)
     pace = _Pace(plan.options.delete_rate_limit)
-    try:
-        for version in plan.old_versions:
-            pace.wait()
-            snapshot.committer.remove(version)
-    except StoreError:  # a version that is still there needs its files
-        return CleanupStats(failed_deletes=1)
+    needed = NamedFiles()
+    removed: list[int] = []
+    failed_versions: list[int] = []
+    for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):
+        versions = plan.old_versions[at : at + _VERSIONS_AT_ONCE]
+        removed += _remove_versions(snapshot, plan, versions, needed, failed_versions, pace)
+    for version in snapshot.committer.versions():
+        if version > plan.read_version:
+            with suppress(VersionNotFound):  # another clean-up took it
+                needed.add(read_manifest(snapshot.store, snapshot.committer, version))
+    files = [info for info in plan.files if info.path not in needed]
     deleted, failed = _delete(snapshot.store, files, pace)
-    return _stats(plan, deleted, failed)
+    manifests = {snapshot.committer.location(version) for version in removed}
+    gone = [*deleted, *(info for info in plan.manifests if info.path in manifests)]
+    return _stats(plan, gone, failed + len(failed_versions))
 
 
-def _named_since(snapshot: Snapshot, version: int) -> NamedFiles:
-    named = NamedFiles()
-    for newer in snapshot.committer.versions():
-        if newer > version:
-            named.add(snapshot.at(newer).manifest)
-    return named
+def _remove_versions(
+    snapshot: Snapshot,
+    plan: CleanupPlan,
+    versions: Sequence[int],
+    needed: NamedFiles,
+    failed: list[int],
+    pace: _Pace,
+) -> list[int]:
+    """Remove manifests and return their versions; note what fails, and the files of all that stay in `needed`.
+
+    A tag or pin may come at any moment. Who sets one looks for the version afterwards, so after the removal it is our
+    turn to look for tags and pins: what has one is put back.
+    """
+    store, committer = snapshot.store, snapshot.committer
+    held = held_versions(store, plan.options, store.now())
+    removed: dict[int, tuple[str, pa.Buffer, Manifest]] = {}
+    for version in versions:
+        try:
+            location, data = committer.location(version), committer.read(version)
+        except VersionNotFound:
+            continue  # another clean-up took it
+        landed = decode_version(store, committer, version, data)
+        if version in held:
+            needed.add(landed.manifest)
+            continue
+        keep_token(store, landed)
+        pace.wait()
+        if _is_removed(committer, version):
+            removed[version] = location, data, landed.manifest
+        else:
+            failed.append(version)
+            needed.add(landed.manifest)
+    held = held_versions(store, plan.options, store.now())
+    for version in sorted(removed.keys() & held.keys()):
+        location, data, manifest = removed.pop(version)
+        store.put_if_absent(location, data)
+        needed.add(manifest)
+    return sorted(removed)
+
+
+def _is_removed(committer: Committer, version: int) -> bool:
+    """Remove a version; return whether it is gone for certain."""
+    with suppress(StoreError):
+        committer.remove(version)
+        return True
+    with suppress(StoreError):
+        return not committer.exists(version)
+    return False
 
 
 class _Pace:
     """At most so many deletions a second."""
 
     def __init__(self, per_second: int | None) -> None:
+        self.is_set = per_second is not None
         self._interval = 1 / per_second if per_second else 0.0
         self._next = time.monotonic()
 
@@ -128,30 +187,34 @@ class _Pace:
             self._next = max(self._next, time.monotonic()) + self._interval
 
 
-def _delete(store: Store, infos: Iterable[ObjectInfo], pace: _Pace) -> tuple[tuple[ObjectInfo, ...], int]:
-    deleted, failed = [], 0
-    for info in infos:
+def _delete(store: Store, infos: Sequence[ObjectInfo], pace: _Pace) -> tuple[list[ObjectInfo], int]:
+    """Delete files; return those that went, and how many did not and are left for the next clean-up."""
+
+    def delete(info: ObjectInfo) -> bool:
         pace.wait()
         try:
             store.delete(info.path)
-            deleted.append(info)
         except StoreError:
-            failed += 1  # counted and left for the next clean-up
-    return tuple(deleted), failed
+            return False
+        return True
+
+    workers = 1 if pace.is_set else _DELETES_AT_ONCE
+    done = list(map_ordered(delete, infos, workers, workers))
+    return [info for info, went in zip(infos, done, strict=True) if went], done.count(False)
 
 
 def _stats(plan: CleanupPlan, deleted: Iterable[ObjectInfo], failed: int) -> CleanupStats:
     gone = {info.path for info in deleted}
 
-    def within(infos: Iterable[ObjectInfo]) -> Iterator[ObjectInfo]:
-        return (info for info in infos if info.path in gone)
+    def within(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
+        return [info for info in infos if info.path in gone]
 
     return CleanupStats(
-        bytes_removed=sum(info.size_bytes for info in (*within(plan.files), *plan.manifests)),
-        old_versions=len(plan.old_versions),
-        data_files_removed=len(list(within(plan.data_files))),
-        deletion_files_removed=len(list(within(plan.deletion_files))),
-        index_files_removed=len(list(within(plan.index_files))),
-        transaction_files_removed=len(list(within(plan.transaction_files))),
+        bytes_removed=sum(info.size_bytes for info in within((*plan.files, *plan.manifests))),
+        old_versions=len(within(plan.manifests)),
+        data_files_removed=len(within(plan.data_files)),
+        deletion_files_removed=len(within(plan.deletion_files)),
+        index_files_removed=len(within(plan.index_files)),
+        transaction_files_removed=len(within(plan.transaction_files)),
         failed_deletes=failed,
     )

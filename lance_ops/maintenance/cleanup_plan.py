@@ -1,13 +1,13 @@
 """Decide which versions and files may go.
 
-A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, or tagged. A file
-stays if a version that stays names it. Files that no version names at all belong to a writer that crashed, or to one
-that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock.
+A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned. A
+file stays if a version that stays names it. Files that no version names at all belong to a writer that crashed, or to
+one that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -21,13 +21,22 @@ from lance_ops.core.names import (
     VERSIONS_DIR,
 )
 from lance_ops.snapshot.history import history
+from lance_ops.snapshot.pins import PINS_DIR, pinned_version
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import list_tags
-from lance_ops.store import ObjectInfo
+from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions import Landed
 
-__all__ = ["DEFAULT_AGE", "UNVERIFIED_AGE", "CleanupOptions", "CleanupPlan", "NamedFiles", "plan_cleanup"]
+__all__ = [
+    "DEFAULT_AGE",
+    "UNVERIFIED_AGE",
+    "CleanupOptions",
+    "CleanupPlan",
+    "NamedFiles",
+    "held_versions",
+    "plan_cleanup",
+]
 
 DEFAULT_AGE = timedelta(weeks=2)
 UNVERIFIED_AGE = timedelta(days=7)
@@ -89,8 +98,8 @@ class NamedFiles:
         """Add all that a manifest names."""
         for fragment in manifest.fragments:
             self.paths.update(fragment.data_paths())
-            if fragment.deletion_file:
-                self.paths.add(f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment.id)}")
+            if fragment.deletion_path:
+                self.paths.add(fragment.deletion_path)
         self.index_folders.update(index.directory for index in manifest.indices)
         if manifest.transaction_file:
             self.paths.add(f"{TRANSACTIONS_DIR}/{manifest.transaction_file}")
@@ -110,20 +119,22 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     if snapshot.store.list_names(BRANCHES_DIR):
         raise UnsupportedFeature("clean-up of a dataset with branches (they share its files)", snapshot.uri)
     now = snapshot.store.now()
-    past = list(history(snapshot))
-    old = _old_versions(past, options, now)
-    tagged = {tag.version: name for name, tag in list_tags(snapshot.store).items() if tag.branch is None}
-    protected = sorted(version for version in old if version in tagged)
+    pins = tuple(info for info in snapshot.store.list(PINS_DIR))
+    held = held_versions(snapshot.store, options, now)
+    kept, known = NamedFiles(), NamedFiles()
+    gone: list[int] = []
+    protected: list[int] = []
+    for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
+        old = _is_old(past, rank, options, now)
+        if old:
+            (protected if past.version in held else gone).append(past.version)
+        (known if old and past.version not in held else kept).add(past.manifest)
     if protected and options.error_if_tagged_old_versions:
-        names = ", ".join(f"{tagged[version]} (version {version})" for version in protected)
+        names = ", ".join(f"{held[version]} (version {version})" for version in sorted(protected))
         raise InvalidInput(
             f"{snapshot.uri}: tagged versions are old enough to go: {names}; delete the tags, or keep these versions "
             "with error_if_tagged_old_versions=False"
         )
-    gone = old - set(protected)
-    kept, known = NamedFiles(), NamedFiles()
-    for version in past:
-        (known if version.version in gone else kept).add(version.manifest)
 
     def candidates(directory: str) -> tuple[ObjectInfo, ...]:
         return tuple(
@@ -135,30 +146,37 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
-        old_versions=tuple(sorted(gone)),
-        kept_for_tags=tuple(protected),
+        old_versions=tuple(gone[::-1]),
+        kept_for_tags=tuple(protected[::-1]),
         data_files=candidates(DATA_DIR),
         deletion_files=candidates(DELETIONS_DIR),
         index_files=candidates(INDICES_DIR),
         transaction_files=candidates(TRANSACTIONS_DIR),
-        temporary_files=tuple(info for info in snapshot.store.list_temporary() if now - info.modified > UNVERIFIED_AGE),
+        temporary_files=tuple(
+            info for info in (*snapshot.store.list_temporary(), *pins) if _is_abandoned(info, options, now)
+        ),
         manifests=_manifests(snapshot, gone),
     )
 
 
-def _old_versions(past: Iterable[Landed], options: CleanupOptions, now: datetime) -> set[int]:
-    newest_first = list(past)
-    removable = newest_first[max(options.retain_versions or 1, 1) :]
+def held_versions(store: Store, options: CleanupOptions, now: datetime) -> dict[int, str]:
+    """Return the versions that must stay whatever their age, with the name of the tag (or pin) that holds each."""
+    pins = (info.path for info in store.list(PINS_DIR) if not _is_abandoned(info, options, now))
+    held = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
+    return held | {tag.version: name for name, tag in list_tags(store).items() if tag.branch is None}
+
+
+def _is_old(past: Landed, rank: int, options: CleanupOptions, now: datetime) -> bool:
+    """Whether a version may go, `rank` newer ones being retained."""
+    among_newest = rank < (options.retain_versions or 1)
     if options.versions is not None:
-        allowed = {version.version for version in removable}
-        refused = sorted(set(options.versions) & {version.version for version in newest_first} - allowed)
-        if refused:
-            raise InvalidInput(f"versions {refused} must stay: they are among the newest")
-        return set(options.versions) & allowed
+        if among_newest and past.version in options.versions:
+            raise InvalidInput(f"version {past.version} must stay: it is among the newest")
+        return not among_newest and past.version in options.versions
     age = options.older_than
     if age is None and options.retain_versions is None:
         age = DEFAULT_AGE
-    return {version.version for version in removable if age is None or _is_older(version, now - age)}
+    return not among_newest and (age is None or _is_older(past, now - age))
 
 
 def _is_older(version: Landed, moment: datetime) -> bool:
@@ -176,7 +194,7 @@ def _data_stem(path: str) -> str:
     return f"{DATA_DIR}/{parts[1]}.lance" if len(parts) > 2 and parts[0] == DATA_DIR else path
 
 
-def _manifests(snapshot: Snapshot, versions: Collection[int]) -> tuple[ObjectInfo, ...]:
+def _manifests(snapshot: Snapshot, versions: Iterable[int]) -> tuple[ObjectInfo, ...]:
     infos = {info.path: info for info in snapshot.store.list(VERSIONS_DIR)}
     paths = (snapshot.committer.location(version) for version in sorted(versions))
     return tuple(infos[path] for path in paths if path in infos)

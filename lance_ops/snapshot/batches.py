@@ -1,25 +1,25 @@
 """Which ingestion batches a table holds, so that none is ingested twice.
 
 A commit that ingests batches says so in its transaction's properties, `lance_ops.batch.<key>` = token. Clean-up
-removes old versions with their transactions; before it does, it writes a checkpoint of all batches as of a version:
+removes old versions with their transactions; before it does, it writes a checkpoint of what they said up to a version:
 
-    _lance_ops/batches/{version:020}.json      {"<key>": {"token": "<token>", "version": <that added it>}, …}
+    _lance_ops/batches/{version:020}.json      [{"version": 7, "batches": {"<key>": "<token>"}, "back_to": null}, …]
 
-The newest checkpoint and the transactions after it are all one needs to read. What a restore or an overwrite took out
-of the table is not in it any more, and may be ingested again.
+newest first. The newest checkpoint and the transactions after it are all one needs to read. What a restore or an
+overwrite took out of the table is not in it any more, and may be ingested again; a later restore may bring it back,
+which is why a checkpoint keeps what happened and not what was the case in the end.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
-from lance_ops.snapshot.history import history
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
-from lance_ops.transactions import BATCH_PREFIX, Overwrite, Restore
+from lance_ops.transactions import BATCH_PREFIX, Landed, Overwrite, Restore, newest_first
 
 __all__ = [
     "IngestedBatch",
@@ -54,55 +54,80 @@ def batches_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
     """Return every batch, by key, whose rows this snapshot's table was given."""
-    checkpoint_version, checkpoint = _newest_checkpoint(snapshot)
     found: dict[str, IngestedBatch] = {}
     newest_valid = snapshot.version
-    for past in history(snapshot):
-        if past.version <= checkpoint_version:
-            break
-        if past.version > newest_valid or past.transaction is None:
+    for event in _events(snapshot):
+        if event.version > newest_valid:
             continue
-        for key, token in batches_of(past.transaction.properties).items():
-            found.setdefault(key, IngestedBatch(token, past.version))
-        match past.transaction.operation:
-            case Restore(version=restored):
-                newest_valid = restored
-            case Overwrite():
-                return found
-    older = {key: batch for key, batch in checkpoint.items() if batch.version <= newest_valid}
-    return older | found
+        for key, token in event.batches.items():
+            found.setdefault(key, IngestedBatch(token, event.version))
+        if event.back_to is not None:
+            newest_valid = event.back_to
+    return found
 
 
 def checkpoint_batches(snapshot: Snapshot) -> None:
-    """Write down, durably, all batches as of this snapshot, so that its history may be removed."""
-    batches = ingested_batches(snapshot)
-    if not batches:
+    """Write down, durably, what this snapshot's history says of batches, so that it may be removed."""
+    events = _events(snapshot)
+    if not events:
         return
-    content = {key: {"token": batch.token, "version": batch.version} for key, batch in batches.items()}
-    path = _path(snapshot.version)
-    snapshot.store.put(path, json.dumps(content, sort_keys=True).encode())
+    snapshot.store.put(_path(snapshot.version), json.dumps([asdict(event) for event in events]).encode())
     for version in _checkpoints(snapshot.store):
         if version < snapshot.version:
             snapshot.store.delete(_path(version))
 
 
-def _newest_checkpoint(snapshot: Snapshot) -> tuple[int, dict[str, IngestedBatch]]:
-    """Return the newest checkpoint no newer than the snapshot; a concurrent clean-up may replace it meanwhile."""
+@dataclass(frozen=True)
+class _Event:
+    """A version that brought batches, or that set the table back to what it was at another (0: empty)."""
+
+    version: int
+    batches: Mapping[str, str]
+    back_to: int | None
+
+
+def _events(snapshot: Snapshot) -> list[_Event]:
+    """Return the events up to the snapshot, newest first.
+
+    A clean-up writes its checkpoint before it removes a version, so if the newest checkpoint is still the same at the
+    end, no version was missed in between.
+    """
     while True:
-        version = max((v for v in _checkpoints(snapshot.store) if v <= snapshot.version), default=0)
+        checkpoint, older = _newest_checkpoint(snapshot.store)
+        past = newest_first(snapshot.store, snapshot.committer, down_to=checkpoint + 1)
+        newer = [event for landed in past if (event := _event_of(landed)) is not None]
+        if max(_checkpoints(snapshot.store), default=0) == checkpoint:
+            return [event for event in (*newer, *older) if event.version <= snapshot.version]
+
+
+def _event_of(landed: Landed) -> _Event | None:
+    if landed.transaction is None:
+        return None
+    batches, back_to = batches_of(landed.transaction.properties), None
+    match landed.transaction.operation:
+        case Restore(version=restored):
+            back_to = restored
+        case Overwrite():
+            back_to = 0
+    return _Event(landed.version, batches, back_to) if batches or back_to is not None else None
+
+
+def _newest_checkpoint(store: Store) -> tuple[int, list[_Event]]:
+    """Return the newest checkpoint, its events newest first; a concurrent clean-up may replace it meanwhile."""
+    while True:
+        version = max(_checkpoints(store), default=0)
         if not version:
-            return 0, {}
+            return 0, []
         try:
-            data = snapshot.store.get(_path(version)).to_pybytes()
+            data = store.get(_path(version)).to_pybytes()
         except ObjectNotFound:
             continue
         try:
-            content = json.loads(data)
-            return version, {
-                key: IngestedBatch(str(batch["token"]), int(batch["version"])) for key, batch in content.items()
-            }
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise CorruptFile(snapshot.store.uri_of(_path(version)), "checkpoint", f"not batches: {error!r}") from error
+            return version, [
+                _Event(int(event["version"]), dict(event["batches"]), event["back_to"]) for event in json.loads(data)
+            ]
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFile(store.uri_of(_path(version)), "checkpoint", f"not batches: {error!r}") from error
 
 
 def _checkpoints(store: Store) -> list[int]:

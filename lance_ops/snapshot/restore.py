@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.pins import pinned
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Restore
 
@@ -12,5 +13,9 @@ __all__ = ["restore"]
 
 
 def restore(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
-    """Commit a version with this snapshot's content on top of the newest one; `properties` go into its transaction."""
-    return commit_operation(snapshot.latest(), Restore(snapshot.version), properties=properties)
+    """Commit a version with this snapshot's content on top of the newest one; `properties` go into its transaction.
+
+    Raises `VersionNotFound` if clean-up took the version.
+    """
+    with pinned(snapshot):
+        return commit_operation(snapshot.latest(), Restore(snapshot.version), properties=properties)

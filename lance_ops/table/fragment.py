@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lance_ops.core.names import DATA_DIR
+from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.pb import table_pb2
 from lance_ops.store.paths import check_path
 from lance_ops.table.deletion_file import DeletionFile
@@ -121,6 +121,12 @@ class Fragment:
     def data_paths(self) -> Iterator[str]:
         """Yield the paths of the data files that lie beneath the table's root."""
         return (f"{DATA_DIR}/{file.path}" for file in self.files if file.base_id is None)
+
+    @property
+    def deletion_path(self) -> str | None:
+        """The path of the deletion file, if there is one and it lies beneath the table's root."""
+        file = self.deletion_file
+        return f"{DELETIONS_DIR}/{file.name(self.id)}" if file is not None and file.base_id is None else None
 
     @classmethod
     def from_pb(cls, message: table_pb2.DataFragment, path: str) -> Fragment:

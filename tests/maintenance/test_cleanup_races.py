@@ -1,0 +1,179 @@
+"""Clean-up beside others: what they tag, restore or ingest meanwhile is neither lost nor there twice."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import lance_ops
+from lance_ops.committers import PutIfAbsentCommitter
+from lance_ops.errors import StoreError, VersionNotFound
+from lance_ops.maintenance.cleanup import execute, plan_cleanup
+from lance_ops.maintenance.cleanup_plan import CleanupOptions
+from lance_ops.snapshot.batches import batch_properties, checkpoint_batches, ingested_batches
+from lance_ops.snapshot.pins import PINS_DIR, pinned
+from lance_ops.snapshot.snapshot import Snapshot
+from tests.maintenance.conftest import rows
+
+Make = Callable[..., lance_ops.LanceDataset]
+NOW = timedelta(0)
+
+
+def doing_first(monkeypatch: pytest.MonkeyPatch, version: int, action: Callable[[], object]) -> None:
+    """Let something happen in the moment before clean-up removes a version."""
+    remove = PutIfAbsentCommitter.remove
+
+    def after_action(self: PutIfAbsentCommitter, removed: int) -> None:
+        if removed == version:
+            action()
+        remove(self, removed)
+
+    monkeypatch.setattr(PutIfAbsentCommitter, "remove", after_action)
+
+
+def test_a_version_tagged_while_clean_up_removes_it_stays_with_its_files(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    other = lance_ops.dataset(dataset.uri)
+    doing_first(monkeypatch, 2, lambda: other.tags.create("late", 2))
+    stats = dataset.cleanup_old_versions(NOW)
+    assert stats.old_versions == 5
+    kept = lance_ops.dataset(dataset.uri, version="late")
+    kept.validate()
+    assert kept.count_rows() == 40
+
+
+def test_a_tag_made_after_the_plan_keeps_its_version(make: Make) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+    plan = plan_cleanup(dataset.snapshot, CleanupOptions(NOW))
+    dataset.tags.create("late", 2)
+    execute(dataset.snapshot, plan)
+    assert lance_ops.dataset(dataset.uri, version="late").to_table().num_rows == 40
+
+
+def test_a_version_that_goes_while_it_is_tagged_leaves_no_tag(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make(3)
+    dataset.tags.create("moving", 3)
+    monkeypatch.setattr(PutIfAbsentCommitter, "exists", lambda self, version: False)
+    with pytest.raises(VersionNotFound, match="version 2 was cleaned up"):
+        dataset.tags.create("late", 2)
+    with pytest.raises(VersionNotFound, match="version 2 was cleaned up"):
+        dataset.tags.update("moving", 2)
+    assert {name: tag["version"] for name, tag in dataset.tags.list().items()} == {"moving": 3}
+
+
+def test_a_restore_that_is_about_to_commit_keeps_the_files_it_will_name(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The restore read version 2 already; clean-up looks for newer versions before the restore makes one."""
+    dataset = make()
+    dataset.optimize.compact_files()
+    old, commit = lance_ops.dataset(dataset.uri, version=2), PutIfAbsentCommitter.commit
+
+    def clean_up_first(self: PutIfAbsentCommitter, version: int, data: bytes) -> object:
+        monkeypatch.setattr(PutIfAbsentCommitter, "commit", commit)
+        dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+        return commit(self, version, data)
+
+    monkeypatch.setattr(PutIfAbsentCommitter, "commit", clean_up_first)
+    old.restore()
+    again = lance_ops.dataset(dataset.uri)
+    again.validate()
+    assert again.to_table().num_rows == 40
+    assert list(again.snapshot.store.list(PINS_DIR)) == []
+
+
+def test_a_restore_of_a_version_that_is_gone_says_so(make: Make) -> None:
+    dataset = make(3)
+    old = lance_ops.dataset(dataset.uri, version=2)
+    dataset.cleanup_old_versions(NOW)
+    with pytest.raises(VersionNotFound, match="version 2 was cleaned up"):
+        old.restore()
+
+
+def test_a_pin_left_by_a_crash_goes_with_the_unverified_files(make: Make) -> None:
+    dataset = make(3)
+    with pytest.raises(KeyboardInterrupt), pinned(dataset.checkout_version(2).snapshot):
+        raise KeyboardInterrupt
+    pin = Path(dataset.uri) / PINS_DIR / "2-dead"
+    pin.parent.mkdir(parents=True, exist_ok=True)
+    pin.touch()
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    assert [version["version"] for version in dataset.versions()] == [2, 3]
+    dataset.cleanup_old_versions(NOW, delete_unverified=True)
+    assert [version["version"] for version in dataset.versions()] == [3]
+    assert not pin.exists()
+
+
+def test_a_version_that_cannot_be_removed_keeps_its_files_and_the_others_go(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    dataset.optimize.compact_files()
+
+    def fail() -> None:
+        raise StoreError("no")
+
+    doing_first(monkeypatch, 3, fail)
+    stats = dataset.cleanup_old_versions(NOW)
+    assert (stats.old_versions, stats.failed_deletes) == (5, 1)
+    assert [version["version"] for version in dataset.versions()] == [3, dataset.version]
+    assert lance_ops.dataset(dataset.uri, version=3).to_table().num_rows == 60
+
+
+def test_two_clean_ups_at_once_do_not_hinder_each_other(make: Make) -> None:
+    dataset = make()
+    plan = plan_cleanup(dataset.snapshot, CleanupOptions(NOW))
+    dataset.cleanup_old_versions(NOW)
+    assert execute(dataset.snapshot, plan).failed_deletes == 0
+    dataset.validate()
+
+
+def ingest(uri: str, key: str, mode: str = "append") -> Snapshot:
+    """Commit one row under a batch's key."""
+    made = lance_ops.write_dataset(rows(0, 1), uri, mode=mode, transaction_properties=batch_properties({key: key}))
+    return made.snapshot
+
+
+def test_a_reader_of_an_older_version_finds_its_batches_after_a_clean_up(dataset_uri: str) -> None:
+    """Two versions are retained; who still stands on the older one must not ingest the first batch again."""
+    for key in ("a", "b", "c"):
+        snapshot = ingest(dataset_uri, key)
+    older = snapshot.at(2)
+    lance_ops.dataset(dataset_uri).cleanup_old_versions(retain_versions=2)
+    assert set(ingested_batches(older)) == {"a", "b"}
+    assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
+
+
+def test_a_restore_behind_a_checkpoint_brings_the_batches_of_then_back(dataset_uri: str) -> None:
+    ingest(dataset_uri, "a")
+    dataset = lance_ops.dataset(dataset_uri)
+    dataset.tags.create("first")
+    ingest(dataset_uri, "b", mode="overwrite")
+    ingest(dataset_uri, "c")
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    lance_ops.dataset(dataset_uri, version="first").restore()
+    assert set(ingested_batches(lance_ops.dataset(dataset_uri).snapshot)) == {"a"}
+
+
+def test_batches_are_found_although_a_clean_up_runs_while_they_are_looked_for(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("a", "b", "c"):
+        snapshot = ingest(dataset_uri, key)
+    versions = PutIfAbsentCommitter.versions
+    ran: list[bool] = []
+
+    def clean_up_first(self: PutIfAbsentCommitter) -> list[int]:
+        if not ran:
+            ran.append(True)
+            lance_ops.dataset(dataset_uri).cleanup_old_versions(NOW)
+        return versions(self)
+
+    monkeypatch.setattr(PutIfAbsentCommitter, "versions", clean_up_first)
+    checkpoint_batches(snapshot)
+    assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
