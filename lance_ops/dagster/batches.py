@@ -36,9 +36,9 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
 
     def batches(context: dg.AssetExecutionContext, lance_runner: LanceRunner) -> dg.MaterializeResult[None]:
         started = datetime.now(UTC)
-        landed = _landed(config, context.partition_keys)
-        before = open_if_there(config)
         with retrying():
+            landed = _landed(config, context.partition_keys)
+            before = open_if_there(config)
             result = _ingest(config, landed, is_new=before is None, lance_runner=lance_runner)
             newest = open_snapshot(config)
             report_versions(context, config, newest, before.version if before else 0, started)

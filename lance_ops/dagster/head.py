@@ -12,32 +12,32 @@ from lance_ops.core.schema import Schema
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.dagster.names import DatasetNames
-from lance_ops.maintenance.timeline import VersionSummary, timeline
+from lance_ops.maintenance.timeline import VersionSummary
 from lance_ops.snapshot.batches import batch_properties
-from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["COMMITTED_AT", "DATA_VERSION_TAG", "column_schema", "head_event", "timeline_markdown", "version_metadata"]
 
 DATA_VERSION_TAG = "dagster/data_version"
 COMMITTED_AT = "lance/committed_at"
-_TIMELINE_LENGTH = 20
 
 
-def head_event(config: DatasetConfig, snapshot: Snapshot, started: datetime | None = None) -> dg.AssetMaterialization:
-    """Return the materialization of the head for this snapshot's version.
+def head_event(
+    config: DatasetConfig, schema: Schema, past: Sequence[VersionSummary], started: datetime | None = None
+) -> dg.AssetMaterialization:
+    """Return the materialization of the head for the last version of `past`, whose schema is given.
 
     With `started`, when the work that committed the version began, the event tells how long the version took.
     """
-    past = timeline(snapshot, limit=_TIMELINE_LENGTH)
-    metadata = version_metadata(past[-1], snapshot.schema, _seconds(past, started))
+    version = past[-1]
+    metadata = version_metadata(version, schema, _seconds(past, started))
     metadata["lance/timeline"] = dg.MetadataValue.md(timeline_markdown(past))
     metadata["dagster/uri"] = config.table().public_uri
     metadata["dagster/table_name"] = config.name
     return dg.AssetMaterialization(
         DatasetNames(config.name).head,
-        description=f"version {snapshot.version}: {past[-1].operation}",
+        description=f"version {version.version}: {version.operation}",
         metadata=metadata,
-        tags={DATA_VERSION_TAG: str(snapshot.version)},
+        tags={DATA_VERSION_TAG: str(version.version)},
     )
 
 

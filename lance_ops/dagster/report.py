@@ -7,13 +7,16 @@ from datetime import datetime
 
 import dagster as dg
 
-from lance_ops.core.errors import VersionNotFound
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.head import COMMITTED_AT, DATA_VERSION_TAG, head_event
 from lance_ops.dagster.names import DatasetNames
+from lance_ops.maintenance.timeline import VersionSummary, timeline
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["report_versions", "unrecorded"]
+
+_TIMELINE_LENGTH = 20
+"""How many versions an event shows."""
 
 _MARGIN = 200
 """Events to look at beyond the versions asked for: other runs record their own, in whatever order they end."""
@@ -36,24 +39,33 @@ def report_versions(
     """
     versions = [version for version in newest.committer.versions() if since < version <= newest.version]
     reported = []
-    for snapshot in unrecorded(context.instance, config, newest, versions):
-        context.log_event(head_event(config, snapshot, started))
-        reported.append(snapshot.version)
+    for past in unrecorded(context.instance, config, newest, versions):
+        version = past[-1].version
+        context.log_event(head_event(config, newest.at(version).schema, past, started))
+        reported.append(version)
     return tuple(reported)
 
 
 def unrecorded(
-    instance: dg.DagsterInstance, config: DatasetConfig, newest: Snapshot, versions: Sequence[int]
-) -> Iterator[Snapshot]:
-    """Yield those of the versions that the head has no materialization of; one that clean-up removes is left out."""
-    recorded = _recorded(instance, DatasetNames(config.name).head, len(versions)) if versions else set()
-    for version in versions:
-        try:
-            snapshot = newest.at(version)
-        except VersionNotFound:
-            continue
-        if (str(version), _seconds(snapshot.manifest.timestamp)) not in recorded:
-            yield snapshot
+    instance: dg.DagsterInstance,
+    config: DatasetConfig,
+    newest: Snapshot,
+    versions: Sequence[int],
+    num_events: int | None = None,
+) -> Iterator[Sequence[VersionSummary]]:
+    """Yield, for each of the versions (ascending) that the head has no materialization of, what led up to it.
+
+    Each is a timeline that ends with the version. `num_events` is how many of the newest events may be about these
+    versions or newer ones, by default as many as there are versions. Raises `VersionNotFound` if clean-up removes the
+    last version meanwhile.
+    """
+    if not versions:
+        return
+    recorded = _recorded(instance, DatasetNames(config.name).head, num_events or len(versions))
+    past = timeline(newest.at(versions[-1]), limit=len(versions) + _TIMELINE_LENGTH)
+    for end, summary in enumerate(past, start=1):
+        if summary.version >= versions[0] and (str(summary.version), _seconds(summary.timestamp)) not in recorded:
+            yield past[max(end - _TIMELINE_LENGTH, 0) : end]
 
 
 def _recorded(instance: dg.DagsterInstance, head: dg.AssetKey, num_expected: int) -> set[_Identity]:

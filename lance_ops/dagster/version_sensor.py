@@ -20,6 +20,8 @@ from lance_ops.dagster.report import unrecorded
 __all__ = ["build_version_sensor"]
 
 DEFAULT_GRACE = timedelta(seconds=60)
+_WINDOW = 1000
+"""How many versions back a watcher looks that has lost its cursor: it compares each with Dagster's events."""
 
 
 def build_version_sensor(
@@ -42,17 +44,19 @@ def build_version_sensor(
         if newest.version < done:
             context.log.warning("version %s is the newest, below %s: the dataset was made anew", newest.version, done)
             done = 0
-        after = [version for version in newest.committer.versions() if done < version <= newest.version]
+        after = [version for version in newest.committer.versions() if done < version <= newest.version][-_WINDOW:]
+        num_after = len(after)
         after = after[:max_versions_per_tick]
         events = []
-        for snapshot in unrecorded(context.instance, config, newest, after):
-            committed = snapshot.manifest.timestamp
+        for past in unrecorded(context.instance, config, newest, after, num_after):
+            version, committed = past[-1].version, past[-1].timestamp
             if committed is not None and datetime.now(UTC) - committed < grace:
-                after = [version for version in after if version < snapshot.version]
+                after = [older for older in after if older < version]
                 break
-            events.append(head_event(config, snapshot))
+            events.append(head_event(config, newest.at(version).schema, past))
         done = max([done, *after])
-        skip = None if events else dg.SkipReason(f"every version up to {done} is recorded, or too young to tell")
+        reason = f"every version up to {done} is recorded; {newest.version} is the newest"
+        skip = None if events else dg.SkipReason(reason)
         return dg.SensorResult(asset_events=events, skip_reason=skip, cursor=str(done))
 
     return versions
