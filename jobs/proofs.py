@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -95,6 +97,16 @@ def _prove_with_reference(uri: str, expected: Expected, mine: LanceDataset, befo
         before.to_table(),
         reference.dataset(uri, version=expected.tag).to_table(),
     )
+    with TemporaryDirectory(prefix="lance-ops-demo-") as scratch:
+        copy = str(shutil.copytree(uri, Path(scratch) / "copy.lance"))
+        reference.write_dataset(before.to_table(limit=1000), copy, mode="append")
+        reference.dataset(copy).delete("distance > 2000")
+        dataset(copy).validate()
+        yield _same(
+            "what pylance appends to a copy and deletes from it is read here",
+            reference.dataset(copy).to_table(),
+            dataset(copy).to_table(),
+        )
 
 
 def _read(paths: Sequence[str]) -> pa.Table:
