@@ -54,8 +54,7 @@ class LanceFragment:
 
     def deletion_file(self) -> str | None:
         """Return the path of its deletion file, relative to the dataset."""
-        file = self._fragment.deletion_file
-        return f"_deletions/{file.name(self.fragment_id)}" if file else None
+        return self._fragment.deletion_path
 
     def count_rows(self, filter: Filter = None) -> int:
         """Return the live rows for which the filter is true."""

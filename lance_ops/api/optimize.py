@@ -48,7 +48,7 @@ class DatasetOptimizer:
 
         `max_rows_per_group` and `batch_size` bound what the reference holds in memory; here blocks are bounded by
         their bytes, and the two are accepted and not needed. `runner` (default: `num_threads` threads) executes the
-        tasks. Raises `RetryableConflict` if concurrent writers won every attempt.
+        tasks. Raises `TooManyConcurrentWriters` if others won every attempt.
         """
         if compaction_mode not in (None, "reencode"):
             raise UnsupportedFeature(f"compaction_mode={compaction_mode!r} (only 'reencode')", self._snapshot.uri)

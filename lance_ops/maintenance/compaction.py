@@ -19,13 +19,13 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.core.errors import RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.index_remap import remap_indices
-from lance_ops.snapshot.commit import commit_operation, delete_paths
+from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
+from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
-from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -75,21 +75,17 @@ class Compaction:
     def commit(snapshot: Snapshot, rewrites: Sequence[RewriteResult]) -> tuple[Snapshot, CompactionMetrics]:
         """Commit rewrites that were planned on `snapshot`; see `compact_files` for the errors.
 
-        On a definite conflict every file of the rewrites is deleted.
+        On a definite failure every file of the rewrites is deleted.
         """
         if not rewrites:
             return snapshot, CompactionMetrics()
         own_files = [path for rewrite in rewrites for path in data_paths(rewrite.new_fragments)]
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        try:
+        with removing_on_failure(snapshot.store, own_files):
             reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot
-        except RetryableConflict:
-            delete_paths(snapshot.store, own_files)
-            raise
-        first_id = (reserved.manifest.max_fragment_id or 0) - num_new + 1
-        numbered = _numbered(rewrites, first_id)
-        moves = AddressMap(tuple(rewrite.moved() for rewrite in numbered))
-        remapped = remap_indices(snapshot, moves)
+            first_id = (reserved.manifest.max_fragment_id or 0) - num_new + 1
+            numbered = _numbered(rewrites, first_id)
+            remapped = remap_indices(snapshot, AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
         operation = Rewrite(
             groups=tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered),
             rewritten_indices=remapped.rewritten,
@@ -103,20 +99,16 @@ def compact_files(
 ) -> tuple[Snapshot, CompactionMetrics]:
     """Plan, rewrite and commit; after a conflict with concurrent traffic, plan again on the newest version.
 
-    Raises `RetryableConflict` when every attempt met one, `IncompatibleTransaction` when the table was overwritten.
+    Raises `TooManyConcurrentWriters` when every attempt met one, `IncompatibleTransaction` when the table was
+    overwritten, `UnsupportedFeature` as `plan_compaction` does.
     """
-    options = options or CompactionOptions()
-    current = snapshot
-    for attempt in range(_CONFLICT_RETRIES + 1):
-        plan = plan_compaction(current, options)
-        try:
-            rewrites = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, current.store))
-            return Compaction.commit(current, rewrites)
-        except RetryableConflict:
-            if attempt == _CONFLICT_RETRIES:
-                raise
-            current = current.latest()
-    raise AssertionError("the loop returns or raises")
+
+    def attempt(current: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
+        plan = plan_compaction(current, options or CompactionOptions())
+        rewrites = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, current.store))
+        return Compaction.commit(current, rewrites)
+
+    return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
 
 def execute(task: CompactionTask) -> RewriteResult:
@@ -124,12 +116,12 @@ def execute(task: CompactionTask) -> RewriteResult:
     snapshot = Snapshot.open(task.uri, task.read_version, task.storage_options)
     limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
     fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
-    with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
-        for table in scan(snapshot, ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids)):
-            writer.write(table)
-        written = tuple(writer.finish())
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
-    return RewriteResult(task.read_version, fragments, deleted, written)
+    request = ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
+    with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
+        for table in scan(snapshot, request):
+            writer.write(table)
+        return RewriteResult(task.read_version, fragments, deleted, tuple(writer.finish()))
 
 
 def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteResult]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
+from lance_ops.indices import index_type_of
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
@@ -77,7 +78,12 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     """Return the groups worth rewriting, in the fragments' order, within the limits on sources.
 
     The first group is rewritten whatever the limits, so that a compaction always makes progress.
+
+    Raises `UnsupportedFeature` for a table of stable row ids, and for an index on the rows to move that cannot be
+    remapped here: before anything is written.
     """
+    if snapshot.manifest.uses_stable_row_ids:
+        raise UnsupportedFeature("compacting a table of stable row ids", snapshot.uri)
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
     total = _Size()
@@ -96,22 +102,32 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
                 snapshot.storage_options,
             )
         )
+    _check_indices(snapshot, [fragment_id for task in tasks for fragment_id in task.fragment_ids])
     return CompactionPlan(snapshot.version, options, tuple(tasks))
+
+
+def _check_indices(snapshot: Snapshot, moving: list[int]) -> None:
+    for index in snapshot.manifest.indices:
+        if not index.is_system and index.covers(moving):
+            kind = index_type_of(index)
+            if index.base_id is not None or (index.index_version or 0) > kind.newest_index_version:
+                raise UnsupportedFeature("remapping an index of this version or under another base path", index.name)
 
 
 def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fragment]]:
     group: list[Fragment] = []
+    rows = 0
     covered_by: frozenset[UUID] | None = None
     for fragment in snapshot.fragments:
         candidate = _is_candidate(snapshot, fragment, options)
         coverage = _coverage(snapshot, fragment)
-        rows = sum(snapshot.num_live_rows(member) for member in group)
         if not candidate or coverage != covered_by or rows >= options.target_rows_per_fragment:
             if _is_worth_it(snapshot, group, options):
                 yield group
-            group = []
+            group, rows = [], 0
         if candidate:
             group.append(fragment)
+            rows += snapshot.num_live_rows(fragment)
             covered_by = coverage
     if _is_worth_it(snapshot, group, options):
         yield group
@@ -121,6 +137,8 @@ def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOpt
     if fragment.id in options.excluded_fragment_ids:
         return False
     small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
+    if small and options.max_bytes_per_file is not None:  # one that is full by its bytes would come out the same
+        small = _size(snapshot, [fragment]).size_bytes < options.max_bytes_per_file
     return small or _has_deletions_to_materialize(snapshot, fragment, options)
 
 
@@ -134,7 +152,8 @@ def _is_worth_it(snapshot: Snapshot, group: list[Fragment], options: CompactionO
 
 
 def _coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:
-    return frozenset(index.uuid for index in snapshot.manifest.indices if index.covers([fragment.id]))
+    bitmaps = ((index.uuid, index.fragment_bitmap) for index in snapshot.manifest.indices)
+    return frozenset(uuid for uuid, bitmap in bitmaps if bitmap is not None and fragment.id in bitmap)
 
 
 @dataclass(frozen=True)

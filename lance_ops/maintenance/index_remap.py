@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lance_ops.core.address_map import AddressMap
 from lance_ops.core.names import INDICES_DIR
+from lance_ops.snapshot.commit import removing_on_failure
 from lance_ops.snapshot.index_lookup import open_index
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import RewrittenIndex
@@ -29,12 +30,13 @@ def remap_indices(snapshot: Snapshot, moves: AddressMap) -> RemappedIndices:
     """
     rewritten: list[RewrittenIndex] = []
     paths: list[str] = []
-    for index in snapshot.manifest.indices:
-        if not index.covers(moves.old_fragment_ids):
-            continue
-        new_id = uuid.uuid4()
-        folder = f"{INDICES_DIR}/{new_id}"
-        files = open_index(snapshot, index).remap(moves, snapshot.store.child(folder))
-        rewritten.append(RewrittenIndex(index.uuid, new_id, index.details, index.index_version or 0, tuple(files)))
-        paths += [f"{folder}/{file.path}" for file in files]
+    with removing_on_failure(snapshot.store, paths):
+        for index in snapshot.manifest.indices:
+            if index.is_system or not index.covers(moves.old_fragment_ids):
+                continue
+            new_id = uuid.uuid4()
+            folder = f"{INDICES_DIR}/{new_id}"
+            files = open_index(snapshot, index).remap(moves, snapshot.store.child(folder))
+            rewritten.append(RewrittenIndex(index.uuid, new_id, index.details, index.index_version or 0, files))
+            paths += [f"{folder}/{file.path}" for file in files]
     return RemappedIndices(tuple(rewritten), tuple(paths))

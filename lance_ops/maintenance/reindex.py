@@ -97,13 +97,15 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
         return snapshot
     try:
         kind = index_type_of(segments[0])
+        _check_addresses(snapshot, kind)
+        field = _indexed_field(snapshot, segments[0])
+        first, *others = (open_index(snapshot, segment) for segment in segments)
     except UnsupportedFeature:
         if skip_unsupported:
             return snapshot
         raise
-    _check_addresses(snapshot, kind)
-    field = _indexed_field(snapshot, segments[0])
-    first, *others = (open_index(snapshot, segment) for segment in segments)
+    if any(segment.fragment_bitmap is None for segment in segments):  # what its rows are of nobody knows
+        return _commit(snapshot, _train(snapshot, kind, field, name), segments)
     directory, index_id = _new_directory()
     files = first.merge(
         others,

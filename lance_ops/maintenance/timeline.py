@@ -48,9 +48,10 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
 
 
 def _summary(snapshot: Snapshot, past: Landed, tags: tuple[str, ...]) -> VersionSummary:
+    """Describe one version; `snapshot` is of it."""
     properties = dict(past.transaction.properties) if past.transaction else {}
     fragments = snapshot.fragments
-    num_rows = sum(fragment.num_rows for fragment in fragments)
+    num_rows = snapshot.num_rows
     return VersionSummary(
         version=past.version,
         timestamp=past.manifest.timestamp,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
@@ -14,7 +14,7 @@ from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions import Operation, Overwrite, Transaction, commit
 
-__all__ = ["commit_operation", "create_dataset", "delete_paths"]
+__all__ = ["commit_operation", "create_dataset", "delete_paths", "removing_on_failure"]
 
 
 def commit_operation(
@@ -60,6 +60,16 @@ def delete_paths(store: Store, paths: Iterable[str]) -> None:
     for path in paths:
         with suppress(LanceOpsError):
             store.delete(path)
+
+
+@contextmanager
+def removing_on_failure(store: Store, paths: Sequence[str]) -> Iterator[None]:
+    """Delete `paths`, as they are then, when the block raises: for work that no commit was tried with yet."""
+    try:
+        yield
+    except BaseException:
+        delete_paths(store, paths)
+        raise
 
 
 def _commit(

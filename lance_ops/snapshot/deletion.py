@@ -14,21 +14,23 @@ from dataclasses import dataclass, field, replace
 
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import offset_of
-from lance_ops.core.names import DELETIONS_DIR, new_deletion_file_id
+from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.names import new_deletion_file_id
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
-from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.commit import commit_operation, removing_on_failure
+from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.runners import Runner
-from lance_ops.snapshot.scan import ROW_ADDRESS, ScanRequest, scan
+from lance_ops.snapshot.scan import ROW_ADDRESS, TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.store import Store
-from lance_ops.table import DeletionFile, Fragment, encode_deletion_vector
+from lance_ops.table import Fragment, encode_deletion_vector
 from lance_ops.transactions import Delete
 
 __all__ = ["DeletionPlan", "DeletionTask", "FoundRows", "commit_deletion", "delete", "find_rows", "plan_deletion"]
 
 _FRAGMENTS_PER_TASK = 16
+_MAX_TASKS = 64
+_WRITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -76,17 +78,18 @@ def delete(
 
 
 def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
-    """Split the fragments among tasks."""
+    """Split the fragments among tasks, not too many of them: each opens the version anew."""
     ids = [fragment.id for fragment in snapshot.fragments]
+    share = max(_FRAGMENTS_PER_TASK, -(-len(ids) // _MAX_TASKS))
     tasks = tuple(
         DeletionTask(
             snapshot.uri,
             snapshot.version,
             predicate,
-            tuple(ids[at : at + _FRAGMENTS_PER_TASK]),
+            tuple(ids[at : at + share]),
             snapshot.storage_options,
         )
-        for at in range(0, len(ids), _FRAGMENTS_PER_TASK)
+        for at in range(0, len(ids), share)
     )
     return DeletionPlan(snapshot, predicate, tasks)
 
@@ -94,17 +97,18 @@ def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
 def find_rows(task: DeletionTask) -> FoundRows:
     """Return the live rows of the task's fragments for which the predicate is true."""
     snapshot = Snapshot.open(task.uri, task.version, task.storage_options)
-    found = {}
-    for fragment_id in task.fragment_ids:
-        request = ScanRequest(
-            Schema(()), task.predicate, with_row_address=True, fragment_ids=(fragment_id,), use_scalar_index=True
-        )
-        offsets = BitMap()
-        for table in scan(snapshot, request):
-            offsets.update(offset_of(table.column(ROW_ADDRESS).to_numpy()).astype("uint32"))
-        if offsets:
-            found[fragment_id] = offsets.serialize()
-    return FoundRows(found)
+    request = ScanRequest(
+        Schema(()),
+        task.predicate,
+        with_row_address=True,
+        fragment_ids=task.fragment_ids,
+        readahead=TASK_READAHEAD,
+    )
+    found: dict[int, BitMap] = {}
+    for table in scan(snapshot, request):  # a table never spans two fragments
+        addresses = table.column(ROW_ADDRESS).to_numpy()
+        found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(offset_of(addresses).astype("uint32"))
+    return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 
 def commit_deletion(
@@ -117,25 +121,27 @@ def commit_deletion(
     }
     if not offsets:
         return snapshot, 0
-    updated: list[Fragment] = []
-    removed: list[int] = []
+    predicate = plan.predicate.to_sql()
     written: list[str] = []
-    for fragment_id, rows in sorted(offsets.items()):
+
+    def delete_in(fragment_id: int) -> Fragment | None:
+        """Write the fragment's cumulative vector and return it as it is then, None if no row is left."""
         fragment = snapshot.fragments_by_id[fragment_id]
-        vector = snapshot.deletion_vector(fragment) | rows
+        vector = snapshot.deletion_vector(fragment) | offsets[fragment_id]
         if len(vector) == fragment.physical_rows:
-            removed.append(fragment_id)
-            continue
-        deletion_file = write_deletion_file(snapshot.store, fragment_id, snapshot.version, vector)
-        written.append(f"{DELETIONS_DIR}/{deletion_file.name(fragment_id)}")
-        updated.append(replace(fragment, deletion_file=deletion_file))
-    operation = Delete(tuple(updated), tuple(removed), plan.predicate.to_sql())
+            return None
+        deletion_file, data = encode_deletion_vector(vector, snapshot.version, new_deletion_file_id())
+        thinned = replace(fragment, deletion_file=deletion_file)
+        assert thinned.deletion_path is not None
+        written.append(thinned.deletion_path)  # first, because a put that fails may have put it there
+        snapshot.store.put(thinned.deletion_path, data)
+        return thinned
+
+    ids = sorted(offsets)
+    with removing_on_failure(snapshot.store, written):
+        outcomes = dict(zip(ids, map_ordered(delete_in, ids, _WRITES_AT_ONCE, _WRITES_AT_ONCE), strict=True))
+    updated = tuple(fragment for fragment in outcomes.values() if fragment is not None)
+    removed = tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None)
+    operation = Delete(updated, removed, predicate)
     committed = commit_operation(snapshot, operation, properties=properties, own_files=written)
     return committed, sum(len(rows) for rows in offsets.values())
-
-
-def write_deletion_file(store: Store, fragment_id: int, read_version: int, vector: BitMap) -> DeletionFile:
-    """Write a fragment's cumulative deletion vector and return what a manifest says of it."""
-    deletion_file, data = encode_deletion_vector(vector, read_version, new_deletion_file_id())
-    store.put(f"{DELETIONS_DIR}/{deletion_file.name(fragment_id)}", data)
-    return deletion_file

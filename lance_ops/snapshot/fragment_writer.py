@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileWriter
+from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
@@ -81,12 +83,14 @@ class FragmentWriter:
         return self._finished
 
     def abort(self) -> None:
-        """Delete every file written."""
+        """Delete every file written, as far as the store lets us."""
+        paths = data_paths(self._finished)
         if self._writer is not None:
-            self._writer.abort()
+            paths.append(self._writer.path)  # it may be there: the answer to closing it can be lost
+            with suppress(LanceOpsError):
+                self._writer.abort()
             self._writer = None
-        for path in data_paths(self._finished):
-            self._store.delete(path)
+        delete_paths(self._store, paths)
 
     def __enter__(self) -> Self:
         return self

@@ -7,14 +7,17 @@ block is independent of all others; deleted rows are subtracted in each, so no p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_ops.core.addresses import row_addrs
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.fragment_reader import FragmentReader
@@ -23,21 +26,29 @@ from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 
-__all__ = ["ROW_ADDRESS", "ROW_ID", "ScanPlan", "ScanRequest", "plan_scan", "scan"]
+__all__ = ["ROW_ADDRESS", "ROW_ID", "TASK_READAHEAD", "ScanPlan", "ScanRequest", "plan_scan", "scan"]
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
 
 Offsets = npt.NDArray[np.uint64]
 
+TASK_READAHEAD = 2
+"""Blocks that a scan inside of a plan's task reads ahead: tasks run side by side already."""
+
 _BLOCK_BYTES = 16 * 1024**2
-_MIN_BLOCK_ROWS, _MAX_BLOCK_ROWS = 1024, 1024**2
+_MAX_BLOCK_ROWS = 1024**2
+_VARIABLE_BYTES = 16  # what a value of no fixed width is taken for where its file says less
 _TAKE_BELOW = 0.05  # of a block's rows match: fetch the other columns row by row
 
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What to return. `fragment_ids` None means all; `limit` and `offset` count rows of the answer."""
+    """What to return. `fragment_ids` None means all; `limit` and `offset` count rows of the answer.
+
+    Rows of no columns at all come with their addresses, since a table must have a column to have rows. `readahead` is
+    how many blocks are read before they are asked for.
+    """
 
     schema: Schema
     predicate: Predicate | None = None
@@ -67,10 +78,14 @@ class Block:
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """The blocks in the order of the answer's rows, and what an index contributed."""
+    """The blocks in the order of the answer's rows, and what an index contributed.
+
+    `offset` is how many of the rows in them to skip.
+    """
 
     request: ScanRequest
     blocks: tuple[Block, ...]
+    offset: int
     lookup: IndexLookup | None = None
 
     def explain(self) -> str:
@@ -86,53 +101,44 @@ class ScanPlan:
         return "\n".join(lines)
 
 
-@dataclass
-class _Readers:
-    """The fragment readers of one scan, each opened once however many blocks it has."""
-
-    snapshot: Snapshot
-    opened: dict[int, FragmentReader] = field(default_factory=dict)
-
-    def of(self, fragment: Fragment) -> FragmentReader:
-        return self.opened.setdefault(fragment.id, self.snapshot.reader(fragment))
-
-
 def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
-    """Choose the blocks; searches an index if one can serve a part of the predicate."""
-    wanted = None if request.fragment_ids is None else set(request.fragment_ids)
-    fragments = [fragment for fragment in snapshot.fragments if wanted is None or fragment.id in wanted]
+    """Choose the blocks; searches an index if one can serve a part of the predicate.
+
+    Raises `InvalidInput` for a fragment that the version does not have.
+    """
+    fragments = _fragments(snapshot, request.fragment_ids)
+    if request.predicate is None:
+        return ScanPlan(request, tuple(_window(snapshot, request, fragments)), 0)
     lookup = None
-    if request.predicate is not None and request.use_scalar_index and not request.include_deleted_rows:
+    if request.use_scalar_index and not request.include_deleted_rows:
         lookup = look_up(snapshot, request.predicate)
     blocks: list[Block] = []
     for fragment in fragments:
-        rows = _block_rows(fragment)
         if lookup is not None and fragment.id in lookup.covered:
+            rows = _block_rows(fragment, request.schema)
             offsets = np.array(lookup.rows.offsets(fragment.id) - snapshot.deletion_vector(fragment), dtype=np.uint64)
             blocks.extend(
                 Block(fragment, 0, fragment.physical_rows, offsets[at : at + rows], lookup.remainder)
                 for at in range(0, len(offsets), rows)
             )
         else:
-            blocks.extend(
-                Block(fragment, at, min(at + rows, fragment.physical_rows), None, request.predicate)
-                for at in range(0, fragment.physical_rows, rows)
-            )
-    return ScanPlan(request, tuple(blocks), lookup)
+            blocks.extend(_range_blocks(fragment, 0, fragment.physical_rows, request))
+    return ScanPlan(request, tuple(blocks), request.offset, lookup)
 
 
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer block by block, in the fragments' order; blocks without a matching row are left out."""
     plan = plan_scan(snapshot, request)
-    readers = _Readers(snapshot)
     workers = os.cpu_count() or 1
+    ahead = min(request.readahead or 2 * workers, len(plan.blocks))
+    reader_of = lru_cache(ahead + 1)(snapshot.reader)  # no more open files than blocks in hand
     tables = map_ordered(
-        lambda block: _read_block(snapshot, readers.of(block.fragment), block, request),
+        lambda block: _read_block(snapshot, reader_of(block.fragment), block, request),
         plan.blocks,
-        workers if len(plan.blocks) > 1 else 1,
-        request.readahead or 2 * workers,
+        min(workers, ahead),
+        ahead,
     )
-    yield from _limited((table for table in tables if table.num_rows), request.offset, request.limit)
+    yield from _limited((table for table in tables if table.num_rows), plan.offset, request.limit)
 
 
 def _limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
@@ -149,10 +155,54 @@ def _limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iter
             yield part
 
 
-def _block_rows(fragment: Fragment) -> int:
-    stored = sum(file.file_size_bytes for file in fragment.files)
-    per_row = max(stored // max(fragment.physical_rows, 1), 1)
-    return min(max(_BLOCK_BYTES // per_row, _MIN_BLOCK_ROWS), _MAX_BLOCK_ROWS)
+def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequence[Fragment]:
+    if fragment_ids is None:
+        return snapshot.fragments
+    wanted = set(fragment_ids)
+    unknown = wanted - snapshot.fragments_by_id.keys()
+    if unknown:
+        raise InvalidInput(f"{snapshot.uri}: version {snapshot.version} has no fragment {min(unknown)}")
+    return [fragment for fragment in snapshot.fragments if fragment.id in wanted]
+
+
+def _window(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
+    """Yield the blocks that hold the answer's rows when every row is one: no others are read."""
+    first = request.offset
+    last = None if request.limit is None else first + request.limit
+    for fragment in fragments:
+        rows = fragment.physical_rows if request.include_deleted_rows else snapshot.num_live_rows(fragment)
+        start, stop = max(first, 0), rows if last is None else min(last, rows)
+        if start < stop:
+            if rows < fragment.physical_rows and stop - start < rows:
+                live = snapshot.live_offsets(fragment)
+                start, stop = int(live[start]), int(live[stop - 1]) + 1
+            elif rows < fragment.physical_rows:
+                stop = fragment.physical_rows
+            yield from _range_blocks(fragment, start, stop, request)
+        first -= rows
+        last = None if last is None else last - rows
+        if last is not None and last <= 0:
+            return
+
+
+def _range_blocks(fragment: Fragment, start: int, stop: int, request: ScanRequest) -> Iterator[Block]:
+    rows = _block_rows(fragment, request.schema)
+    return (Block(fragment, at, min(at + rows, stop), None, request.predicate) for at in range(start, stop, rows))
+
+
+def _block_rows(fragment: Fragment, schema: Schema) -> int:
+    """Return how many rows fit into a block, by what they take in the file or, where it packs them well, in memory."""
+    stored = sum(file.file_size_bytes for file in fragment.files) // max(fragment.physical_rows, 1)
+    decoded = sum(_width(field.arrow_type) for field in schema.fields)
+    return min(max(_BLOCK_BYTES // max(stored, decoded, 1), 1), _MAX_BLOCK_ROWS)
+
+
+def _width(arrow_type: pa.DataType) -> int:
+    if pt.is_struct(arrow_type):
+        return sum(_width(field.type) for field in arrow_type)
+    if pt.is_fixed_size_list(arrow_type):
+        return int(arrow_type.list_size) * _width(arrow_type.value_type)
+    return int(arrow_type.bit_width + 7) // 8 if pt.is_primitive(arrow_type) else _VARIABLE_BYTES
 
 
 def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> pa.Table:
@@ -189,14 +239,15 @@ def _matches(
 ) -> npt.NDArray[np.bool_]:
     """Return for each row of the block whether the predicate is true (not false, not unknown)."""
     assert block.predicate is not None
-    names = [name for name in block.predicate.columns() if name not in (ROW_ID, ROW_ADDRESS)]
+    columns = block.predicate.columns()
+    names = [name for name in columns if name not in (ROW_ID, ROW_ADDRESS)]
     schema = snapshot.schema.project(names)
     if offsets is None:
         table = reader.read(schema, block.start, block.stop)
         offsets = np.arange(block.start, block.stop, dtype=np.uint64)
     else:
         table = reader.take(schema, offsets)
-    request = ScanRequest(schema, with_row_id=True, with_row_address=True)
+    request = ScanRequest(schema, with_row_id=ROW_ID in columns, with_row_address=ROW_ADDRESS in columns)
     mask = block.predicate.mask(_with_row_columns(snapshot, table, block.fragment, offsets, request))
     filled: npt.NDArray[np.bool_] = mask.fill_null(False).to_numpy(zero_copy_only=False)
     return filled
@@ -220,14 +271,15 @@ def _filtered(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
 def _with_row_columns(
     snapshot: Snapshot, table: pa.Table, fragment: Fragment, offsets: Offsets, request: ScanRequest
 ) -> pa.Table:
-    if not (request.with_row_id or request.with_row_address):
+    with_address = request.with_row_address or not (request.with_row_id or table.num_columns)
+    if not (request.with_row_id or with_address):
         return table
     fields, columns = list(table.schema), list(table.columns)
     if request.with_row_id:
         gone = _deleted_mask(snapshot, fragment, offsets) if request.include_deleted_rows else None
         fields.append(pa.field(ROW_ID, pa.uint64()))
         columns.append(pa.array(snapshot.row_ids(fragment, offsets), mask=gone))
-    if request.with_row_address:
+    if with_address:
         fields.append(pa.field(ROW_ADDRESS, pa.uint64()))
         columns.append(pa.array(row_addrs(fragment.id, offsets)))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))

@@ -6,7 +6,7 @@ A snapshot never changes. It is pickled as its URI, version and storage options,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from uuid import UUID
 
@@ -17,7 +17,6 @@ from pyroaring import BitMap
 from lance_ops.committers import Committer, PutIfAbsentCommitter
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, UnsupportedFeature, VersionNotFound
-from lance_ops.core.names import DELETIONS_DIR
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
@@ -78,10 +77,16 @@ class Snapshot:
         """Where this version's manifest is."""
         return self.store.uri_of(self.committer.location(self.version))
 
-    @property
+    @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
-        """The fragments, in the order in which their rows are scanned."""
-        return self.manifest.fragments
+        """The fragments, in the order in which their rows are scanned.
+
+        Where an old writer did not say how many rows one has, its first file is asked.
+        """
+        return tuple(
+            fragment if fragment.physical_rows or not fragment.files else self._counted(fragment)
+            for fragment in self.manifest.fragments
+        )
 
     @cached_property
     def fragments_by_id(self) -> dict[int, Fragment]:
@@ -102,7 +107,9 @@ class Snapshot:
         """Return the physical offsets of a fragment's deleted rows; read once and kept. Do not change it."""
         if fragment.deletion_file is None:
             return BitMap()
-        path = f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment.id)}"
+        path = fragment.deletion_path
+        if path is None:
+            raise UnsupportedFeature("a deletion file under another base path", f"fragment {fragment.id}")
         vector = self._deletions.get(path)
         if vector is None:
             data = self.store.get(path)
@@ -141,10 +148,15 @@ class Snapshot:
         return self.at(newest)
 
     def with_manifest(self, manifest: Manifest) -> Snapshot:
-        """Return the snapshot of a manifest that was just committed, what is known of deletions kept."""
-        return Snapshot(
-            self.store, self.committer, manifest, self.storage_options, self.opened_indices, self._deletions
-        )
+        """Return the snapshot of another version's manifest, with what was read already and it still names."""
+        ids = {index.uuid for index in manifest.indices}
+        opened = {uuid: index for uuid, index in self.opened_indices.items() if uuid in ids}
+        names = {fragment.deletion_path for fragment in manifest.fragments}
+        deletions = {path: vector for path, vector in self._deletions.items() if path in names}
+        return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions)
+
+    def _counted(self, fragment: Fragment) -> Fragment:
+        return replace(fragment, physical_rows=self.reader(fragment).count_rows())
 
     def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
         return Snapshot.open, (self.uri, self.version, dict(self.storage_options))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
+from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["take_addresses", "take_positions"]
 
 Addresses = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.int64]
+
+_READS_AT_ONCE = 16
 
 
-def take_positions(snapshot: Snapshot, positions: npt.NDArray[np.int64], schema: Schema) -> pa.Table:
+def take_positions(snapshot: Snapshot, positions: Positions, schema: Schema) -> pa.Table:
     """Return rows by their position among all live rows, in the order asked for, repeats included.
 
     Raises `InvalidInput` for a position beyond the rows there are.
@@ -30,9 +35,8 @@ def take_positions(snapshot: Snapshot, positions: npt.NDArray[np.int64], schema:
         raise InvalidInput(f"{snapshot.uri} has {num_rows} rows: positions must lie in 0 to {num_rows - 1}")
     slots = np.searchsorted(ends, positions, side="right")
     addresses = np.empty(len(positions), dtype=np.uint64)
-    for slot in np.unique(slots):
+    for slot, asked in _grouped(slots):
         fragment = fragments[slot]
-        asked = slots == slot
         within = positions[asked] - (ends[slot - 1] if slot else 0)
         offsets = snapshot.live_offsets(fragment)[within] if fragment.deletion_file else within
         addresses[asked] = row_addrs(fragment.id, offsets)
@@ -47,33 +51,35 @@ def take_addresses(snapshot: Snapshot, addresses: Addresses, schema: Schema) -> 
     if snapshot.manifest.uses_stable_row_ids:
         raise UnsupportedFeature("taking rows by stable row id", snapshot.uri)
     owners, offsets = fragment_of(addresses), offset_of(addresses)
-    for fragment_id in np.unique(owners):
-        fragment = snapshot.fragments_by_id.get(int(fragment_id))
-        asked = offsets[owners == fragment_id]
-        if fragment is None or int(asked.max()) >= fragment.physical_rows:
+    for fragment_id, places in _grouped(owners):
+        fragment = snapshot.fragments_by_id.get(fragment_id)
+        asked = BitMap(offsets[places].astype(np.uint32))
+        if fragment is None or asked.max() >= fragment.physical_rows:
             raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
-        deleted = [int(offset) for offset in asked if int(offset) in snapshot.deletion_vector(fragment)]
+        deleted = asked & snapshot.deletion_vector(fragment)
         if deleted:
-            raise InvalidInput(f"{snapshot.uri}: row {deleted[0]} of fragment {fragment_id} is deleted")
+            raise InvalidInput(f"{snapshot.uri}: row {deleted.min()} of fragment {fragment_id} is deleted")
     return _take(snapshot, addresses, schema)
 
 
 def _take(snapshot: Snapshot, addresses: Addresses, schema: Schema) -> pa.Table:
     """Read each fragment's rows in ascending order, once each, and put them into the order asked for."""
     unique, inverse = np.unique(addresses, return_inverse=True)
-    owners = fragment_of(unique)
-    ids = np.unique(owners)
+    offsets = offset_of(unique)
 
-    def read(fragment_id: np.uint64) -> pa.Table:
-        fragment = snapshot.fragments_by_id[int(fragment_id)]
-        return snapshot.reader(fragment).take(schema, offset_of(unique[owners == fragment_id]))
+    def read(group: tuple[int, Positions]) -> pa.Table:
+        fragment_id, places = group
+        return snapshot.reader(snapshot.fragments_by_id[fragment_id]).take(schema, offsets[places])
 
-    if len(ids) > 1:
-        with ThreadPoolExecutor(thread_name_prefix="lance-ops-take") as pool:
-            tables = list(pool.map(read, ids))
-    else:
-        tables = [read(fragment_id) for fragment_id in ids]
-    empty = schema.to_arrow_storage().empty_table()
-    found = pa.concat_tables(tables) if tables else empty
+    groups = _grouped(fragment_of(unique))
+    tables = map_ordered(read, groups, min(_READS_AT_ONCE, len(groups)), _READS_AT_ONCE)
+    found = pa.concat_tables([schema.to_arrow_storage().empty_table(), *tables])
     in_order = len(inverse) == len(unique) and bool((inverse == np.arange(len(inverse))).all())
     return found if in_order else found.take(pa.array(inverse))
+
+
+def _grouped(keys: npt.NDArray[np.uint64] | Positions) -> list[tuple[int, Positions]]:
+    """Return each key, ascending, with the places where it stands, ascending."""
+    places = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[places], prepend=keys[places][:1] ^ keys.dtype.type(1)))
+    return [(int(keys[places[start]]), places[start:stop]) for start, stop in pairwise([*starts, len(keys)])]

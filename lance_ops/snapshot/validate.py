@@ -15,9 +15,9 @@ def validate(snapshot: Snapshot) -> None:
     if broken:
         raise CorruptFile(snapshot.manifest_uri, "manifest", "; ".join(str(violation) for violation in broken))
     for fragment in snapshot.fragments:
-        sizes = {path: file.file_size_bytes for path, file in zip(fragment.data_paths(), fragment.files, strict=False)}
-        for path, stated in sizes.items():
-            _check_size(snapshot, path, stated)
+        own_files = (file for file in fragment.files if file.base_id is None)
+        for path, file in zip(fragment.data_paths(), own_files, strict=True):
+            _check_size(snapshot, path, file.file_size_bytes)
         vector = snapshot.deletion_vector(fragment)
         if vector and vector.max() >= fragment.physical_rows:
             raise CorruptFile(
@@ -27,8 +27,8 @@ def validate(snapshot: Snapshot) -> None:
             )
         snapshot.reader(fragment).check()
     for index in snapshot.manifest.indices:
-        for file in index.files:
-            _check_size(snapshot, f"{index.directory}/{file.path}", file.size_bytes)
+        for part in index.files if index.base_id is None else ():
+            _check_size(snapshot, f"{index.directory}/{part.path}", part.size_bytes)
 
 
 def _check_size(snapshot: Snapshot, path: str, stated: int) -> None:

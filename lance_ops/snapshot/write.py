@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from lance_ops.core.errors import DatasetAlreadyExists, SchemaMismatch
+from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments
 from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
 from lance_ops.transactions import Append, Overwrite
@@ -58,16 +58,25 @@ def create_or_append(
     """
     store, committer = open_dataset_store(uri, storage_options)
     fragments = tuple(write_fragments(store, batches, schema, version, limits))
+    own_files = data_paths(fragments)
     try:
         return create_dataset(
             store, committer, schema, fragments, version, properties=properties, storage_options=storage_options
         )
+    except CommitStateUnknown:
+        raise
     except DatasetAlreadyExists:
+        pass
+    except Exception:
+        delete_paths(store, own_files)
+        raise
+    with removing_on_failure(store, own_files):
         theirs = Snapshot.open(uri, storage_options=storage_options)
-    if theirs.schema.fields != schema.fields or theirs.file_version is not version:
-        delete_paths(store, data_paths(fragments))
-        raise SchemaMismatch(f"{theirs.uri} was created meanwhile with another schema or file version: append again")
-    return commit_operation(theirs, Append(fragments), properties=properties, own_files=data_paths(fragments))
+        if theirs.schema.fields != schema.fields or theirs.file_version is not version:
+            raise SchemaMismatch(
+                f"{theirs.uri} was created meanwhile with another schema or file version: append again"
+            )
+    return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files)
 
 
 def append(snapshot: Snapshot, batches: Batches, limits: FragmentLimits, properties: Mapping[str, str]) -> Snapshot:

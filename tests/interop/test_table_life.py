@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.errors import UnsupportedFeature
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -106,3 +107,15 @@ def test_old_datasets_are_read_as_the_reference_reads_them(historical: Path) -> 
         if path is None:
             continue
         assert lance_ops.dataset(path).version == lance.dataset(path).version
+
+
+def test_what_cannot_be_moved_rightly_is_refused_before_anything_is_written(dataset_uri: str) -> None:
+    lance.write_dataset(pa.table({"a": range(10)}), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=5)
+    lance.write_dataset(pa.table({"a": range(10)}), f"{dataset_uri}2", max_rows_per_file=5)
+    lance.dataset(f"{dataset_uri}2").create_scalar_index("a", "BITMAP")
+    for uri, what in ((dataset_uri, "stable row ids"), (f"{dataset_uri}2", "a_idx.*BitmapIndexDetails")):
+        dataset = lance_ops.dataset(uri)
+        before = set(Path(uri).rglob("*"))
+        with pytest.raises(UnsupportedFeature, match=what):
+            dataset.optimize.compact_files()
+        assert set(Path(uri).rglob("*")) == before

@@ -1,7 +1,9 @@
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lance_ops
@@ -162,3 +164,14 @@ def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
 def test_options_that_cannot_be_are_refused(make: Make, options: dict[str, object], error: type[Exception]) -> None:
     with pytest.raises(error):
         make(1).optimize.compact_files(**options)  # type: ignore[arg-type]
+
+
+def test_a_fragment_that_is_full_by_its_bytes_is_left_alone(dataset_uri: str) -> None:
+    table = pa.table({"b": [os.urandom(1 << 14) for _ in range(64)]})
+    dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=8)
+    first = dataset.optimize.compact_files(max_bytes_per_file=1 << 18)
+    assert first.fragments_removed == 8
+    version = dataset.version
+    again = dataset.optimize.compact_files(max_bytes_per_file=1 << 18)
+    assert (again.fragments_removed, dataset.version) == (0, version)
+    assert dataset.to_table() == table

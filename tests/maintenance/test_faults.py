@@ -1,0 +1,172 @@
+"""Every verb, failed at every step of the store: nothing lost, nothing twice, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+import lance_ops
+from lance_ops.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.maintenance.cleanup_plan import NamedFiles
+from lance_ops.snapshot.runners import InThreads
+from lance_ops.store import MemoryStore, Store
+from lance_ops.store.faulty import Fault, FaultyStore, SimulatedCrash, When
+from tests.maintenance.conftest import rows
+
+Verb = Callable[[str], None]
+Rows = list[int]
+
+OWN_FOLDERS = ("data", "_deletions", "_indices")
+WRITES = {"put", "put_if_absent", "open_writer", "write", "close", "delete", "make_durable", "copy"}
+BEFORE = list(range(12))
+
+
+def append(uri: str) -> None:
+    lance_ops.write_dataset(rows(12, 20), uri, mode="append", max_rows_per_file=5)
+
+
+def delete(uri: str) -> None:
+    lance_ops.dataset(uri).delete("id >= 2 AND id < 10", runner=InThreads(1), conflict_retries=0)
+
+
+def compact(uri: str) -> None:
+    lance_ops.dataset(uri).optimize.compact_files(num_threads=1)
+
+
+def index(uri: str) -> None:
+    lance_ops.dataset(uri).create_scalar_index("id", "BTREE")
+
+
+def reindex(uri: str) -> None:
+    lance_ops.dataset(uri).optimize.optimize_indices()
+
+
+def restore(uri: str) -> None:
+    lance_ops.dataset(uri, version=2).restore()
+
+
+def clean_up(uri: str) -> None:
+    lance_ops.dataset(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+
+
+VERBS: dict[str, tuple[Verb, Rows]] = {
+    "append": (append, list(range(20))),
+    "delete": (delete, [0, 1, 10, 11]),
+    "compact": (compact, BEFORE),
+    "index": (index, BEFORE),
+    "reindex": (reindex, BEFORE),
+    "restore": (restore, list(range(8))),
+    "clean up": (clean_up, BEFORE),
+}
+"""What each verb does to the rows."""
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+
+
+@pytest.fixture(scope="module")
+def template() -> MemoryStore:
+    """A table of three fragments, an index on two of them, and a tagged version."""
+    uri = f"memory://template-{uuid.uuid4().hex}"
+    lance_ops.write_dataset(rows(0, 4), uri)
+    dataset = lance_ops.write_dataset(rows(4, 8), uri, mode="append")
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.tags.create("kept", 2)
+    lance_ops.write_dataset(rows(8, 12), uri, mode="append")
+    return MemoryStore(uri.removeprefix("memory://"))
+
+
+def copy_of(template: MemoryStore) -> MemoryStore:
+    store = MemoryStore(f"faults-{uuid.uuid4().hex}")
+    for info in template.list():
+        store.put(info.path, template.get(info.path))
+    return store
+
+
+def own_files(store: Store) -> set[str]:
+    return {info.path for folder in OWN_FOLDERS for info in store.list(folder)}
+
+
+def attempts(
+    template: MemoryStore, verb: Verb, monkeypatch: pytest.MonkeyPatch, when: When, *, crash: bool
+) -> Iterator[tuple[MemoryStore, FaultyStore, BaseException | None]]:
+    """Run the verb once for every step; yield what it left, and its error."""
+    step = 0
+    while True:
+        step += 1
+        plain = copy_of(template)
+        faulty = FaultyStore(plain, Fault(call=step, when=when, crash=crash))
+        with monkeypatch.context() as patch:
+            patch.setattr("lance_ops.snapshot.snapshot.open_store", lambda uri, options, store=faulty: store)
+            error: BaseException | None = None
+            try:
+                verb(plain.uri)
+            except (LanceOpsError, SimulatedCrash) as raised:
+                error = raised
+        if len(faulty.calls) < step:
+            return  # that was all of its steps
+        struck = faulty.calls[step - 1]
+        if when is When.BEFORE or struck.operation in WRITES:
+            yield plain, faulty, error
+
+
+def check_nothing_stray(uri: str, store: MemoryStore) -> None:
+    dataset = lance_ops.dataset(uri)
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
+    named = NamedFiles()
+    for version in dataset.versions():
+        named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
+    stray = [path for path in own_files(store) if path not in named]
+    assert stray == [] and list(store.list_temporary()) == []
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize(
+    ("when", "crash"),
+    [(when, False) for when in When] + [(When.BEFORE, True), (When.AFTER, True)],
+    ids=lambda value: value.value if isinstance(value, When) else "crash" * value,
+)
+def test_a_verb_that_fails_at_any_step_leaves_all_or_nothing(
+    template: MemoryStore, monkeypatch: pytest.MonkeyPatch, name: str, when: When, crash: bool
+) -> None:
+    verb, after = VERBS[name]
+    files_before = own_files(template)
+    for store, faulty, error in attempts(template, verb, monkeypatch, when, crash=crash):
+        where = f"{faulty!r}: {error!r}"
+        found = sorted(lance_ops.dataset(store.uri).to_table().column("id").to_pylist())
+        if error is None:
+            assert found == after, where
+        elif isinstance(error, CommitStateUnknown | SimulatedCrash):
+            assert found in (BEFORE, after), where
+        else:
+            assert found == BEFORE, where
+            if when is not When.LATE and name != "clean up":
+                assert own_files(store) == files_before, where
+        faulty.deliver_late()
+        dataset = lance_ops.dataset(store.uri)
+        dataset.validate()
+        if not isinstance(error, CommitStateUnknown):
+            assert sorted(dataset.to_table().column("id").to_pylist()) == found, where
+        assert dataset.to_table(filter="key >= 0") == dataset.to_table(filter="key >= 0", use_scalar_index=False), where
+        assert lance_ops.dataset(store.uri, version="kept").count_rows() == 8, where
+        check_nothing_stray(store.uri, store)
+
+
+@pytest.mark.parametrize("when", When)
+def test_a_creation_that_fails_at_any_step_leaves_all_or_nothing(monkeypatch: pytest.MonkeyPatch, when: When) -> None:
+    def verb(uri: str) -> None:
+        lance_ops.write_dataset(rows(0, 8), uri, mode="append", max_rows_per_file=5)
+
+    for store, faulty, error in attempts(MemoryStore(), verb, monkeypatch, when, crash=False):
+        if error is None:
+            assert lance_ops.dataset(store.uri).to_table().num_rows == 8
+        elif not isinstance(error, CommitStateUnknown) and when is not When.LATE:
+            assert own_files(store) == set(), f"{faulty!r}: {error!r}"

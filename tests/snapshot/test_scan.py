@@ -1,0 +1,119 @@
+"""What a scan reads, and what it refuses to."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.errors import InvalidInput, UnsupportedFeature
+from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.snapshot.scan import ScanRequest, plan_scan, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import DeletionFile, Manifest
+
+
+@pytest.fixture
+def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
+    return lance_ops.write_dataset(pa.table({"id": range(40)}), dataset_uri, max_rows_per_file=10)
+
+
+def ids(table: pa.Table) -> list[int]:
+    return table.column("id").to_pylist()
+
+
+@pytest.mark.parametrize("offset", [0, 1, 9, 10, 11, 25, 39, 40, 99])
+@pytest.mark.parametrize("limit", [None, 0, 1, 9, 10, 11, 25, 99])
+@pytest.mark.parametrize("gone", ["false", "id % 3 = 0", "id >= 10 AND id < 20", "id = 19 OR id = 20"])
+def test_limit_and_offset_cut_the_whole_answer(
+    dataset: lance_ops.LanceDataset, gone: str, limit: int | None, offset: int
+) -> None:
+    dataset.delete(gone)
+    whole = ids(dataset.to_table())
+    stop = None if limit is None else offset + limit
+    assert ids(dataset.to_table(limit=limit, offset=offset)) == whole[offset:stop]
+    assert dataset.scanner(limit=limit, offset=offset).count_rows() == len(whole[offset:stop])
+    request = ScanRequest(dataset.snapshot.schema, limit=limit, offset=offset)
+    looked_at = sum(block.stop - block.start for block in plan_scan(dataset.snapshot, request).blocks)
+    assert looked_at <= len(whole[offset:stop]) + 40 - len(whole)
+
+
+def test_deleted_rows_count_where_they_are_asked_for(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id % 2 = 0")
+    table = dataset.to_table(with_row_id=True, include_deleted_rows=True, offset=8, limit=4)
+    assert ids(table) == [8, 9, 10, 11]
+    assert [row_id is None for row_id in table.column("_rowid").to_pylist()] == [True, False, True, False]
+
+
+def test_a_fragment_that_is_not_there_is_named(dataset: lance_ops.LanceDataset) -> None:
+    with pytest.raises(InvalidInput, match="no fragment 9"):
+        list(scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema, fragment_ids=(1, 9))))
+
+
+def test_rows_that_pack_well_are_not_all_decoded_at_once(dataset_uri: str) -> None:
+    wide = pa.FixedSizeListArray.from_arrays(pa.array([0.0] * (1 << 20)), 1 << 14)
+    dataset = lance_ops.write_dataset(pa.table({"v": pa.concat_arrays([wide] * 8)}), dataset_uri)
+    blocks = plan_scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema)).blocks
+    assert max((block.stop - block.start) * (8 << 14) for block in blocks) <= 16 << 20
+    assert sum(table.num_rows for table in scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema))) == 512
+
+
+def test_a_scan_keeps_few_files_open_and_a_take_few_threads(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"id": range(300)}), dataset_uri, max_rows_per_file=2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    before = threading.active_count()
+    for _ in scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema, readahead=64)):
+        assert threading.active_count() <= before + 2
+    positions = [299, 0, 7, 7, 150, 298]
+    assert ids(dataset.take(positions)) == positions
+    dataset.delete("id < 10 OR id = 150")
+    assert ids(dataset.take([0, 288, 139, 0])) == [10, 299, 149, 10]
+
+
+def forged(dataset: lance_ops.LanceDataset, manifest: Manifest) -> lance_ops.LanceDataset:
+    """Return the dataset as if its manifest said something else, in memory only."""
+    return lance_ops.LanceDataset(dataset.snapshot.with_manifest(manifest))
+
+
+def test_rows_that_an_old_writer_did_not_count_are_counted(dataset: lance_ops.LanceDataset) -> None:
+    dataset.delete("id = 3")
+    manifest = dataset.snapshot.manifest
+    uncounted = tuple(
+        replace(fragment, physical_rows=0, deletion_file=_uncounted(fragment.deletion_file))
+        for fragment in manifest.fragments
+    )
+    old = forged(dataset, replace(manifest, fragments=uncounted))
+    assert old.to_table() == dataset.to_table()
+    assert old.count_rows() == 39
+    assert ids(old.take([3, 38])) == [4, 39]
+    assert old.stats.dataset_stats()["num_deleted_rows"] == 1
+    tasks = plan_compaction(old.snapshot, CompactionOptions()).tasks
+    assert [task.fragment_ids for task in tasks] == [(0, 1, 2, 3)]
+
+
+def _uncounted(file: DeletionFile | None) -> DeletionFile | None:
+    return None if file is None else replace(file, num_deleted_rows=0)
+
+
+def test_deletions_under_another_base_path_are_refused_and_not_looked_for_here(
+    dataset: lance_ops.LanceDataset,
+) -> None:
+    dataset.delete("id = 3")
+    first, *others = dataset.snapshot.manifest.fragments
+    assert first.deletion_file is not None
+    elsewhere = replace(first, deletion_file=replace(first.deletion_file, base_id=0))
+    clone = forged(dataset, replace(dataset.snapshot.manifest, fragments=(elsewhere, *others)))
+    with pytest.raises(UnsupportedFeature, match="fragment 0.*base path"):
+        Snapshot(clone.snapshot.store, clone.snapshot.committer, clone.snapshot.manifest).deletion_vector(elsewhere)
+    assert clone.get_fragments()[0].deletion_file() is None
+
+
+def test_what_was_read_of_versions_that_are_left_is_forgotten(dataset: lance_ops.LanceDataset) -> None:
+    for row in range(5):
+        dataset.delete(f"id = {row}")
+        dataset.to_table()
+    assert len(dataset.snapshot._deletions) == 1
+    assert len(list((Path(dataset.uri) / "_deletions").iterdir())) == 5
