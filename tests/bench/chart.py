@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from tests.bench.results import OPERATIONS, RIVALS, VERSIONS, Cell, Rival, Run, geometric_mean
+from tests.bench.results import OPERATIONS, OWN_FILES, PARQUET, VERSIONS, Cell, Rival, Run, geometric_mean
 
 __all__ = ["chart"]
 
@@ -24,7 +24,7 @@ _TICKS = {1 / 16: "1/16", 1 / 4: "1/4", 1.0: "1", 4.0: "4", 16.0: "16"}
 def chart(run: Run) -> str:
     """Return the run as an SVG document."""
     cases = list(dict.fromkeys(cell.case for cell in run.cells))
-    rivals = (RIVALS[0], RIVALS[2])
+    rivals = (OWN_FILES, PARQUET)
     block = _HEAD + (len(cases) + 1) * _ROW + 44
     width = _LABELS + len(OPERATIONS) * (_PANEL + _GAP)
     height = 76 + len(rivals) * block

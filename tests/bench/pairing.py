@@ -110,7 +110,7 @@ class Prepared:
         """Yield the cells; rounds go on for `seconds` an operation, within their limits."""
         for worker in self.workers.values():
             worker.move_to(core)
-        for operation in (*READING, "write"):  # Rising memory: what an allocator keeps is not the next one's peak.
+        for operation in (*READING, "write"):
             yield self._rounds(operation, seconds)
         yield Cell(self.case.name, self.version, "size", sizes=self.sizes, errors=self.errors.get("write", {}))
 

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.bench.results import OPERATIONS, RIVALS, VERSIONS, Cell, Rival, Run, geometric_mean
+from tests.bench.results import (
+    OPERATIONS,
+    OWN_FILES,
+    PARQUET,
+    RIVALS,
+    SAME_FILES,
+    VERSIONS,
+    Cell,
+    Rival,
+    Run,
+    geometric_mean,
+)
 
 __all__ = ["report"]
 
 _NUM_WORST = 12
+# What the longest operation's name and a space take.
+_HEADING = max(len(operation) for operation in OPERATIONS) + 1
 _TIMED = tuple(operation for operation in OPERATIONS if operation != "size")
 
 
@@ -18,9 +31,10 @@ def report(run: Run) -> str:
     lines += ["Ratios are theirs / ours, so above 1 is better for ours; times are medians over paired rounds.", ""]
     for rival in RIVALS:
         lines += [f"Against {rival.title}", *_table(run, rival, "seconds"), ""]
-    for rival in RIVALS[::2]:
+    lines += [f"CPU time against {OWN_FILES.title}", *_table(run, OWN_FILES, "cpu_seconds"), ""]
+    for rival in (OWN_FILES, PARQUET):
         lines += [f"Peak memory against {rival.title}", *_table(run, rival, "peak_bytes"), ""]
-    for rival in RIVALS[:2]:
+    for rival in (OWN_FILES, SAME_FILES):
         lines += [f"Slowest against {rival.title}", *_worst(run, rival), ""]
     lines += ["Cells without a ratio", *_errors(run)]
     return "\n".join(lines)
@@ -34,14 +48,15 @@ def _table(run: Run, rival: Rival, measure: str) -> Iterator[str]:
         if any(cell.operation == name and cell.applies(rival) for cell in run.cells)
     ]
     columns = [(operation, version) for operation in operations for version in versions]
-    width = max(len(cell.case) for cell in run.cells) + 1
-    yield " " * width + "".join(f"{name:>{7 * len(versions)}}" for name in operations)
-    yield " " * width + "".join(f"{version:>7}" for _, version in columns)
+    width = max(len("geometric mean"), *(len(cell.case) for cell in run.cells)) + 1
+    cell_width = max(7, -(-_HEADING // len(versions)))
+    yield " " * width + "".join(f"{name:>{cell_width * len(versions)}}" for name in operations)
+    yield " " * width + "".join(f"{version:>{cell_width}}" for _, version in columns)
     for case in dict.fromkeys(cell.case for cell in run.cells):
         cells = [run.cell(case, version, operation) for operation, version in columns]
-        yield f"{case:<{width}}" + "".join(f"{_shown(cell, rival, measure):>7}" for cell in cells)
+        yield f"{case:<{width}}" + "".join(f"{_shown(cell, rival, measure):>{cell_width}}" for cell in cells)
     means = [geometric_mean(run.ratios(rival, name, version, measure)) for name, version in columns]
-    yield f"{'geometric mean':<{width}}" + "".join(f"{_number(mean):>7}" for mean in means)
+    yield f"{'geometric mean':<{width}}" + "".join(f"{_number(mean):>{cell_width}}" for mean in means)
     for name in operations:
         ratios = run.ratios(rival, name, measure=measure)
         if ratios:

@@ -8,7 +8,20 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-__all__ = ["OPERATIONS", "READING", "RIVALS", "VERSIONS", "Cell", "Rival", "Run", "Sample", "geometric_mean"]
+__all__ = [
+    "OPERATIONS",
+    "OWN_FILES",
+    "PARQUET",
+    "READING",
+    "RIVALS",
+    "SAME_FILES",
+    "VERSIONS",
+    "Cell",
+    "Rival",
+    "Run",
+    "Sample",
+    "geometric_mean",
+]
 
 READING = ("take", "projection", "scan")
 OPERATIONS = ("scan", "projection", "take", "write", "size")
@@ -25,11 +38,10 @@ class Rival:
 
 
 # A subject is a contender and whose files it reads. "ours@pylance" is this library on the reference's bytes.
-RIVALS = (
-    Rival("pylance, each on its own files", "pylance"),
-    Rival("pylance, both on pylance's files", "pylance", "ours@pylance"),
-    Rival("Parquet (pyarrow)", "parquet"),
-)
+OWN_FILES = Rival("pylance, each on its own files", "pylance")
+SAME_FILES = Rival("pylance, both on pylance's files", "pylance", "ours@pylance")
+PARQUET = Rival("Parquet (pyarrow)", "parquet")
+RIVALS = (OWN_FILES, SAME_FILES, PARQUET)
 
 
 @dataclass(frozen=True)

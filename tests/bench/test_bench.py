@@ -12,9 +12,7 @@ from tests.bench.cases import ALL_CASES, Case, cases_named
 from tests.bench.chart import chart
 from tests.bench.pairing import measure_all
 from tests.bench.report import report
-from tests.bench.results import OPERATIONS, RIVALS, Cell, Run, Sample, geometric_mean
-
-OWN, SAME_BYTES, PARQUET = RIVALS
+from tests.bench.results import OPERATIONS, OWN_FILES, RIVALS, Cell, Run, Sample, geometric_mean
 
 
 def samples(*seconds: float) -> tuple[Sample, ...]:
@@ -23,11 +21,11 @@ def samples(*seconds: float) -> tuple[Sample, ...]:
 
 def test_ratio_is_the_median_over_pairs_and_not_a_ratio_of_medians() -> None:
     cell = Cell("floats", "2.2", "scan", samples={"ours": samples(1, 2, 9), "pylance": samples(2, 2, 36)})
-    assert cell.ratio(OWN) == 2
+    assert cell.ratio(OWN_FILES) == 2
 
 
 def test_size_ratio_is_above_one_when_our_files_are_smaller() -> None:
-    assert Cell("floats", "2.2", "size", sizes={"ours": 50, "pylance": 100}).ratio(OWN) == 2
+    assert Cell("floats", "2.2", "size", sizes={"ours": 50, "pylance": 100}).ratio(OWN_FILES) == 2
 
 
 def test_geometric_mean_of_nothing_is_nothing() -> None:
