@@ -113,7 +113,7 @@ def compact_files(
 
 def execute(task: CompactionTask) -> RewriteResult:
     """Rewrite the task's live rows, in order, into new fragments."""
-    snapshot = Snapshot.open(task.uri, task.read_version, task.storage_options)
+    snapshot = task.snapshot.open()
     limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
     fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
@@ -121,7 +121,7 @@ def execute(task: CompactionTask) -> RewriteResult:
     with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
         for table in scan(snapshot, request):
             writer.write(table)
-        return RewriteResult(task.read_version, fragments, deleted, tuple(writer.finish()))
+        return RewriteResult(snapshot.version, fragments, deleted, tuple(writer.finish()))
 
 
 def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteResult]:

@@ -7,14 +7,15 @@ indices cover, so that an index covers a new fragment wholly or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import index_type_of
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE
+from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 
@@ -51,13 +52,11 @@ class CompactionOptions:
 class CompactionTask:
     """Fragments of one version to rewrite as one sequence of rows."""
 
-    uri: str
-    read_version: int
+    snapshot: SnapshotReference
     fragment_ids: tuple[int, ...]
     target_rows_per_fragment: int
     max_bytes_per_file: int
     file_version: FileVersion
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,11 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
             break
         tasks.append(
             CompactionTask(
-                snapshot.uri,
-                snapshot.version,
+                SnapshotReference.of(snapshot),
                 tuple(fragment.id for fragment in group),
                 options.target_rows_per_fragment,
                 options.max_bytes_per_file or MAX_BYTES_PER_FILE,
                 version,
-                snapshot.storage_options,
             )
         )
     _check_indices(snapshot, [fragment_id for task in tasks for fragment_id in task.fragment_ids])

@@ -10,7 +10,7 @@ Each fragment's deletion file holds its whole cumulative vector; a fragment with
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
@@ -20,6 +20,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.commit import commit_operation, removing_on_failure
 from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.runners import Runner
 from lance_ops.snapshot.scan import ROW_ADDRESS, TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
@@ -37,11 +38,9 @@ _WRITES_AT_ONCE = 16
 class DeletionTask:
     """Fragments of one version in which to look for rows."""
 
-    uri: str
-    version: int
+    snapshot: SnapshotReference
     predicate: Predicate
     fragment_ids: tuple[int, ...]
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -78,17 +77,11 @@ def delete(
 
 
 def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
-    """Split the fragments among tasks, not too many of them: each opens the version anew."""
+    """Split the fragments among tasks, not too many of them: elsewhere, each opens the version anew."""
     ids = [fragment.id for fragment in snapshot.fragments]
     share = max(_FRAGMENTS_PER_TASK, -(-len(ids) // _MAX_TASKS))
     tasks = tuple(
-        DeletionTask(
-            snapshot.uri,
-            snapshot.version,
-            predicate,
-            tuple(ids[at : at + share]),
-            snapshot.storage_options,
-        )
+        DeletionTask(SnapshotReference.of(snapshot), predicate, tuple(ids[at : at + share]))
         for at in range(0, len(ids), share)
     )
     return DeletionPlan(snapshot, predicate, tasks)
@@ -96,7 +89,6 @@ def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
 
 def find_rows(task: DeletionTask) -> FoundRows:
     """Return the live rows of the task's fragments for which the predicate is true."""
-    snapshot = Snapshot.open(task.uri, task.version, task.storage_options)
     request = ScanRequest(
         Schema(()),
         task.predicate,
@@ -105,7 +97,7 @@ def find_rows(task: DeletionTask) -> FoundRows:
         readahead=TASK_READAHEAD,
     )
     found: dict[int, BitMap] = {}
-    for table in scan(snapshot, request):  # a table never spans two fragments
+    for table in scan(task.snapshot.open(), request):  # a table never spans two fragments
         addresses = table.column(ROW_ADDRESS).to_numpy()
         found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(offset_of(addresses).astype("uint32"))
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})

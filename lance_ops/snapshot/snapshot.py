@@ -29,16 +29,16 @@ from lance_ops.transactions import read_manifest
 __all__ = ["Snapshot", "open_dataset_store"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Snapshot:
     """A dataset at one version."""
 
     store: Store
     committer: Committer
     manifest: Manifest
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict, repr=False)
-    _deletions: dict[str, BitMap] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict)
+    _deletions: dict[str, BitMap] = field(default_factory=dict)
 
     @classmethod
     def open(cls, uri: str, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -157,6 +157,9 @@ class Snapshot:
 
     def _counted(self, fragment: Fragment) -> Fragment:
         return replace(fragment, physical_rows=self.reader(fragment).count_rows())
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.uri!r}, version={self.version})"
 
     def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
         return Snapshot.open, (self.uri, self.version, dict(self.storage_options))

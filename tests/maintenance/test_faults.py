@@ -99,23 +99,29 @@ def attempts(
     template: MemoryStore, verb: Verb, monkeypatch: pytest.MonkeyPatch, when: When, *, crash: bool
 ) -> Iterator[tuple[MemoryStore, FaultyStore, BaseException | None]]:
     """Run the verb once for every step; yield what it left, and its error."""
-    step = 0
-    while True:
-        step += 1
+    for step in steps(template, verb, monkeypatch, when):
         plain = copy_of(template)
         faulty = FaultyStore(plain, Fault(call=step, when=when, crash=crash))
-        with monkeypatch.context() as patch:
-            patch.setattr("lance_ops.snapshot.snapshot.open_store", lambda uri, options, store=faulty: store)
-            error: BaseException | None = None
-            try:
-                verb(plain.uri)
-            except (LanceOpsError, SimulatedCrash) as raised:
-                error = raised
-        if len(faulty.calls) < step:
-            return  # that was all of its steps
-        struck = faulty.calls[step - 1]
-        if when is When.BEFORE or struck.operation in WRITES:
-            yield plain, faulty, error
+        error: BaseException | None = None
+        try:
+            run_over(faulty, verb, monkeypatch)
+        except (LanceOpsError, SimulatedCrash) as raised:
+            error = raised
+        yield plain, faulty, error
+
+
+def steps(template: MemoryStore, verb: Verb, monkeypatch: pytest.MonkeyPatch, when: When) -> list[int]:
+    """Return the numbers of the calls at which a fault of that kind makes a difference."""
+    watched = FaultyStore(copy_of(template))
+    run_over(watched, verb, monkeypatch)
+    calls = enumerate(watched.calls, 1)
+    return [step for step, call in calls if when is When.BEFORE or call.operation in WRITES]
+
+
+def run_over(store: FaultyStore, verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_ops.snapshot.snapshot.open_store", lambda uri, options: store)
+        verb(store.uri)
 
 
 def check_nothing_stray(uri: str, store: MemoryStore) -> None:

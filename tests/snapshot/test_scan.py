@@ -1,16 +1,20 @@
 """What a scan reads, and what it refuses to."""
 
 import os
+import pickle
 import threading
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import InvalidInput, UnsupportedFeature
+from lance_ops.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.snapshot.deletion import find_rows, plan_deletion
+from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.scan import ScanRequest, plan_scan, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import DeletionFile, Manifest
@@ -22,7 +26,7 @@ def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
 
 
 def ids(table: pa.Table) -> list[int]:
-    return table.column("id").to_pylist()
+    return list(table.column("id").to_pylist())
 
 
 @pytest.mark.parametrize("offset", [0, 1, 9, 10, 11, 25, 39, 40, 99])
@@ -117,3 +121,16 @@ def test_what_was_read_of_versions_that_are_left_is_forgotten(dataset: lance_ops
         dataset.to_table()
     assert len(dataset.snapshot._deletions) == 1
     assert len(list((Path(dataset.uri) / "_deletions").iterdir())) == 5
+
+
+def test_a_task_is_small_when_pickled_and_opens_the_version_where_it_arrives(dataset: lance_ops.LanceDataset) -> None:
+    task = plan_deletion(dataset.snapshot, bind_filter(dataset.snapshot, "id = 3")).tasks[0]
+    assert task.snapshot.open() is dataset.snapshot
+    arrived = pickle.loads(pickle.dumps(task))
+    assert arrived == task and arrived.snapshot.opened is None
+    assert len(pickle.dumps(task)) < 2000
+    assert find_rows(arrived) == find_rows(task)
+    dataset.delete("id = 4")
+    dataset.cleanup_old_versions(timedelta(0))
+    with pytest.raises(VersionNotFound, match="no version 1"):
+        find_rows(arrived)

@@ -1,0 +1,35 @@
+"""How a plan's task names the version it works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["SnapshotReference"]
+
+
+@dataclass(frozen=True)
+class SnapshotReference:
+    """A version to open where the task runs: in this process it is open already, and a pickle leaves that behind.
+
+    A task that held the snapshot itself would open it while it is unpickled, where its errors are nobody's.
+    """
+
+    uri: str
+    version: int
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    opened: Snapshot | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> SnapshotReference:
+        """Return the reference of an open snapshot."""
+        return cls(snapshot.uri, snapshot.version, dict(snapshot.storage_options), snapshot)
+
+    def open(self) -> Snapshot:
+        """Return the snapshot; raise as `Snapshot.open` does."""
+        return self.opened or Snapshot.open(self.uri, self.version, self.storage_options)
+
+    def __reduce__(self) -> tuple[object, tuple[str, int, Mapping[str, str]]]:
+        return SnapshotReference, (self.uri, self.version, self.storage_options)
