@@ -118,15 +118,16 @@ def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fra
     for fragment in snapshot.fragments:
         candidate = _is_candidate(snapshot, fragment, options)
         coverage = _coverage(snapshot, fragment)
-        if not candidate or coverage != covered_by or rows >= options.target_rows_per_fragment:
-            if _is_worth_it(snapshot, group, options):
+        full = rows >= options.target_rows_per_fragment and _makes_fewer(group, rows, options)
+        if not candidate or coverage != covered_by or full:
+            if _is_worth_it(snapshot, group, rows, options):
                 yield group
             group, rows = [], 0
         if candidate:
             group.append(fragment)
             rows += snapshot.num_live_rows(fragment)
             covered_by = coverage
-    if _is_worth_it(snapshot, group, options):
+    if _is_worth_it(snapshot, group, rows, options):
         yield group
 
 
@@ -144,8 +145,15 @@ def _has_deletions_to_materialize(snapshot: Snapshot, fragment: Fragment, option
     return options.materialize_deletions and deleted > options.materialize_deletions_threshold * fragment.physical_rows
 
 
-def _is_worth_it(snapshot: Snapshot, group: list[Fragment], options: CompactionOptions) -> bool:
-    return len(group) > 1 or any(_has_deletions_to_materialize(snapshot, fragment, options) for fragment in group)
+def _is_worth_it(snapshot: Snapshot, group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
+    return _makes_fewer(group, rows, options) or any(
+        _has_deletions_to_materialize(snapshot, fragment, options) for fragment in group
+    )
+
+
+def _makes_fewer(group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
+    """Whether fewer fragments come out than go in: two that are nearly full would only be cut elsewhere."""
+    return -(-rows // options.target_rows_per_fragment) < len(group)
 
 
 def _coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:

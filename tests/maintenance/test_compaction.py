@@ -73,6 +73,16 @@ def test_groups_are_cut_at_the_target_and_at_what_indices_cover(make: Make) -> N
     assert [task.fragment_ids for task in excluded.tasks] == [(2, 3), (4, 5)]
 
 
+def test_fragments_that_would_only_be_cut_elsewhere_are_left_alone(make: Make) -> None:
+    dataset = make(num_fragments=2, num_rows=60)
+    assert dataset.optimize.compact_files(target_rows_per_fragment=100).fragments_removed == 0
+    lance_ops.write_dataset(dataset.to_table(limit=60), dataset, mode="append")
+    dataset.checkout_latest()
+    metrics = dataset.optimize.compact_files(target_rows_per_fragment=100)
+    assert (metrics.fragments_removed, metrics.fragments_added) == (3, 2)
+    assert dataset.optimize.compact_files(target_rows_per_fragment=100).fragments_removed == 0
+
+
 def test_plan_tasks_and_outcomes_travel_as_small_pickles(make: Make) -> None:
     snapshot = make().snapshot
     plan = pickle.loads(pickle.dumps(Compaction.plan(snapshot, CompactionOptions())))
