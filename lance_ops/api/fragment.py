@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.api.requests import Columns, Filter, scan_request
+from lance_ops.api.projection import Columns, project
+from lance_ops.api.requests import Filter, scan_request
 from lance_ops.api.scanner import LanceScanner
+from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.take import take_addresses
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["LanceFragment"]
@@ -71,17 +74,16 @@ class LanceFragment:
         with_row_address: bool = False,
     ) -> LanceScanner:
         """Return a scan of this fragment."""
+        projection = project(self._snapshot, columns, with_row_id=with_row_id, with_row_address=with_row_address)
         request = scan_request(
             self._snapshot,
-            columns=columns,
+            projection,
             filter=filter,
             limit=limit,
             offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
             fragment_ids=(self.fragment_id,),
         )
-        return LanceScanner(self._snapshot, request, batch_size)
+        return LanceScanner(self._snapshot, request, projection, batch_size)
 
     def to_table(
         self,
@@ -109,8 +111,9 @@ class LanceFragment:
             raise InvalidInput(
                 f"fragment {self.fragment_id} has {len(live)} rows: indices must be 0 to {len(live) - 1}"
             )
-        schema = scan_request(self._snapshot, columns=columns).schema
-        return self._snapshot.reader(self._fragment).take(schema, live[positions])
+        projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
+        request = scan_request(self._snapshot, projection)
+        return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, live[positions]), request))
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, rows={self._snapshot.num_live_rows(self._fragment)})"

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
-from lance_ops.api.requests import Columns, Filter, refuse, scan_request
+from lance_ops.api.projection import Columns, Projection, project
+from lance_ops.api.requests import Filter, refuse, scan_request
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
 from lance_ops.api.tags import Reference, Tags, resolve_reference
-from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance import cleanup, reindex
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
 from lance_ops.snapshot.deletion import delete
@@ -29,6 +30,7 @@ from lance_ops.snapshot.history import history
 from lance_ops.snapshot.restore import restore
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.take import take_addresses, take_positions
 from lance_ops.snapshot.validate import validate
@@ -152,24 +154,25 @@ class LanceDataset:
     ) -> LanceScanner:
         """Return a scan; nothing is read until it is asked for.
 
-        Rows come in the fragments' order whatever `scan_in_order` says. Raises `InvalidInput`, `InvalidFilter`, and
-        `UnsupportedFeature` for `nearest`, `order_by` and `batch_size_bytes`.
+        Rows come in the order of the fragments (of `fragments`, if given) whatever `scan_in_order` says. Raises
+        `InvalidInput`, `InvalidFilter`, and `UnsupportedFeature` for `nearest`, `order_by` and `batch_size_bytes`.
         """
         refuse(self.uri, nearest=nearest, order_by=order_by, batch_size_bytes=batch_size_bytes)
+        projection = project(
+            self._snapshot, columns, with_row_id=bool(with_row_id), with_row_address=bool(with_row_address)
+        )
         request = scan_request(
             self._snapshot,
-            columns=columns,
+            projection,
             filter=filter,
             limit=limit,
             offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
             include_deleted_rows=include_deleted_rows,
             fragment_ids=None if fragments is None else tuple(fragment.fragment_id for fragment in fragments),
             use_scalar_index=use_scalar_index,
             fragment_readahead=fragment_readahead or batch_readahead,
         )
-        return LanceScanner(self._snapshot, request, batch_size)
+        return LanceScanner(self._snapshot, request, projection, batch_size)
 
     def to_table(
         self,
@@ -258,13 +261,19 @@ class LanceDataset:
 
     def take(self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by their position among the live rows, in the order asked for, repeats included."""
-        schema = scan_request(self._snapshot, columns=columns).schema
-        return take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), schema)
+        projection, request = self._take_request(columns)
+        return projection.apply(take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request))
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by row id, in the order asked for."""
-        schema = scan_request(self._snapshot, columns=columns).schema
-        return take_addresses(self._snapshot, np.asarray(row_ids, dtype=np.uint64), schema)
+        if self.has_stable_row_ids:
+            raise UnsupportedFeature("taking rows by stable row id", self.uri)
+        projection, request = self._take_request(columns)
+        return projection.apply(take_addresses(self._snapshot, np.asarray(row_ids, dtype=np.uint64), request))
+
+    def _take_request(self, columns: Columns) -> tuple[Projection, ScanRequest]:
+        projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
+        return projection, scan_request(self._snapshot, projection)
 
     # -- changing -----------------------------------------------------------------------------------------------
 

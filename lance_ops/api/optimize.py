@@ -68,12 +68,16 @@ class DatasetOptimizer:
             defer_index_remap=bool(defer_index_remap),
         )
         snapshot, metrics = compaction.compact_files(self._snapshot, options, runner or InThreads(num_threads))
-        self._moved(snapshot)
+        self._move(snapshot)
         return metrics
 
     def optimize_indices(self, *, index_names: Sequence[str] | None = None) -> None:
         """Extend every index (or the named ones) to the rows it does not cover yet."""
-        self._moved(reindex.optimize_indices(self._snapshot, index_names))
+        self._move(reindex.optimize_indices(self._snapshot, index_names))
+
+    def _move(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._moved(snapshot)
 
 
 def _or(value: T | None, default: T) -> T:

@@ -26,7 +26,17 @@ from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 
-__all__ = ["ROW_ADDRESS", "ROW_ID", "TASK_READAHEAD", "ScanPlan", "ScanRequest", "plan_scan", "scan"]
+__all__ = [
+    "ROW_ADDRESS",
+    "ROW_ID",
+    "TASK_READAHEAD",
+    "ScanPlan",
+    "ScanRequest",
+    "empty_answer",
+    "plan_scan",
+    "scan",
+    "with_row_columns",
+]
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
@@ -44,7 +54,7 @@ _TAKE_BELOW = 0.05  # of a block's rows match: fetch the other columns row by ro
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What to return. `fragment_ids` None means all; `limit` and `offset` count rows of the answer.
+    """What to return. `fragment_ids`, in this order; None means all. `limit` and `offset` count rows of the answer.
 
     Rows of no columns at all come with their addresses, since a table must have a column to have rows. `readahead` is
     how many blocks are read before they are asked for.
@@ -127,7 +137,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
 
 
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
-    """Yield the answer block by block, in the fragments' order; blocks without a matching row are left out."""
+    """Yield the answer block by block, fragment by fragment; blocks without a matching row are left out."""
     plan = plan_scan(snapshot, request)
     workers = os.cpu_count() or 1
     ahead = min(request.readahead or 2 * workers, len(plan.blocks))
@@ -158,11 +168,11 @@ def _limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iter
 def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequence[Fragment]:
     if fragment_ids is None:
         return snapshot.fragments
-    wanted = set(fragment_ids)
-    unknown = wanted - snapshot.fragments_by_id.keys()
+    wanted = dict.fromkeys(fragment_ids)
+    unknown = wanted.keys() - snapshot.fragments_by_id.keys()
     if unknown:
         raise InvalidInput(f"{snapshot.uri}: version {snapshot.version} has no fragment {min(unknown)}")
-    return [fragment for fragment in snapshot.fragments if fragment.id in wanted]
+    return [snapshot.fragments_by_id[fragment_id] for fragment_id in wanted]
 
 
 def _window(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
@@ -214,7 +224,7 @@ def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, reques
         offsets = np.arange(block.start, block.stop, dtype=np.uint64)
         if live is not None:
             table, offsets = _filtered(table, live), offsets[live]
-        return _with_row_columns(snapshot, table, block.fragment, offsets, request)
+        return with_row_columns(snapshot, table, block.fragment, offsets, request)
     mask = _matches(snapshot, reader, block, None)
     if live is not None:
         mask &= live
@@ -223,7 +233,7 @@ def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, reques
         table = reader.take(request.schema, offsets)
     else:
         table = _filtered(reader.read(request.schema, block.start, block.stop), mask)
-    return _with_row_columns(snapshot, table, block.fragment, offsets, request)
+    return with_row_columns(snapshot, table, block.fragment, offsets, request)
 
 
 def _read_offsets(
@@ -231,7 +241,7 @@ def _read_offsets(
 ) -> pa.Table:
     if block.predicate is not None:
         offsets = offsets[_matches(snapshot, reader, block, offsets)]
-    return _with_row_columns(snapshot, reader.take(request.schema, offsets), block.fragment, offsets, request)
+    return with_row_columns(snapshot, reader.take(request.schema, offsets), block.fragment, offsets, request)
 
 
 def _matches(
@@ -248,7 +258,7 @@ def _matches(
     else:
         table = reader.take(schema, offsets)
     request = ScanRequest(schema, with_row_id=ROW_ID in columns, with_row_address=ROW_ADDRESS in columns)
-    mask = block.predicate.mask(_with_row_columns(snapshot, table, block.fragment, offsets, request))
+    mask = block.predicate.mask(with_row_columns(snapshot, table, block.fragment, offsets, request))
     filled: npt.NDArray[np.bool_] = mask.fill_null(False).to_numpy(zero_copy_only=False)
     return filled
 
@@ -268,10 +278,21 @@ def _filtered(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
     return table.filter(pa.array(mask)) if table.num_columns else table  # without columns it knows no length
 
 
-def _with_row_columns(
+def empty_answer(request: ScanRequest) -> pa.Table:
+    """Return an answer's columns without a row."""
+    schema = request.schema.to_arrow_storage()
+    if request.with_row_id:
+        schema = schema.append(pa.field(ROW_ID, pa.uint64()))
+    if _has_address(request):
+        schema = schema.append(pa.field(ROW_ADDRESS, pa.uint64()))
+    return schema.empty_table()
+
+
+def with_row_columns(
     snapshot: Snapshot, table: pa.Table, fragment: Fragment, offsets: Offsets, request: ScanRequest
 ) -> pa.Table:
-    with_address = request.with_row_address or not (request.with_row_id or table.num_columns)
+    """Append the row columns that the request asks for; `offsets` are the rows' physical ones."""
+    with_address = _has_address(request)
     if not (request.with_row_id or with_address):
         return table
     fields, columns = list(table.schema), list(table.columns)
@@ -283,6 +304,10 @@ def _with_row_columns(
         fields.append(pa.field(ROW_ADDRESS, pa.uint64()))
         columns.append(pa.array(row_addrs(fragment.id, offsets)))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))
+
+
+def _has_address(request: ScanRequest) -> bool:
+    return request.with_row_address or not (request.with_row_id or request.schema.fields)
 
 
 def _deleted_mask(snapshot: Snapshot, fragment: Fragment, offsets: Offsets) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,7 @@
-"""Random access: rows by position among the live rows, or by address."""
+"""Random access: rows by position among the live rows, or by address.
+
+Of a request only the columns count.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import Schema
+from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.scan import ScanRequest, empty_answer, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["take_addresses", "take_positions"]
@@ -23,7 +26,7 @@ Positions = npt.NDArray[np.int64]
 _READS_AT_ONCE = 16
 
 
-def take_positions(snapshot: Snapshot, positions: Positions, schema: Schema) -> pa.Table:
+def take_positions(snapshot: Snapshot, positions: Positions, request: ScanRequest) -> pa.Table:
     """Return rows by their position among all live rows, in the order asked for, repeats included.
 
     Raises `InvalidInput` for a position beyond the rows there are.
@@ -40,16 +43,14 @@ def take_positions(snapshot: Snapshot, positions: Positions, schema: Schema) -> 
         within = positions[asked] - (ends[slot - 1] if slot else 0)
         offsets = snapshot.live_offsets(fragment)[within] if fragment.deletion_file else within
         addresses[asked] = row_addrs(fragment.id, offsets)
-    return _take(snapshot, addresses, schema)
+    return _take(snapshot, addresses, request)
 
 
-def take_addresses(snapshot: Snapshot, addresses: Addresses, schema: Schema) -> pa.Table:
+def take_addresses(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
     """Return live rows by address, in the order asked for.
 
     Raises `InvalidInput` naming an address that is no live row's.
     """
-    if snapshot.manifest.uses_stable_row_ids:
-        raise UnsupportedFeature("taking rows by stable row id", snapshot.uri)
     owners, offsets = fragment_of(addresses), offset_of(addresses)
     for fragment_id, places in _grouped(owners):
         fragment = snapshot.fragments_by_id.get(fragment_id)
@@ -59,21 +60,23 @@ def take_addresses(snapshot: Snapshot, addresses: Addresses, schema: Schema) -> 
         deleted = asked & snapshot.deletion_vector(fragment)
         if deleted:
             raise InvalidInput(f"{snapshot.uri}: row {deleted.min()} of fragment {fragment_id} is deleted")
-    return _take(snapshot, addresses, schema)
+    return _take(snapshot, addresses, request)
 
 
-def _take(snapshot: Snapshot, addresses: Addresses, schema: Schema) -> pa.Table:
+def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
     """Read each fragment's rows in ascending order, once each, and put them into the order asked for."""
     unique, inverse = np.unique(addresses, return_inverse=True)
     offsets = offset_of(unique)
 
     def read(group: tuple[int, Positions]) -> pa.Table:
         fragment_id, places = group
-        return snapshot.reader(snapshot.fragments_by_id[fragment_id]).take(schema, offsets[places])
+        fragment = snapshot.fragments_by_id[fragment_id]
+        table = snapshot.reader(fragment).take(request.schema, offsets[places])
+        return with_row_columns(snapshot, table, fragment, offsets[places], request)
 
     groups = _grouped(fragment_of(unique))
     tables = map_ordered(read, groups, min(_READS_AT_ONCE, len(groups)), _READS_AT_ONCE)
-    found = pa.concat_tables([schema.to_arrow_storage().empty_table(), *tables])
+    found = pa.concat_tables([empty_answer(request), *tables])
     in_order = len(inverse) == len(unique) and bool((inverse == np.arange(len(inverse))).all())
     return found if in_order else found.take(pa.array(inverse))
 

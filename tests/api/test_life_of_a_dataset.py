@@ -204,3 +204,52 @@ def test_a_missing_data_file_is_found_by_validate(dataset: lance_ops.LanceDatase
     victim.rename(victim.with_suffix(".gone"))
     with pytest.raises(lance_ops.errors.CorruptFile, match=victim.name):
         lance_ops.dataset(dataset.uri).validate()
+
+
+def test_columns_come_as_they_were_asked_for(dataset: lance_ops.LanceDataset) -> None:
+    assert dataset.to_table(columns=["name", "_rowid", "id"], limit=1).schema.names == ["name", "_rowid", "id"]
+    asked = dataset.to_table(columns=["_rowaddr", "id"], with_row_id=True, limit=1)
+    assert asked.schema.names == ["_rowaddr", "id", "_rowid"]
+    taken = dataset.take([31, 0], columns=["_rowid", "id"])
+    assert taken.to_pydict() == {"_rowid": [(1 << 32) + 1, 0], "id": [31, 0]}
+    with pytest.raises(InvalidInput, match="'id' is asked for twice"):
+        dataset.to_table(columns=["id", "id"])
+
+
+def test_rows_of_no_columns_are_rows_still(dataset: lance_ops.LanceDataset) -> None:
+    for chosen, count in ((None, 100), ("id < 40", 40), ("true", 100)):
+        assert dataset.to_table(columns=[], filter=chosen).shape == (count, 0)
+        batches = dataset.to_batches(columns=[], filter=chosen, batch_size=7)
+        assert sum(batch.num_rows for batch in batches) == count
+    assert dataset.take([1, 2], columns=[]).shape == (2, 0)
+
+
+def test_a_dotted_path_is_a_column_of_that_name_and_in_a_take_the_struct(dataset_uri: str) -> None:
+    inner = pa.StructArray.from_arrays([pa.array([1, 2, 3]), pa.array(["a", None, "c"])], ["x", "y"])
+    s = pa.StructArray.from_arrays(
+        [inner, pa.array([True, False, True])], ["inner", "flag"], mask=pa.array([False, False, True])
+    )
+    dataset = lance_ops.write_dataset(pa.table({"s": s, "i": [7, 8, 9]}), dataset_uri)
+    table = dataset.to_table(columns=["s.inner.y", "i", "s.inner.x"])
+    assert table.to_pydict() == {"s.inner.y": ["a", None, None], "i": [7, 8, 9], "s.inner.x": [1, 2, None]}
+    assert dataset.take([1], columns=["s.inner.x"]).to_pylist() == [{"s": {"inner": {"x": 2}}}]
+
+
+def test_a_take_restores_extension_types_as_a_scan_does(dataset_uri: str) -> None:
+    keys = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes([n]) * 16 for n in range(6)], pa.binary(16)))
+    table = pa.table({"key": keys, "id": range(6)})
+    dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=2)
+    assert dataset.to_table() == table
+    assert dataset.take([4, 1]) == table.take([4, 1])
+    assert dataset.take([]) == table.slice(0, 0)
+    assert dataset.get_fragments()[1].take([1]) == table.slice(3, 1)
+
+
+def test_an_optimizer_goes_on_where_it_stopped(dataset: lance_ops.LanceDataset) -> None:
+    dataset.create_scalar_index("id", "BTREE")
+    optimizer = dataset.optimize
+    optimizer.compact_files()
+    version = dataset.version
+    optimizer.optimize_indices()
+    optimizer.compact_files()
+    assert dataset.version == version

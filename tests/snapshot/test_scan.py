@@ -52,6 +52,13 @@ def test_deleted_rows_count_where_they_are_asked_for(dataset: lance_ops.LanceDat
     assert [row_id is None for row_id in table.column("_rowid").to_pylist()] == [True, False, True, False]
 
 
+def test_fragments_come_in_the_order_asked_for(dataset: lance_ops.LanceDataset) -> None:
+    first, _, third, _ = dataset.get_fragments()
+    table = dataset.scanner(fragments=[third, first]).to_table()
+    assert ids(table) == [*range(20, 30), *range(10)]
+    assert dataset.scanner(fragments=[third], filter="id > 27").count_rows() == 2
+
+
 def test_a_fragment_that_is_not_there_is_named(dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(InvalidInput, match="no fragment 9"):
         list(scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema, fragment_ids=(1, 9))))
