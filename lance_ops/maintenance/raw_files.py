@@ -29,6 +29,8 @@ _FORMATS: dict[str, str] = {
     ".ndjson": "json",
 }
 
+_BATCHES_AHEAD = 2  # Arrow's default holds 16, and many tasks read at once
+
 
 @dataclass(frozen=True)
 class RawFile:
@@ -65,7 +67,7 @@ class IngestBatch:
 def read_raw_batches(file: RawFile, storage_options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
     """Yield a raw file's rows; raise `InvalidInput` naming the file if it cannot be read as what its name says."""
     try:
-        yield from _open(file, storage_options).to_batches()
+        yield from _open(file, storage_options).to_batches(batch_readahead=_BATCHES_AHEAD, fragment_readahead=1)
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"raw file {file.uri}: {error}; mend or remove it") from error
 
