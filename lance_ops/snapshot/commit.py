@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 from lance_ops.committers import Committer
-from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
@@ -30,6 +30,8 @@ def commit_operation(
     `own_files` are what the operation would bring into the table: they are deleted when it is certain that it did not.
     After `CommitStateUnknown` they stay. The other errors are those of `transactions.commit`.
     """
+    with removing_on_failure(snapshot.store, own_files):
+        _check_counts(snapshot, operation)
     transaction = Transaction.new(snapshot.version, operation, properties)
     manifest = _commit(snapshot.store, snapshot.committer, transaction, snapshot.manifest, own_files, file_version)
     return snapshot.with_manifest(manifest)
@@ -70,6 +72,15 @@ def removing_on_failure(store: Store, paths: Sequence[str]) -> Iterator[None]:
     except BaseException:
         delete_paths(store, paths)
         raise
+
+
+def _check_counts(snapshot: Snapshot, operation: Operation) -> None:
+    """Refuse to carry on row counts that a manifest without a writer's name may have wrong."""
+    if snapshot.manifest.writer_version is None and not isinstance(operation, Overwrite):
+        raise UnsupportedFeature(
+            "changing a table whose manifest names no writer (its row counts may be wrong: copy it with write_dataset)",
+            snapshot.uri,
+        )
 
 
 def _commit(

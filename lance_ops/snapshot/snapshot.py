@@ -81,10 +81,12 @@ class Snapshot:
     def fragments(self) -> tuple[Fragment, ...]:
         """The fragments, in the order in which their rows are scanned.
 
-        Where an old writer did not say how many rows one has, its first file is asked.
+        Where an old writer did not say how many rows one has, its first file is asked. Manifests that name no writer
+        are of a time when some counted only the live rows: there it always is.
         """
+        trusted = self.manifest.writer_version is not None
         return tuple(
-            fragment if fragment.physical_rows or not fragment.files else self._counted(fragment)
+            fragment if (trusted and fragment.physical_rows) or not fragment.files else self._counted(fragment)
             for fragment in self.manifest.fragments
         )
 

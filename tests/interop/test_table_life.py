@@ -1,13 +1,11 @@
 """The reference and we take turns on one table, and read the same rows after each turn."""
 
 from datetime import timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import UnsupportedFeature
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -99,23 +97,3 @@ def test_our_append_lands_beside_a_concurrent_one_of_the_reference(dataset_uri: 
     assert stale.delete("id = 6") == {"num_deleted_rows": 1}
     assert_same(dataset_uri)
     assert lance_ops.dataset(dataset_uri).count_rows() == 18
-
-
-def test_old_datasets_are_read_as_the_reference_reads_them(historical: Path) -> None:
-    for name in ("v0.20.0/old_btree_bitmap_indices.lance", "v0.27.1/pq_in_schema"):
-        path = next((p for p in [historical / name, *historical.glob(f"{name}*")] if p.is_dir()), None)
-        if path is None:
-            continue
-        assert lance_ops.dataset(path).version == lance.dataset(path).version
-
-
-def test_what_cannot_be_moved_rightly_is_refused_before_anything_is_written(dataset_uri: str) -> None:
-    lance.write_dataset(pa.table({"a": range(10)}), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=5)
-    lance.write_dataset(pa.table({"a": range(10)}), f"{dataset_uri}2", max_rows_per_file=5)
-    lance.dataset(f"{dataset_uri}2").create_scalar_index("a", "BITMAP")
-    for uri, what in ((dataset_uri, "stable row ids"), (f"{dataset_uri}2", "a_idx.*BitmapIndexDetails")):
-        dataset = lance_ops.dataset(uri)
-        before = set(Path(uri).rglob("*"))
-        with pytest.raises(UnsupportedFeature, match=what):
-            dataset.optimize.compact_files()
-        assert set(Path(uri).rglob("*")) == before

@@ -1,0 +1,55 @@
+"""Datasets of old releases: read as the reference reads them, and not made worse."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import lance_ops
+from lance_ops.errors import CorruptFile, UnsupportedFeature
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+READABLE = [
+    "v0.7.5/with_deletions",
+    "v0.8.0/migrated_from_v0.7.5",
+    "v0.10.5/corrupt_schema",
+    "v0.15.0/v2_no_files.lance",
+    "v0.15.0/v2_with_files.lance",
+    "v0.20.0/old_btree_bitmap_indices.lance",
+    "v0.27.1/pq_in_schema",
+    "0.27.0/legacy_fts_index",
+]
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_every_row_of_an_old_dataset_is_read_as_the_reference_reads_it(historical: Path, name: str) -> None:
+    ours, theirs = lance_ops.dataset(historical / name), lance.dataset(historical / name)
+    assert ours.version == theirs.version
+    assert ours.count_rows() == theirs.count_rows()
+    assert ours.to_table(with_row_id=True).equals(theirs.to_table(with_row_id=True))
+
+
+def test_a_dataset_without_its_data_files_opens_and_names_the_missing_one(historical: Path) -> None:
+    dataset = lance_ops.dataset(historical / "v0.5.9/dataset_with_fragments")
+    with pytest.raises((FileNotFoundError, CorruptFile), match=r"data/.*\.lance"):
+        dataset.to_table()
+
+
+def test_row_counts_that_may_be_wrong_are_not_carried_on(historical: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.lance"
+    shutil.copytree(historical / "v0.8.0/migrated_from_v0.7.5", copy, copy_function=shutil.copyfile)
+    for folder in [copy, *copy.rglob("*/")]:
+        folder.chmod(0o755)
+    dataset = lance_ops.dataset(copy)
+    rows = dataset.to_table()
+    assert rows.num_rows == 92
+    with pytest.raises(UnsupportedFeature, match="names no writer"):
+        dataset.delete("true")
+    with pytest.raises(UnsupportedFeature, match="copy it with write_dataset"):
+        dataset.checkout_version(1).restore()
+    assert lance_ops.dataset(copy).version == dataset.version
+    fresh = lance_ops.write_dataset(dataset, tmp_path / "fresh.lance")
+    assert fresh.to_table() == rows
+    assert fresh.delete("true") == {"num_deleted_rows": 92}
