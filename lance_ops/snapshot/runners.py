@@ -12,10 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["InThreads", "Runner", "run_all"]
+__all__ = ["InThreads", "Runner", "available_cores", "run_all"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def available_cores() -> int:
+    """Return the cores that this process may use: fewer than the machine has where it is pinned, as in a container."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Runner(Protocol):
@@ -32,13 +37,13 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class InThreads:
-    """Runs tasks in a thread pool of this process; `max_workers` defaults to the machine's cores."""
+    """Runs tasks in a thread pool of this process; `max_workers` defaults to `available_cores`."""
 
     max_workers: int | None = None
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         """Call `function` with each task, at most `max_workers` at a time."""
-        workers = min(self.max_workers or os.cpu_count() or 1, len(tasks))
+        workers = min(self.max_workers or available_cores(), len(tasks))
         if workers <= 1:
             return [function(task) for task in tasks]
         with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops") as pool:

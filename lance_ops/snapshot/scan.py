@@ -6,7 +6,6 @@ block is independent of all others; deleted rows are subtracted in each, so no p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +22,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_lookup import IndexLookup, look_up
 from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.runners import available_cores
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 
@@ -139,7 +139,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer block by block, fragment by fragment; blocks without a matching row are left out."""
     plan = plan_scan(snapshot, request)
-    workers = os.cpu_count() or 1
+    workers = available_cores()
     ahead = min(request.readahead or 2 * workers, len(plan.blocks))
     reader_of = lru_cache(ahead + 1)(snapshot.reader)  # no more open files than blocks in hand
     tables = map_ordered(

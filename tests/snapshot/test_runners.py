@@ -1,3 +1,4 @@
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -5,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from lance_ops.snapshot.ordered import map_ordered
-from lance_ops.snapshot.runners import InThreads, run_all
+from lance_ops.snapshot.runners import InThreads, available_cores, run_all
 
 
 def test_outcomes_come_in_the_order_of_the_tasks() -> None:
@@ -15,6 +16,18 @@ def test_outcomes_come_in_the_order_of_the_tasks() -> None:
 
     assert InThreads(4).map(slow_first, [0, 1, 2, 3]) == [0, 10, 20, 30]
     assert InThreads().map(slow_first, []) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no process to cores")
+def test_a_pinned_process_runs_one_thread_a_core_it_may_use() -> None:
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, [min(allowed)])
+        assert available_cores() == 1
+        names = InThreads().map(lambda _: threading.current_thread().name, [1, 2, 3])
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert set(names) == {threading.current_thread().name}
 
 
 def test_when_a_task_fails_the_others_are_discarded_and_its_error_is_raised() -> None:
