@@ -13,13 +13,14 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.logical_types import arrow_type_of, child_fields_of, logical_type_of
 
 __all__ = ["NO_PARENT", "Field", "Schema", "split_path"]
 
 NO_PARENT = -1
+_JSON = "arrow.json"
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,8 @@ def _from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -> Fie
     metadata = dict(_decode_metadata(column.metadata))
     arrow_type = column.type
     if isinstance(arrow_type, pa.BaseExtensionType):
+        if arrow_type.extension_name == _JSON:  # text under that name is not what other readers expect there
+            raise UnsupportedFeature("writing JSON columns (stored as JSONB)", f"column {column.name!r}")
         metadata[EXTENSION_NAME] = arrow_type.extension_name
         metadata[EXTENSION_METADATA] = serialized_extension(arrow_type)
         arrow_type = arrow_type.storage_type

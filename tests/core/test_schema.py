@@ -94,6 +94,8 @@ def test_columns_named_twice_are_refused() -> None:
 def test_an_arrow_type_without_a_logical_type_is_refused_by_column() -> None:
     with pytest.raises(UnsupportedFeature, match="column 'gap'"):
         Schema.from_arrow(pa.schema([("gap", pa.month_day_nano_interval())]))
+    with pytest.raises(UnsupportedFeature, match="column 'doc'"):
+        Schema.from_arrow(pa.schema([("doc", pa.json_())]))
 
 
 @pytest.mark.parametrize(
