@@ -24,8 +24,9 @@ from lance_ops.encodings.values import (
     Values,
     VariableWidth,
 )
+from lance_ops.encodings.variable import narrow_offsets
 
-__all__ = ["array_of", "bitmap_of", "bits_per_value_of", "select", "spread", "validity_of", "values_of"]
+__all__ = ["array_of", "bitmap_of", "bits_per_value_of", "own_copy", "select", "spread", "validity_of", "values_of"]
 
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -92,8 +93,8 @@ def select(values: Values, indices: Indices) -> Values:
     if isinstance(values, FixedWidth):
         return _select_fixed(values, indices)
     if isinstance(values, VariableWidth):
-        strings = array_of(values, pa.large_binary()).take(pa.array(indices))
-        return _variable_values(strings)
+        taken = _variable_values(array_of(values, pa.large_binary()).take(pa.array(indices)))
+        return VariableWidth(narrow_offsets(taken.offsets.astype(np.int64), values.bits_per_offset), taken.data)
     if isinstance(values, PackedValues):
         return PackedValues(tuple(select(child, indices) for child in values.children))
     dimension = values.dimension
@@ -129,6 +130,14 @@ def spread(values: Values, present: Bools) -> Values:
             np.zeros(-(-len(present) * values.bits_per_value // 8), np.uint8), values.bits_per_value, len(present)
         )
     return _select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
+
+
+def own_copy(array: pa.Array) -> pa.Array:
+    """Return the same values in memory of their own, without an offset.
+
+    Arrow (26.0) takes wrong values out of nested fixed-size lists that have one.
+    """
+    return pa.concat_arrays([array, array.slice(0, 0)])  # a single array would be handed back as it is
 
 
 def bits_per_value_of(arrow_type: pa.DataType) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from lance_ops.file.container import Column, Extent
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 
-__all__ = ["Chunk", "Columns", "LoadColumns", "OpenFile", "Sections"]
+__all__ = ["Batches", "Chunk", "Columns", "LoadColumns", "OpenFile", "Sections"]
 
 Chunk = tuple[list[Steps[Any]], Callable[[Sequence[Any]], pa.Array]]
 """The reads that a chunk of a column takes, and what makes an array of their results."""
@@ -57,8 +57,20 @@ class Sections:
 
 
 @dataclass(frozen=True)
+class Batches:
+    """The batches of a 0.1 file: their first rows and the end of the last, and a column of statistics by field id."""
+
+    offsets: tuple[int, ...]
+    statistics: Mapping[int, Field]
+    columns: Columns | None
+
+
+@dataclass(frozen=True)
 class OpenFile:
-    """A file whose metadata is read; `global_buffers`, `load_columns` and `sections` are for 2.x files."""
+    """A file whose metadata is read.
+
+    `global_buffers`, `load_columns` and `sections` are for 2.x files, `batches` is for 0.1 files.
+    """
 
     version: FileVersion
     schema: Schema
@@ -67,3 +79,4 @@ class OpenFile:
     global_buffers: tuple[Extent, ...]
     load_columns: LoadColumns | None
     sections: Sections | None
+    batches: Batches | None

@@ -15,9 +15,10 @@ from lance_ops.encodings.choose import Structure, choose_dictionary, choose_stru
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import select, validity_of, values_of
 from lance_ops.file.container import Extent
+from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.blob import encode_blob
 from lance_ops.file.layouts.constant import encode_constant
-from lance_ops.file.layouts.contract import EncodedPage, LeafRows, PageChoice
+from lance_ops.file.layouts.contract import LeafRows, PageChoice
 from lance_ops.file.layouts.full_zip import encode_full_zip
 from lance_ops.file.layouts.mini_block import encode_mini_block
 from lance_ops.file.levels import EncodedLevels, Items, encode_levels

@@ -12,7 +12,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Column, Extent, read_footer_version
-from lance_ops.file.opened import Sections
+from lance_ops.file.opened import Batches, Sections
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, run
@@ -134,6 +134,27 @@ class FileReader:
     def describe(self) -> list[list[tuple[str, ...]]]:
         """Name, for each column and page, the layout and the encodings met, outermost first."""
         return [self._file.columns.describe(index) for index in range(self.num_columns)]
+
+    def batch_offsets(self) -> tuple[int, ...]:
+        """Return the first row of each batch of a 0.1 file, and the end of the last."""
+        return self._batches().offsets
+
+    def batch_statistics(self, field_id: int) -> pa.StructArray | None:
+        """Return null_count, min_value and max_value of a field for each batch of a 0.1 file, if it has them.
+
+        Bounds need not be among the values; a null one is unknown.
+        """
+        batches = self._batches()
+        field = batches.statistics.get(field_id)
+        if field is None or batches.columns is None or len(batches.offsets) < 2:
+            return None
+        ((steps, build),) = batches.columns.tasks(field, RowSlice(0, len(batches.offsets) - 1))
+        return build(run(self._source, steps))
+
+    def _batches(self) -> Batches:
+        if self._file.batches is None:
+            raise InvalidInput(f"{self.path} is of version {self.version.value}: only 0.1 files have batches")
+        return self._file.batches
 
     def sections(self) -> Sections:
         """Return how many bytes each part of a 2.x file takes."""

@@ -20,7 +20,7 @@ from lance_ops.file.columns import is_leaf
 from lance_ops.file.layouts.contract import LeafRows
 from lance_ops.file.levels import FixedLists, Items, Layer, Lists
 
-__all__ = ["shred", "storage_of"]
+__all__ = ["items_of", "shred", "storage_of"]
 
 
 def shred(field: Field, array: pa.Array) -> list[LeafRows]:
@@ -78,7 +78,7 @@ def _retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         size = wanted.list_size
         items = _retype(array.values.slice(array.offset * size, len(array) * size), wanted.value_type)
         return pa.Array.from_buffers(wanted, len(array), [bitmap], children=[items])
-    offsets, items = _items_of(array)
+    offsets, items = items_of(array)
     dtype: Any = np.int64 if pt.is_large_list(wanted) else np.int32
     child = _retype(items, wanted.field(0).type)
     return pa.Array.from_buffers(wanted, len(array), [bitmap, pa.py_buffer(offsets.astype(dtype))], children=[child])
@@ -101,7 +101,7 @@ def _shred(field: Field, array: pa.Array, outer: tuple[Layer, ...]) -> Iterator[
         items = array.values.slice(array.offset * size, len(array) * size)
         yield from _shred(child, items, (*outer, FixedLists(len(array), size, validity)))
         return
-    offsets, items = _items_of(array)
+    offsets, items = items_of(array)
     yield from _shred(child, items, (*outer, Lists(offsets, validity)))
 
 
@@ -110,7 +110,7 @@ def _null_outside(array: pa.Array, outer: tuple[Layer, ...]) -> bool:
     return any(layer.validity is not None for layer in outer)
 
 
-def _items_of(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+def items_of(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return a list array's offsets, from 0, and its items."""
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)

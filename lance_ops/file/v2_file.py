@@ -49,7 +49,9 @@ class _Opener:
         global_bytes = sum(extent.size for extent in global_buffers)
         metadata_bytes = sum(extent.size for extent in self._column_extents)
         sections = Sections(footer.column_metadata_start - global_bytes, metadata_bytes, global_bytes)
-        return OpenFile(footer.version, schema, descriptor.length, columns, global_buffers, self.load_columns, sections)
+        return OpenFile(
+            footer.version, schema, descriptor.length, columns, global_buffers, self.load_columns, sections, None
+        )
 
     def load_columns(self, indices: Sequence[int]) -> list[Column]:
         """Return columns, parsing the metadata of those that are met for the first time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,26 @@ import pyarrow as pa
 import pyarrow.types as pt
 from hypothesis import strategies as st
 
-__all__ = ["arrays", "columns", "data_types"]
+__all__ = ["LIMITS", "Limits", "columns"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a file version cannot hold."""
+
+    maps: bool = True
+    fixed_size_lists_of_structs: bool = True
+    null_structs: bool = True
+    nulls: bool = True
+    empty_strings: bool = True
+
+
+LIMITS = {
+    "0.1": Limits(False, False, False, False, False),
+    "2.0": Limits(False, False, False),
+    "2.1": Limits(False, False),
+    "2.2": Limits(),
+}
 
 _SIGNED = {pa.int8(): 7, pa.int16(): 15, pa.int32(): 31, pa.int64(): 63}
 _UNSIGNED = {pa.uint8(): 8, pa.uint16(): 16, pa.uint32(): 32, pa.uint64(): 64}
@@ -61,18 +81,18 @@ def _structs(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.D
     )
 
 
-def data_types(*, maps: bool = True, fixed_size_lists_of_structs: bool = False) -> st.SearchStrategy[pa.DataType]:
+def data_types(limits: Limits) -> st.SearchStrategy[pa.DataType]:
     """Types of a column."""
     leaves = st.sampled_from(LEAVES) | _fixed_size_lists()
 
     def nest(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
         kinds = [_structs(children), st.builds(pa.list_, children), st.builds(pa.large_list, children)]
-        if maps:
+        if limits.maps:
             kinds.append(st.builds(pa.map_, st.just(pa.string()), children))
         return st.one_of(kinds)
 
     nested = st.recursive(leaves, nest, max_leaves=4)
-    if fixed_size_lists_of_structs:
+    if limits.fixed_size_lists_of_structs:
         nested |= st.builds(pa.list_, _structs(st.sampled_from(FIXED_WIDTH)), st.integers(1, 3))
     return nested
 
@@ -81,12 +101,13 @@ def _optional(values: st.SearchStrategy[Any], nulls: bool) -> st.SearchStrategy[
     return st.none() | values if nulls else values
 
 
-def values_of(arrow_type: pa.DataType, nulls: bool) -> st.SearchStrategy[Any]:
+def values_of(arrow_type: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
     """Python values that `pa.array` takes for a type, None among them if wanted."""
-    return _optional(_values(arrow_type, nulls), nulls or pt.is_null(arrow_type))
+    nulls = limits.nulls and (limits.null_structs or not pt.is_struct(arrow_type))
+    return _optional(_values(arrow_type, limits), nulls or pt.is_null(arrow_type))
 
 
-def _values(kind: pa.DataType, nulls: bool) -> st.SearchStrategy[Any]:
+def _values(kind: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
     if kind in _SIGNED:
         return st.integers(-(1 << _SIGNED[kind]), (1 << _SIGNED[kind]) - 1) | st.integers(-3, 3)
     if kind in _UNSIGNED:
@@ -94,16 +115,18 @@ def _values(kind: pa.DataType, nulls: bool) -> st.SearchStrategy[Any]:
     if kind in _FLOATS:
         return st.floats(width=_FLOATS[kind], allow_nan=False)
     if pt.is_dictionary(kind):
-        return st.sampled_from(_few(kind.value_type))
+        few = _few(kind.value_type)
+        return st.sampled_from([value for value in few if value != "" or limits.empty_strings])
     if pt.is_fixed_size_list(kind):
-        return st.lists(values_of(kind.value_type, nulls), min_size=kind.list_size, max_size=kind.list_size)
+        return st.lists(values_of(kind.value_type, limits), min_size=kind.list_size, max_size=kind.list_size)
     if pt.is_struct(kind):
-        return st.fixed_dictionaries({field.name: values_of(field.type, nulls) for field in kind})
+        return st.fixed_dictionaries({field.name: values_of(field.type, limits) for field in kind})
     if pt.is_map(kind):
-        return st.lists(st.tuples(_TEXT, values_of(kind.item_type, nulls)), max_size=3)
+        return st.lists(st.tuples(_TEXT, values_of(kind.item_type, limits)), max_size=3)
     if pt.is_list(kind) or pt.is_large_list(kind):
-        return st.lists(values_of(kind.value_type, nulls), max_size=4)
-    return next(make(kind) for accepts, make in _MAKERS if accepts(kind))
+        return st.lists(values_of(kind.value_type, limits), max_size=4)
+    made = next(make(kind) for accepts, make in _MAKERS if accepts(kind))
+    return made if limits.empty_strings else made.filter(lambda value: value not in ("", b""))
 
 
 def _few(kind: pa.DataType) -> list[Any]:
@@ -129,18 +152,17 @@ _MAKERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], st.S
 
 
 @st.composite
-def arrays(draw: st.DrawFn, kinds: st.SearchStrategy[pa.DataType]) -> pa.Array:
-    """Columns with and without nulls, empty ones, and ones of many chunks and pages."""
-    kind = draw(kinds)
-    nulls = draw(st.booleans())
-    values = draw(st.lists(values_of(kind, nulls), max_size=12))
+def columns(draw: st.DrawFn, version: str, *, fixed_size_lists_of_structs: bool = True) -> pa.Array:
+    """Columns of any type a version holds, with and without nulls, empty ones, and ones of many chunks and pages."""
+    limits = LIMITS[version]
+    if not fixed_size_lists_of_structs:
+        limits = replace(limits, fixed_size_lists_of_structs=False)
+    kind = draw(data_types(limits))
+    if not draw(st.booleans()):
+        limits = replace(limits, nulls=False)
+    values = draw(st.lists(values_of(kind, limits), max_size=12))
     array = pa.array(values, kind)
     times = draw(st.sampled_from([1, 1, 1, 7, 500]))
     array = pa.concat_arrays([array] * times)
     skipped = draw(st.integers(0, min(3, len(array))))
     return array.slice(skipped)
-
-
-def columns(*, maps: bool = True, fixed_size_lists_of_structs: bool = False) -> st.SearchStrategy[pa.Array]:
-    """Columns of any type."""
-    return arrays(data_types(maps=maps, fixed_size_lists_of_structs=fixed_size_lists_of_structs))

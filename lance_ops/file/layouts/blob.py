@@ -22,8 +22,8 @@ from lance_ops.encodings.options import NO_OPTIONS
 from lance_ops.encodings.values import FixedWidth, PackedValues, VariableWidth
 from lance_ops.file.arrays import is_variable
 from lance_ops.file.columns import Leaf, Step
+from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import (
-    EncodedPage,
     LeafRows,
     PageChoice,
     PageContext,
@@ -120,7 +120,7 @@ def encode_blob(
     columns = [FixedWidth(np.ascontiguousarray(described[:, i]).view(np.uint8), 64, len(described)) for i in range(2)]
     plain = encode_levels([Items(levels.num_entries)])
     inner = encode_mini_block(PackedValues(tuple(columns)), plain, replace(choice, options=NO_OPTIONS))
-    assert inner is not None
+    assert inner is not None and isinstance(inner.description, pb.PageLayout)
     layout = pb.BlobLayout(
         inner_layout=inner.description,
         layers=levels.scheme.kinds,  # type: ignore[arg-type]  # numbers of the enum

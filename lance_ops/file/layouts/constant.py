@@ -2,7 +2,7 @@
 
     page buffers    none | value | repetition, definition levels | value, repetition levels, definition levels
     value buffer    u32 num_buffers | u32 size of each | the buffers: one of a fixed-width value; of a variable-width
-                    one, its u32 offsets [0, size] and its bytes
+                    one, its offsets [0, size], as wide as the column's, and its bytes
 
 A fixed-width value of at most 32 bytes stands in the description instead of a buffer. Levels are u16 numbers, or what
 the description says they are compressed to; a kind of levels that the page does not need has an empty buffer. Without
@@ -25,8 +25,8 @@ from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.container import Extent
+from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import (
-    EncodedPage,
     LeafRows,
     PageChoice,
     PageContext,
@@ -188,7 +188,8 @@ def _join(value: FixedWidth | VariableWidth) -> Bytes:
     """Return a value buffer."""
     parts = [value.data]
     if isinstance(value, VariableWidth):
-        parts = [np.array([0, value.size_bytes], np.dtype("<u4")).view(np.uint8), value.data[: value.size_bytes]]
+        offsets = np.array([0, value.size_bytes], f"<u{value.bits_per_offset // 8}")
+        parts = [offsets.view(np.uint8), value.data[: value.size_bytes]]
     head = np.array([len(parts), *(len(part) for part in parts)], np.dtype("<u4")).view(np.uint8)
     return np.concatenate([head, *parts])
 

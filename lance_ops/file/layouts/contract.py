@@ -15,7 +15,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import CorruptValues, Encoding, check
 from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import FixedWidth, Values
-from lance_ops.file.arrays import array_of
+from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.columns import Leaf
 from lance_ops.file.container import Extent
 from lance_ops.file.levels import Entries, Layer, LevelScheme, decode_levels
@@ -24,7 +24,6 @@ from lance_ops.file.source import Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
-    "EncodedPage",
     "LeafRows",
     "PageContext",
     "PageLayout",
@@ -49,18 +48,7 @@ class LeafRows:
 
     def copy(self) -> LeafRows:
         """Return the same rows in memory of their own."""
-        # Joined with nothing, a single array would be handed back as it is.
-        values = pa.concat_arrays([self.values, self.values.slice(0, 0)])
-        return LeafRows(tuple(layer.copy() for layer in self.layers), values)
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedPage:
-    """A page ready to be written: its buffers in the order its description counts them."""
-
-    description: pb.PageLayout
-    buffers: tuple[npt.NDArray[np.uint8] | bytes, ...]
-    length: int
+        return LeafRows(tuple(layer.copy() for layer in self.layers), own_copy(self.values))
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, select, spread, values_of
+from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import (
-    EncodedPage,
     LeafRows,
     PageChoice,
     PageContext,

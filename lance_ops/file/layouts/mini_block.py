@@ -25,9 +25,9 @@ from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, CorruptVa
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, select
+from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.layouts.contract import (
-    EncodedPage,
     LeafRows,
     PageChoice,
     PageContext,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.opened import OpenFile
+from lance_ops.file.opened import Batches, OpenFile
 from lance_ops.file.source import FileSource
 from lance_ops.file.v0_1.columns import BatchColumns
 from lance_ops.file.v0_1.page_table import PageTable, read_page_table
@@ -50,7 +50,21 @@ def open_v0_1(source: FileSource, tail: bytes, schema: Schema | None) -> OpenFil
     if ids:
         table = read_page_table(source, metadata.page_table_position, min(ids), max(ids), len(offsets) - 1)
     columns = BatchColumns(source, schema, offsets, table, bool(metadata.manifest_position))
-    return OpenFile(FileVersion.V0_1, schema, int(offsets[-1]), columns, (), None, None)
+    batches = _open_statistics(source, metadata, tuple(offsets.tolist()))
+    return OpenFile(FileVersion.V0_1, schema, int(offsets[-1]), columns, (), None, None, batches)
+
+
+def _open_statistics(source: FileSource, metadata: file_pb2.Metadata, offsets: tuple[int, ...]) -> Batches:
+    """Find the statistics of each field; a file need not have any."""
+    stated = metadata.statistics
+    if not metadata.HasField("statistics") or not stated.schema or not stated.fields:
+        return Batches(offsets, {}, None)
+    schema = schema_from_pb(stated.schema, {}, source.name)
+    found = {int(field.name): field for field in schema.fields if field.name.isdecimal() and field.children}
+    last_id = max(*stated.fields, schema.max_field_id)
+    table = read_page_table(source, stated.page_table_position, 0, last_id, 1)
+    rows = np.array([0, len(offsets) - 1], np.int64)
+    return Batches(offsets, found, BatchColumns(source, schema, rows, table, holds_dictionaries=False))
 
 
 def _framed(source: FileSource, position: int, place: str) -> bytes:

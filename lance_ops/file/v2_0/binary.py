@@ -20,16 +20,17 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import VariableWidth
+from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
+from lance_ops.encodings.values import FixedWidth, VariableWidth
 from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.file.arrays import array_of
+from lance_ops.file.arrays import array_of, select, spread
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import Ranges, Steps
-from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
-from lance_ops.file.v2_0.fixed import Flat
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray
+from lance_ops.file.v2_0.fixed import Flat, encode_compressed, encode_flat
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["Binary", "FixedSizeBinary", "Fsst", "read_spans"]
+__all__ = ["Binary", "FixedSizeBinary", "Fsst", "encode_binary", "encode_ends", "read_spans"]
 
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
@@ -132,6 +133,52 @@ class FixedSizeBinary(ArrayEncoding):
             return array_of(VariableWidth(offsets, np.empty(0, np.uint8)), self._arrow_type)
         data = yield from self._data.read(rows.scaled(self._width))
         return array_of(VariableWidth(offsets, data.to_numpy()), self._arrow_type)
+
+
+def encode_binary(
+    values: VariableWidth, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
+) -> pb.ArrayEncoding:
+    """Put byte strings behind their ends, coded or compressed if the options ask for it."""
+    if validity is not None:
+        values = _without_nulls(values, validity)
+    if options.compression == "fsst" and values.size_bytes:
+        coded = FsstEncoding.train(values)
+        codes = coded.encode_zipped(values)
+        assert isinstance(codes, VariableWidth)
+        inner = _encode_plain(codes, validity, NO_OPTIONS, buffers)
+        return pb.ArrayEncoding(fsst=pb.Fsst(binary=inner, symbol_table=coded.symbol_table))
+    return _encode_plain(values, validity, options, buffers)
+
+
+def _encode_plain(
+    values: VariableWidth, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
+) -> pb.ArrayEncoding:
+    ends, adjustment = encode_ends(values.offsets[1:].astype(np.int64), values.size_bytes, validity, buffers)
+    data = values.data[: values.size_bytes]
+    if options.compression in ("zstd", "lz4"):
+        stored = encode_compressed(data, options.compression, options.compression_level, buffers)
+    else:
+        stored = encode_flat(FixedWidth(data, 8, len(data)), buffers)
+    return pb.ArrayEncoding(binary=pb.Binary(indices=ends, bytes=stored, null_adjustment=adjustment))
+
+
+def encode_ends(
+    ends: Integers, total: int, validity: Bools | None, buffers: PageBuffers
+) -> tuple[pb.ArrayEncoding, int]:
+    """Store where values end, nulls marked; return that and the null adjustment."""
+    adjustment = total + 1
+    stored = ends if validity is None else ends + ~validity * np.int64(adjustment)
+    flat = encode_flat(FixedWidth(np.ascontiguousarray(stored, "<i8").view(np.uint8), 64, len(ends)), buffers)
+    return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=flat))), adjustment
+
+
+def _without_nulls(values: VariableWidth, validity: Bools) -> VariableWidth:
+    """Drop the bytes beneath nulls."""
+    kept = select(values, np.flatnonzero(validity))
+    assert isinstance(kept, VariableWidth)
+    spread_out = spread(kept, validity)
+    assert isinstance(spread_out, VariableWidth)
+    return spread_out
 
 
 def read_spans(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Integers, Integers, Bools | None]]:

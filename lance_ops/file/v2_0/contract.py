@@ -20,7 +20,7 @@ from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["ArrayContext", "ArrayEncoding", "ReadArray", "with_validity"]
+__all__ = ["ArrayContext", "ArrayEncoding", "PageBuffers", "ReadArray", "with_validity"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,18 @@ class ArrayEncoding(ABC):
     def encodings(self) -> list[str]:
         """Name the encodings, outermost first."""
         return [self.MESSAGE, *(name for part in self.inner() for name in part.encodings())]
+
+
+class PageBuffers:
+    """The buffers of a page being written."""
+
+    def __init__(self) -> None:
+        self.buffers: list[npt.NDArray[np.uint8]] = []
+
+    def add(self, data: npt.NDArray[np.uint8]) -> pb.Buffer:
+        """Take the next buffer and return what points at it."""
+        self.buffers.append(data)
+        return pb.Buffer(buffer_index=len(self.buffers) - 1, buffer_type=pb.Buffer.page)
 
 
 ReadArray: TypeAlias = Callable[[pb.ArrayEncoding, ArrayContext], ArrayEncoding]

@@ -25,11 +25,11 @@ from lance_ops.file.arrays import array_of, bits_per_value_of, select
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import Ranges, Steps
-from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 from lance_ops.pb import encodings_v2_1_pb2 as pb21
 
-__all__ = ["Bitpacked", "BitpackedForNonNeg", "Constant", "Flat", "read_values"]
+__all__ = ["Bitpacked", "BitpackedForNonNeg", "Constant", "Flat", "encode_compressed", "encode_flat", "read_values"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -186,6 +186,20 @@ class BitpackedForNonNeg(ArrayEncoding):
         block_of = np.searchsorted(blocks, rows.indices // lanes.BLOCK)
         wanted = block_of * lanes.BLOCK + rows.indices % lanes.BLOCK
         return array_of(select(values, wanted), self._context.arrow_type)
+
+
+def encode_flat(values: FixedWidth, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Put values side by side."""
+    buffer = buffers.add(values.data[: values.size_bytes])
+    return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=values.bits_per_value, buffer=buffer))
+
+
+def encode_compressed(data: Bytes, scheme: str, level: int | None, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Put bytes into one compressed buffer."""
+    codec = codec_of_scheme(_SCHEMES[scheme], level)
+    packed, _ = codec.compress(data, np.array([len(data)], np.int64))
+    compression = pb.Compression(scheme=scheme, level=level)
+    return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=8, buffer=buffers.add(packed), compression=compression))
 
 
 def read_values(extent: Extent, bits: int, rows: Rows) -> Steps[FixedWidth]:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.encodings.contract import check
+from lance_ops.encodings.values import FixedWidth
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps, join
-from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray, with_validity
+from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray, with_validity
+from lance_ops.file.v2_0.fixed import encode_flat
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["Nullable"]
+__all__ = ["Nullable", "encode_nullable"]
+
+Bools = npt.NDArray[np.bool_]
+EncodeValues: TypeAlias = Callable[[PageBuffers], pb.ArrayEncoding]
 
 
 class Nullable(ArrayEncoding):
@@ -52,3 +59,15 @@ class Nullable(ArrayEncoding):
             return (yield from self._parts[0].read(rows))
         values, validity = yield from join([part.read(rows) for part in self._parts])
         return with_validity(values, validity.to_numpy(zero_copy_only=False))
+
+
+def encode_nullable(validity: Bools | None, values: EncodeValues, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Put a bitmap before the values if some are null; `values` encodes them."""
+    if validity is None:
+        return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=values(buffers))))
+    if not validity.any():
+        return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
+    bits = FixedWidth(np.packbits(validity, bitorder="little"), 1, len(validity))
+    flags = encode_flat(bits, buffers)
+    some = pb.Nullable.SomeNull(validity=flags, values=values(buffers))
+    return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=some))

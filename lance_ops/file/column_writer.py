@@ -1,0 +1,91 @@
+"""One column on its way to a 2.x file: pieces collect until they make a page."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from lance_ops.file.container import Column, Extent, Page
+from lance_ops.file.encoded import EncodedPage
+
+__all__ = ["PLAIN_COLUMN", "ColumnWriter", "RootWriter", "WriteBytes"]
+
+PLAIN_COLUMN = b"\n\x00"
+"""A column encoding whose one field, an empty message, says that there is nothing to say."""
+
+WriteBytes: TypeAlias = Callable[[memoryview], Extent]
+
+Piece = TypeVar("Piece")
+
+
+class ColumnWriter(ABC, Generic[Piece]):
+    """What makes the next page of one column, and its pages so far."""
+
+    def __init__(self, field_id: int, description_url: str, column_encoding: bytes = PLAIN_COLUMN) -> None:
+        self.field_id = field_id
+        self.pending_bytes = 0
+        self._description_url = description_url
+        self._column_encoding = column_encoding
+        self._pages: list[Page] = []
+        self._pending: list[Piece] = []
+        self._num_own = 0
+        self._first_row = 0
+
+    def add(self, piece: Piece, first_row: int) -> None:
+        """Take rows that come next; `first_row` is the file's row that they begin with or are part of."""
+        if not self._pending:
+            self._first_row = first_row
+        self._pending.append(piece)
+        self.pending_bytes += self._size_of(piece)
+
+    def let_go(self) -> None:
+        """Copy what is pending, so that it does not hold the whole batch it came with."""
+        for index in range(self._num_own, len(self._pending)):
+            self._pending[index] = self._copy_of(self._pending[index])
+        self._num_own = len(self._pending)
+
+    def flush(self, write: WriteBytes) -> None:
+        """Write what is pending as a page."""
+        if not self._pending:
+            return
+        pieces = self._pending
+        self._pending, self._num_own, self.pending_bytes = [], 0, 0
+        first_row = self._first_row
+        for page in self._encode(pieces, write):
+            buffers = tuple(write(memoryview(buffer)) for buffer in page.buffers)  # type: ignore[arg-type]
+            encoding = page.description.SerializeToString()
+            self._pages.append(Page(page.length, buffers, first_row, self._description_url, encoding))
+            first_row += self._rows_of(page)
+
+    def column(self) -> Column:
+        """Return the column's metadata."""
+        return Column(tuple(self._pages), (), self._column_encoding)
+
+    @abstractmethod
+    def _encode(self, pieces: Sequence[Piece], write: WriteBytes) -> list[EncodedPage]:
+        """Make pages, one as a rule; `write` puts bytes that stand outside of pages into the file."""
+
+    @abstractmethod
+    def _size_of(self, piece: Piece) -> int:
+        """Return the bytes of a piece in memory."""
+
+    @abstractmethod
+    def _copy_of(self, piece: Piece) -> Piece:
+        """Return the same rows in memory of their own."""
+
+    def _rows_of(self, page: EncodedPage) -> int:
+        """Return the rows of a page."""
+        return page.length
+
+
+class RootWriter(ABC):
+    """A top-level column: all the columns below it."""
+
+    writers: Sequence[ColumnWriter]  # type: ignore[type-arg]  # of whatever pieces
+
+    @abstractmethod
+    def add(self, array: pa.Array, first_row: int) -> None:
+        """Take rows apart for the columns below; the array has the field's storage type."""

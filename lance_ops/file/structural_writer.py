@@ -1,0 +1,65 @@
+"""Writing columns of 2.1 and 2.2 files: leaves with the layers around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.schema import Field
+from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.options import EncodingOptions
+from lance_ops.file.assemble import concat_rows
+from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
+from lance_ops.file.columns import Leaf, is_blob, leaves_of_field
+from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.layouts.contract import LeafRows, PageChoice
+from lance_ops.file.page_encoder import encode_blob_page, encode_page
+from lance_ops.file.pages import PAGE_LAYOUT_URL
+from lance_ops.file.shred import shred
+
+__all__ = ["StructuralRoot"]
+
+
+class StructuralRoot(RootWriter):
+    """A top-level column, shredded to its leaves."""
+
+    def __init__(self, field: Field, version: FileVersion) -> None:
+        self._field = field
+        self.writers = [_LeafWriter(leaf, version) for leaf in leaves_of_field(field)]
+
+    def add(self, array: pa.Array, first_row: int) -> None:
+        for writer, rows in zip(self.writers, shred(self._field, array), strict=True):
+            writer.add(rows, first_row)
+
+
+class _LeafWriter(ColumnWriter[LeafRows]):
+    def __init__(self, leaf: Leaf, version: FileVersion) -> None:
+        super().__init__(leaf.field.id, PAGE_LAYOUT_URL)
+        self._leaf = leaf
+        self._choice = PageChoice(version, EncodingOptions.from_metadata(leaf.field.metadata))
+
+    def _encode(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
+        if is_blob(self._leaf.field):
+            return [encode_blob_page(concat_rows(pieces), self._choice, write)]
+        if pt.is_dictionary(self._leaf.arrow_type):
+            return [encode_page(rows, self._choice) for rows in _with_common_keys(pieces)]
+        return [encode_page(concat_rows(pieces), self._choice)]
+
+    def _size_of(self, piece: LeafRows) -> int:
+        return int(piece.values.nbytes) + sum(8 * layer.length for layer in piece.layers)
+
+    def _copy_of(self, piece: LeafRows) -> LeafRows:
+        return piece.copy()
+
+    def _rows_of(self, page: EncodedPage) -> int:
+        return page.length // self._leaf.elements_per_row
+
+
+def _with_common_keys(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
+    """Join rows of a dictionary column; leave them apart where one dictionary has more entries than keys."""
+    try:
+        return [concat_rows(pieces)]
+    except pa.ArrowInvalid:
+        return pieces

@@ -1,0 +1,96 @@
+"""Page statistics of 0.1 files: for each batch and field the nulls, a lower and an upper bound.
+
+    a struct column named after the field's id    null_count: int64 | min_value | max_value, a row for every batch
+
+They are stored as one batch with a page table of its own. Bounds of floats ignore NaN; a lower bound of zero is -0.0,
+an upper one +0.0; unknown bounds are infinite. Bounds of strings are at most 64 bytes: a cut upper bound is the next
+larger string, and unknown where there is none. Unknown bounds of strings are null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+__all__ = ["BOUNDED_BYTES", "bounds_of", "has_statistics"]
+
+BOUNDED_BYTES = 64
+"""The longest bound of byte strings."""
+
+
+def has_statistics(arrow_type: pa.DataType) -> bool:
+    """Return whether fields of a type have statistics."""
+    return bool(
+        pt.is_boolean(arrow_type)
+        or pt.is_integer(arrow_type)
+        or pt.is_float32(arrow_type)
+        or pt.is_float64(arrow_type)
+        or pt.is_date(arrow_type)
+        or _is_bytes(arrow_type)
+        or pt.is_decimal128(arrow_type)
+    )
+
+
+def bounds_of(array: pa.Array) -> tuple[Any, Any]:
+    """Return a lower and an upper bound of values without nulls, None where unknown; there is a value."""
+    if pt.is_floating(array.type):
+        return _float_bounds(array.to_numpy())
+    found = pc.min_max(array)
+    low, high = found["min"].as_py(), found["max"].as_py()
+    if not _is_bytes(array.type):
+        return low, high
+    is_text = isinstance(low, str)
+    return _cut_low(low, is_text), _cut_high(high, is_text)
+
+
+def _is_bytes(arrow_type: pa.DataType) -> bool:
+    return bool(
+        pt.is_string(arrow_type)
+        or pt.is_large_string(arrow_type)
+        or pt.is_binary(arrow_type)
+        or pt.is_large_binary(arrow_type)
+    )
+
+
+def _float_bounds(values: np.ndarray[Any, np.dtype[Any]]) -> tuple[float, float]:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return -np.inf, np.inf
+    low, high = float(known.min()), float(known.max())
+    return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+
+
+def _cut_low(value: Any, is_text: bool) -> Any:
+    raw = value.encode() if is_text else value
+    cut = raw[:BOUNDED_BYTES]
+    return cut.decode(errors="ignore") if is_text else cut
+
+
+def _cut_high(value: Any, is_text: bool) -> Any:
+    raw = value.encode() if is_text else value
+    if len(raw) <= BOUNDED_BYTES:
+        return value
+    if is_text:
+        return _next_text(raw[:BOUNDED_BYTES].decode(errors="ignore"))
+    return _next_bytes(raw[:BOUNDED_BYTES])
+
+
+def _next_text(text: str) -> str | None:
+    """Return a string that is larger than every string which begins with `text`, and no longer than it."""
+    while text:
+        code = ord(text[-1]) + 1
+        if 0xD800 <= code <= 0xDFFF:
+            code = 0xE000
+        if code <= 0x10FFFF and len(chr(code).encode()) == len(text[-1].encode()):
+            return text[:-1] + chr(code)
+        text = text[:-1]
+    return None
+
+
+def _next_bytes(value: bytes) -> bytes | None:
+    value = value.rstrip(b"\xff")
+    return value[:-1] + bytes([value[-1] + 1]) if value else None

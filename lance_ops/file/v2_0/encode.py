@@ -1,0 +1,149 @@
+"""Which array encoding a 2.0 page gets: the reference's choices, made from the type and the values."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
+from lance_ops.encodings.values import FixedWidth, VariableWidth
+from lance_ops.file.arrays import is_variable, validity_of, values_of
+from lance_ops.file.v2_0.binary import encode_binary
+from lance_ops.file.v2_0.contract import PageBuffers
+from lance_ops.file.v2_0.fixed import encode_flat
+from lance_ops.file.v2_0.nullable import encode_nullable
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+
+__all__ = ["encode_array", "encode_descriptors"]
+
+Bools = npt.NDArray[np.bool_]
+
+_MIN_DICTIONARY_ROWS = 100
+_MAX_DICTIONARY_ITEMS = 99
+
+
+def encode_array(array: pa.Array, options: EncodingOptions, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Encode the values of a leaf; an array of a storage type, of any offset."""
+    validity = validity_of(array)
+    if pt.is_null(array.type):
+        return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
+    if pt.is_dictionary(array.type):
+        return _encode_dictionary(array, buffers)
+    if pt.is_struct(array.type):
+        return _encode_packed(array, validity, buffers)
+    if is_variable(array.type):
+        if validity is not None and not validity.any():
+            return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
+        return _encode_strings(array, validity, options, buffers)
+    return encode_nullable(validity, lambda target: _encode_values(array, target), buffers)
+
+
+def encode_descriptors(
+    positions: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], buffers: PageBuffers
+) -> pb.ArrayEncoding:
+    """Encode where blobs are and how long they are."""
+    structs = pa.StructArray.from_arrays([pa.array(positions), pa.array(sizes)], ["position", "size"])
+    return _encode_packed(structs, None, buffers)
+
+
+def _encode_values(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Encode values of a fixed-width type, or lists of them, whatever their validity."""
+    if pt.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        items = encode_array(array.values.slice(array.offset * size, len(array) * size), NO_OPTIONS, buffers)
+        return pb.ArrayEncoding(fixed_size_list=pb.FixedSizeList(dimension=size, items=items))
+    values = values_of(array)
+    if not isinstance(values, FixedWidth):
+        raise UnsupportedFeature(f"{array.type} in file version 2.0")
+    return encode_flat(values, buffers)
+
+
+def _encode_strings(
+    array: pa.Array, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
+) -> pb.ArrayEncoding:
+    if options.compression is None and len(array) >= _MIN_DICTIONARY_ROWS:
+        encoded = array.dictionary_encode()
+        if len(encoded.dictionary) <= _MAX_DICTIONARY_ITEMS:
+            positions = encoded.indices.fill_null(-1).to_numpy().astype(np.int64) + 1  # 0 is a null
+            return _dictionary(positions.astype(np.uint8), encoded.dictionary, buffers)
+    values = values_of(array)
+    assert isinstance(values, VariableWidth)
+    return encode_binary(values, validity, options, buffers)
+
+
+def _encode_dictionary(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Encode a column that is a dictionary in Arrow; a null is a position of a null item."""
+    dictionary = array.dictionary
+    if dictionary.null_count or len(dictionary) > len(array):
+        array = array.dictionary_decode().dictionary_encode().cast(array.type)
+        dictionary = array.dictionary
+    width = array.type.index_type.bit_width
+    keys = array.indices
+    if keys.null_count:
+        if len(dictionary) > np.iinfo(f"u{width // 8}").max:
+            raise UnsupportedFeature(f"a dictionary of {len(dictionary)} values and nulls with {width}-bit keys")
+        keys = keys.cast(pa.int64()).fill_null(len(dictionary))
+        dictionary = pa.concat_arrays([dictionary, pa.nulls(1, dictionary.type)])
+    return _dictionary(keys.to_numpy().astype(f"<u{width // 8}"), dictionary, buffers)
+
+
+def _dictionary(positions: npt.NDArray[np.unsignedinteger], items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
+    values = FixedWidth(positions.view(np.uint8), positions.dtype.itemsize * 8, len(positions))
+    indices = encode_nullable(None, lambda target: encode_flat(values, target), buffers)
+    stored = encode_items(items, buffers)
+    return pb.ArrayEncoding(dictionary=pb.Dictionary(indices=indices, items=stored, num_dictionary_items=len(items)))
+
+
+def encode_items(items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Encode a dictionary's items: never as another dictionary."""
+    if not is_variable(items.type):
+        return encode_array(items, NO_OPTIONS, buffers)
+    values = values_of(items)
+    assert isinstance(values, VariableWidth)
+    return encode_binary(values, validity_of(items), NO_OPTIONS, buffers)
+
+
+def _encode_packed(array: pa.Array, validity: Bools | None, buffers: PageBuffers) -> pb.ArrayEncoding:
+    """Encode structs row by row."""
+    if validity is not None:
+        raise UnsupportedFeature("a null struct in file version 2.0")
+    columns = []
+    inner = []
+    for index in range(array.type.num_fields):
+        child = array.field(index)
+        bits, described = _packed_child(child)
+        data = _flat_bytes(child)
+        columns.append(data.reshape(len(array), bits // 8))
+        inner.append(described)
+    rows = np.concatenate(columns, axis=1).reshape(-1)
+    return pb.ArrayEncoding(packed_struct=pb.PackedStruct(inner=inner, buffer=buffers.add(rows)))
+
+
+def _packed_child(child: pa.Array) -> tuple[int, pb.ArrayEncoding]:
+    """Return a child's width in bits, and its description: a buffer that it does not have is named in it."""
+    if child.null_count:
+        raise UnsupportedFeature("a null inside a packed struct in file version 2.0")
+    if pt.is_fixed_size_list(child.type):
+        size = child.type.list_size
+        bits, items = _packed_child(child.values.slice(child.offset * size, len(child) * size))
+        described = pb.ArrayEncoding(fixed_size_list=pb.FixedSizeList(dimension=size, items=items))
+        bits *= size
+    else:
+        values = values_of(child)
+        if not isinstance(values, FixedWidth) or values.bits_per_value % 8:
+            raise UnsupportedFeature(f"{child.type} in a packed struct in file version 2.0")
+        bits = values.bits_per_value
+        described = pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=pb.Buffer()))
+    return bits, pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=described)))
+
+
+def _flat_bytes(child: pa.Array) -> npt.NDArray[np.uint8]:
+    while pt.is_fixed_size_list(child.type):
+        size = child.type.list_size
+        child = child.values.slice(child.offset * size, len(child) * size)
+    values = values_of(child)
+    assert isinstance(values, FixedWidth)
+    return values.data[: values.size_bytes]

@@ -1,0 +1,233 @@
+"""Writing columns of 2.0 files: lists and structs are columns too, above those of their children."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
+from lance_ops.core.schema import Field
+from lance_ops.encodings.options import EncodingOptions
+from lance_ops.encodings.values import VariableWidth
+from lance_ops.file.arrays import own_copy, validity_of, values_of
+from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
+from lance_ops.file.columns import is_blob, is_packed
+from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.shred import items_of
+from lance_ops.file.v2_0.binary import encode_ends
+from lance_ops.file.v2_0.columns import ARRAY_ENCODING_URL
+from lance_ops.file.v2_0.contract import PageBuffers
+from lance_ops.file.v2_0.encode import encode_array, encode_descriptors
+from lance_ops.pb import encodings_v2_0_pb2 as pb
+
+__all__ = ["ArrayRoot"]
+
+Bools = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+_BLOB_COLUMN = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding.FromString(PLAIN_COLUMN))).SerializeToString()
+
+
+class ArrayRoot(RootWriter):
+    """A top-level column, taken apart to all fields below it."""
+
+    def __init__(self, field: Field) -> None:
+        self._root = _node(field)
+        self.writers = list(self._root.walk())
+
+    def add(self, array: pa.Array, first_row: int) -> None:
+        self._root.add(array, first_row)
+
+
+class _Node(ABC):
+    """A field's writer, above those of its children."""
+
+    def __init__(self, field: Field, children: Sequence[_Node]) -> None:
+        self.field = field
+        self.children = children
+
+    def walk(self) -> Sequence[ColumnWriter]:  # type: ignore[type-arg]  # of whatever pieces
+        """Return the writers in column order."""
+        return [self.writer, *(writer for child in self.children for writer in child.walk())]
+
+    @property
+    @abstractmethod
+    def writer(self) -> ColumnWriter:  # type: ignore[type-arg]  # of whatever pieces
+        """The writer of the field's own column."""
+
+    @abstractmethod
+    def add(self, array: pa.Array, first_row: int) -> None:
+        """Take values."""
+
+    def check_nulls(self, array: pa.Array) -> None:
+        """Raise `SchemaMismatch` for a null where the schema has none."""
+        if array.null_count and not self.field.nullable:
+            raise SchemaMismatch(f"column {self.field.name!r} is not nullable and the data has nulls in it")
+
+
+class _StructNode(_Node):
+    def __init__(self, field: Field) -> None:
+        super().__init__(field, [_node(child) for child in field.children])
+        self._writer = _StructWriter(field.id, ARRAY_ENCODING_URL)
+
+    @property
+    def writer(self) -> ColumnWriter[int]:
+        return self._writer
+
+    def add(self, array: pa.Array, first_row: int) -> None:
+        if array.null_count:
+            raise UnsupportedFeature("a null struct in file version 2.0", f"column {self.field.name!r}")
+        self._writer.add(len(array), first_row)
+        for index, child in enumerate(self.children):
+            child.add(array.field(index), first_row)
+
+
+class _ListNode(_Node):
+    def __init__(self, field: Field) -> None:
+        super().__init__(field, [_node(child) for child in field.children])
+        self._writer = _ListWriter(field.id, ARRAY_ENCODING_URL)
+
+    @property
+    def writer(self) -> ColumnWriter[_Lists]:
+        return self._writer
+
+    def add(self, array: pa.Array, first_row: int) -> None:
+        self.check_nulls(array)
+        offsets, items = items_of(array)
+        validity = validity_of(array)
+        lengths = np.diff(offsets)
+        if validity is not None and lengths[~validity].any():
+            items = own_copy(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
+            lengths = np.where(validity, lengths, 0)
+        self._writer.add(_Lists(lengths, validity), first_row)
+        if len(items):
+            self.children[0].add(items, first_row)
+
+
+class _LeafNode(_Node):
+    def __init__(self, field: Field) -> None:
+        super().__init__(field, ())
+        self._writer = _BlobWriter(field) if is_blob(field) else _LeafWriter(field)
+
+    @property
+    def writer(self) -> ColumnWriter[pa.Array]:
+        return self._writer
+
+    def add(self, array: pa.Array, first_row: int) -> None:
+        self.check_nulls(array)
+        self._writer.add(array, first_row)
+
+
+def _node(field: Field) -> _Node:
+    if not field.children or is_packed(field):
+        return _StructNode(field) if field.logical_type == "struct" and not is_packed(field) else _LeafNode(field)
+    return _StructNode(field) if field.logical_type == "struct" else _ListNode(field)
+
+
+class _StructWriter(ColumnWriter[int]):
+    """Pages that say nothing but how many structs there are."""
+
+    def _encode(self, pieces: Sequence[int], write: WriteBytes) -> list[EncodedPage]:
+        return [EncodedPage(pb.ArrayEncoding(struct=pb.SimpleStruct()), (), sum(pieces))]
+
+    def _size_of(self, piece: int) -> int:
+        return 0
+
+    def _copy_of(self, piece: int) -> int:
+        return piece
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    lengths: Integers
+    validity: Bools | None
+
+
+class _ListWriter(ColumnWriter[_Lists]):
+    """Pages of where lists end among the page's items."""
+
+    def _encode(self, pieces: Sequence[_Lists], write: WriteBytes) -> list[EncodedPage]:
+        lengths = np.concatenate([piece.lengths for piece in pieces])
+        validity = None
+        if any(piece.validity is not None for piece in pieces):
+            validity = np.concatenate(
+                [np.ones(len(p.lengths), np.bool_) if p.validity is None else p.validity for p in pieces]
+            )
+        ends = np.cumsum(lengths)
+        num_items = int(ends[-1])
+        buffers = PageBuffers()
+        stored, adjustment = encode_ends(ends, num_items, validity, buffers)
+        described = pb.List(offsets=stored, null_offset_adjustment=adjustment, num_items=num_items)
+        return [EncodedPage(pb.ArrayEncoding(list=described), tuple(buffers.buffers), len(lengths))]
+
+    def _size_of(self, piece: _Lists) -> int:
+        return 8 * len(piece.lengths)
+
+    def _copy_of(self, piece: _Lists) -> _Lists:
+        return piece  # computed from the batch, never part of it
+
+
+class _LeafWriter(ColumnWriter[pa.Array]):
+    """Pages of values."""
+
+    def __init__(self, field: Field, column_encoding: bytes = PLAIN_COLUMN) -> None:
+        super().__init__(field.id, ARRAY_ENCODING_URL, column_encoding)
+        self._field = field
+        self._options = EncodingOptions.from_metadata(field.metadata)
+
+    def _encode(self, pieces: Sequence[pa.Array], write: WriteBytes) -> list[EncodedPage]:
+        return [self._encode_page(array) for array in _joined(pieces)]
+
+    def _encode_page(self, array: pa.Array) -> EncodedPage:
+        buffers = PageBuffers()
+        described = encode_array(array, self._options, buffers)
+        return EncodedPage(described, tuple(buffers.buffers), len(array))
+
+    def _size_of(self, piece: pa.Array) -> int:
+        return int(piece.nbytes)
+
+    def _copy_of(self, piece: pa.Array) -> pa.Array:
+        return own_copy(piece)
+
+
+class _BlobWriter(_LeafWriter):
+    """Pages of where values are that stand outside of pages; (1, 0) is a null, (0, 0) an empty value."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(field, _BLOB_COLUMN)
+
+    def _encode(self, pieces: Sequence[pa.Array], write: WriteBytes) -> list[EncodedPage]:
+        (array,) = _joined(pieces)
+        values, validity = values_of(array), validity_of(array)
+        assert isinstance(values, VariableWidth)
+        positions, sizes = np.zeros(len(array), np.uint64), np.zeros(len(array), np.uint64)
+        view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs know no buffer protocol before 3.12
+        bounds = values.offsets.tolist()
+        for index, (start, end) in enumerate(pairwise(bounds)):
+            if validity is not None and not validity[index]:
+                positions[index] = 1
+            elif end > start:
+                extent = write(view[start:end])
+                positions[index], sizes[index] = extent.position, extent.size
+        buffers = PageBuffers()
+        described = encode_descriptors(positions, sizes, buffers)
+        return [EncodedPage(described, tuple(buffers.buffers), len(array))]
+
+
+def _joined(pieces: Sequence[pa.Array]) -> Sequence[pa.Array]:
+    """Join arrays; leave them apart where their dictionaries have more entries than keys."""
+    if len(pieces) == 1:
+        return pieces
+    try:
+        return [pa.concat_arrays(pieces)]
+    except pa.ArrowInvalid:
+        if not pt.is_dictionary(pieces[0].type):
+            raise
+        return pieces

@@ -1,0 +1,98 @@
+"""The bytes of a 2.x file, written front to back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file.body import FileBody
+from lance_ops.file.column_writer import RootWriter
+from lance_ops.file.container import ALIGNMENT, Extent, Footer, encode_column, encode_extents
+from lance_ops.file.structural_writer import StructuralRoot
+from lance_ops.file.v2_0.writer import ArrayRoot
+from lance_ops.pb import file_pb2
+from lance_ops.store.contract import BytesLike, StoreWriter
+from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
+
+__all__ = ["V2Body"]
+
+_COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
+_PAD = bytes([0xFE]) * ALIGNMENT
+
+
+class V2Body(FileBody):
+    """Pages as they fill up; metadata at the end."""
+
+    def __init__(self, sink: StoreWriter, schema: Schema, version: FileVersion, page_bytes: int) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._version = version
+        self._page_bytes = page_bytes
+        self._num_rows = 0
+        self._global_buffers: list[Extent] = []
+        self._roots: list[RootWriter] = [
+            StructuralRoot(field, version) if version >= FileVersion.V2_1 else ArrayRoot(field)
+            for field in schema.fields
+        ]
+
+    def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
+        for root, column in zip(self._roots, columns, strict=True):
+            first_row = self._num_rows
+            for part in _slices(column, self._page_bytes):
+                root.add(part, first_row)
+                first_row += len(part)
+                for writer in root.writers:
+                    if writer.pending_bytes >= self._page_bytes:
+                        writer.flush(self._write)
+            for writer in root.writers:
+                writer.let_go()
+        self._num_rows += num_rows
+
+    def add_global_buffer(self, data: BytesLike) -> int:
+        self._global_buffers.append(self._write(data))
+        return len(self._global_buffers)
+
+    def finish(self, metadata: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        writers = [writer for root in self._roots for writer in root.writers]
+        for writer in writers:
+            writer.flush(self._write)
+        descriptor = file_pb2.FileDescriptor(
+            schema=file_pb2.Schema(fields=schema_to_pb(self._schema), metadata=metadata_to_pb(metadata)),
+            length=self._num_rows,
+        )
+        global_buffers = [self._write(descriptor.SerializeToString()), *self._global_buffers]
+        columns_start = self._sink.tell()
+        columns = []
+        for writer in writers:
+            message = encode_column(writer.column(), _COLUMN_ENCODING_URL)
+            columns.append(Extent(self._sink.tell(), len(message)))
+            self._sink.write(message)
+        column_table = self._sink.tell()
+        self._sink.write(encode_extents(columns))
+        global_table = self._sink.tell()
+        self._sink.write(encode_extents(global_buffers))
+        footer = Footer(columns_start, column_table, global_table, len(global_buffers), len(columns), self._version)
+        self._sink.write(footer.encode())
+        return tuple(writer.field_id for writer in writers), tuple(range(len(writers)))
+
+    def _write(self, data: BytesLike) -> Extent:
+        gap = -self._sink.tell() % ALIGNMENT
+        if gap:
+            self._sink.write(_PAD[:gap])
+        position = self._sink.tell()
+        view = memoryview(data)
+        if view.nbytes:
+            self._sink.write(view)
+        return Extent(position, view.nbytes)
+
+
+def _slices(column: pa.Array, page_bytes: int) -> list[pa.Array]:
+    """Cut a column into runs of rows of about a page each."""
+    if not len(column):
+        return []
+    parts = min(len(column), max(1, round(column.nbytes / page_bytes)))
+    rows = -(-len(column) // parts)
+    return [column.slice(start, rows) for start in range(0, len(column), rows)]
