@@ -84,6 +84,11 @@ class FileWriter:
             self._sink.abort()
             raise
 
+    @property
+    def bytes_written(self) -> int:
+        """The file's length so far; rows whose page is not full yet are not in it."""
+        return self._sink.tell()
+
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows. Columns come in the schema's order, under its names.
 
