@@ -21,7 +21,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "decode_levels",
     "encode_levels",
 ]
+
+_ALL_PRESENT = readable(np.empty(0, np.uint8))
 
 Bools = npt.NDArray[np.bool_]
 Offsets = npt.NDArray[np.int64]
@@ -237,32 +241,17 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     for depth, layer in enumerate(layers):
         if isinstance(layer, FixedLists):
             raise UnsupportedFeature("a fixed-size list of structs inside or around a list")
-        live = codes == 0
-        if layer.validity is not None:
-            null = live.copy()
-            null[live] = ~layer.validity[slots[live]]
-            codes[null] = _null_code(depth)
-            live &= ~null
+        present = _ALL_PRESENT if layer.validity is None else readable(layer.validity.view(np.uint8))
         if isinstance(layer, Items):
+            if layer.validity is not None:
+                kernels.mark_nulls(present, readable(slots), _null_code(depth), codes)
             continue
-        lengths = np.zeros(len(slots), dtype=np.int64)
-        starts = np.full(len(slots), -1, dtype=np.int64)
-        live_slots = slots[live]
-        starts[live] = layer.offsets[live_slots]
-        lengths[live] = layer.offsets[live_slots + 1] - starts[live]
-        codes[live & (lengths == 0)] = _empty_code(depth)
-        num_children = np.maximum(lengths, 1)  # an entry that ends here stays as one
-        ends = np.cumsum(num_children)
-        firsts = ends - num_children
-        total = int(ends[-1]) if len(ends) else 0
         level -= 1
-        children = np.full(total, level, dtype=np.uint16)
-        children[firsts] = rep
-        rep = children
-        codes = np.repeat(codes, num_children)
-        starts[lengths == 0] = -1
-        slots = np.repeat(starts - firsts, num_children) + np.arange(total, dtype=np.int64)
-        slots[np.repeat(lengths == 0, num_children)] = -1
+        offsets, ended = readable(layer.offsets), (_null_code(depth), _empty_code(depth))
+        outer_rep, outer_codes, outer_slots = readable(rep), readable(codes), readable(slots)
+        total = kernels.count_children(offsets, present, outer_codes, outer_slots)
+        rep, codes, slots = np.empty(total, np.uint16), np.empty(total, np.uint16), np.empty(total, np.int64)
+        kernels.expand_lists(offsets, present, outer_rep, outer_codes, outer_slots, level, *ended, rep, codes, slots)
     scheme, definition = _number(layers, codes)
     visible = slots if definition is None else slots[slots >= 0]
     return EncodedLevels(scheme, num_rows, len(slots), rep, definition, _as_slice(visible))
@@ -329,14 +318,15 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
     checked that no level exceeds the scheme's, that the first entry starts a row, that fixed-size lists are whole, and
     that the scheme's innermost layer is one of items.
     """
-    num_entries, rep, definition = entries.count, entries.rep, entries.definition
     layers: list[Layer] = []
     ends = scheme.segment_ends
     list_level = 0
-    existing, length = _existing(definition, ends[0], num_entries)
+    existing, length = entries.definition, entries.count
+    if scheme.has_invisible:
+        existing, length = _existing(entries.definition, ends[0], entries.count)
     for depth, kind in enumerate(scheme.kinds):
-        null, empty = scheme.null_levels[depth], scheme.empty_levels[depth]
         if kind in _ITEM_KINDS:
+            null = scheme.null_levels[depth]
             dimension = dimensions[len(dimensions) - 1 - depth]
             if dimension:
                 existing = None if existing is None else existing[::dimension]
@@ -345,18 +335,9 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
             layers.append(FixedLists(length, dimension, validity) if dimension else Items(length, validity))
             continue
         list_level += 1
-        starts = np.arange(num_entries, dtype=np.int64) if rep is None else np.flatnonzero(rep >= list_level)
-        offsets = _offsets(definition, ends[depth - 1], starts, num_entries)
-        num_entries = len(starts)
-        if rep is not None:
-            rep = rep[starts]
-        if definition is not None:
-            definition = definition[starts]
-            if ends[depth] < scheme.max_def:
-                offsets = offsets[np.append(definition <= ends[depth], True)]
-        existing, length = _existing(definition, ends[depth], num_entries)
-        validity = (existing < null) | (existing == empty) if existing is not None and null else None
-        layers.append(Lists(offsets, validity))
+        lists, entries = _collapse(scheme, depth, list_level, entries)
+        layers.append(lists)
+        existing, length = _existing(entries.definition, ends[depth], entries.count)
     layers.reverse()
     return layers
 
@@ -365,19 +346,26 @@ def _existing(definition: Levels | None, end: int, num_entries: int) -> tuple[Le
     """Return the levels of those entries that exist in a segment of layers, and how many they are."""
     if definition is None:
         return None, num_entries
-    existing = definition[definition <= end]
-    return existing, len(existing)
+    kept = np.empty(num_entries, np.uint16)
+    count = kernels.keep_levels(readable(definition), end, kept) if num_entries else 0
+    return kept[:count], count
 
 
-def _offsets(definition: Levels | None, below: int, starts: Offsets, num_entries: int) -> Offsets:
-    """Return before how many items each list starts, and the number of items."""
-    offsets = np.empty(len(starts) + 1, dtype=np.int64)
-    if definition is None:
-        offsets[:-1] = starts
-        offsets[-1] = num_entries
-        return offsets
-    counts = np.zeros(num_entries + 1, dtype=np.int64)
-    np.cumsum(definition <= below, out=counts[1:])
-    offsets[:-1] = counts[starts]
-    offsets[-1] = counts[-1]
-    return offsets
+def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries) -> tuple[Lists, Entries]:
+    """Return a layer of lists, and what is left of the entries for the layers around: those that start a list."""
+    count, null, empty = entries.count, scheme.null_levels[depth], scheme.empty_levels[depth]
+    rep = np.full(count, list_level, np.uint16) if entries.rep is None else entries.rep
+    definition = np.empty(0, np.uint16) if entries.definition is None else entries.definition
+    left_rep, left_definition = np.empty(count, np.uint16), np.empty(len(definition), np.uint16)
+    offsets, present = np.empty(count + 1, np.int64), np.empty(len(definition), np.uint8)
+    levels = list_level, scheme.segment_ends[depth - 1], scheme.segment_ends[depth], null or scheme.max_def + 1, empty
+    num_entries, num_lists = kernels.collapse_lists(
+        readable(rep), readable(definition), *levels, left_rep, left_definition, offsets, present
+    )
+    validity = present[:num_lists].view(np.bool_) if null and len(definition) else None
+    left = Entries(
+        num_entries,
+        None if entries.rep is None else left_rep[:num_entries],
+        None if entries.definition is None else left_definition[:num_entries],
+    )
+    return Lists(offsets[: num_lists + 1], validity), left

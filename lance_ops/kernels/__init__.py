@@ -16,34 +16,57 @@ if TYPE_CHECKING:
     from lance_ops.kernels.chunks import cut_chunks
     from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
+    from lance_ops.kernels.full_zip import walk_entries
+    from lance_ops.kernels.levels import (
+        collapse_lists,
+        count_children,
+        count_levels,
+        expand_lists,
+        keep_levels,
+        mark_nulls,
+    )
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.strings import join_strings
 
 __all__ = [
+    "collapse_lists",
     "copy_ranges",
+    "count_children",
+    "count_levels",
     "cut_chunks",
+    "expand_lists",
     "fsst_decode",
     "fsst_decode_chunks",
     "fsst_encode",
     "fsst_train",
     "join_strings",
+    "keep_levels",
     "lz4_decode",
+    "mark_nulls",
     "pack_blocks",
     "unpack_blocks",
+    "walk_entries",
 ]
 
 _MODULES = {
+    "collapse_lists": "levels",
     "copy_ranges": "ranges",
+    "count_children": "levels",
+    "count_levels": "levels",
     "cut_chunks": "chunks",
+    "expand_lists": "levels",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
     "fsst_encode": "fsst",
     "fsst_train": "fsst",
     "join_strings": "strings",
+    "keep_levels": "levels",
     "lz4_decode": "lz4",
+    "mark_nulls": "levels",
     "pack_blocks": "fastlanes",
     "unpack_blocks": "fastlanes",
+    "walk_entries": "full_zip",
 }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_ops.encodings.contract import CorruptValues, check
+from lance_ops import kernels
+from lance_ops.encodings.contract import check
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["read_words", "walk_entries"]
 
@@ -42,26 +44,12 @@ def walk_entries(
 
     With lengths, only entries of definition level 0 have a value; without, all visible ones.
     """
-    words: list[int] = []
-    value_starts: list[int] = []
-    sizes: list[int] = []
-    mask = (1 << bits_def) - 1
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        position = start
-        while position < end:
-            word = int.from_bytes(data[position : position + word_bytes].tobytes(), "little")
-            position += word_bytes
-            words.append(word)
-            level = word & mask
-            if level > (0 if length_bytes else max_visible_def):
-                continue
-            size = value_bytes
-            if length_bytes:
-                size = int.from_bytes(data[position : position + length_bytes].tobytes(), "little")
-                position += length_bytes
-            value_starts.append(position)
-            sizes.append(size)
-            position += size
-        if position != end:
-            raise CorruptValues("a row ends inside an entry")
-    return np.array(words, np.uint32), np.array(value_starts, np.int64), np.array(sizes, np.int64)
+    rows = readable(data), readable(starts), readable(ends)
+    shape = word_bytes, bits_def, 0 if length_bytes else max_visible_def, value_bytes, length_bytes
+    nothing = np.empty(0, np.int64)
+    num_entries, num_values = kernels.walk_entries(*rows, *shape, np.empty(0, np.uint32), nothing, nothing)
+    check(num_entries >= 0, "a row ends inside an entry")
+    words = np.empty(num_entries, np.uint32)
+    value_starts, sizes = np.empty(num_values, np.int64), np.empty(num_values, np.int64)
+    kernels.walk_entries(*rows, *shape, words, value_starts, sizes)
+    return words, value_starts, sizes

@@ -1,0 +1,73 @@
+"""The entries of full-zip rows: each says only by its levels and its length where it ends.
+
+entry    control word of 1, 2 or 4 bytes | [length of 4 or 8 bytes] | [value]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel, part
+
+__all__ = ["walk_entries"]
+
+Integers = NDArray[np.int64]
+
+
+@part
+def read_number(data: NDArray[np.uint8], place: int, width: int) -> int:
+    """Read a little-endian number of up to 8 bytes; one of 2^63 or more comes back negative."""
+    number = np.uint64(0)
+    for byte in range(width):
+        number |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
+    return np.int64(number)  # type: ignore[return-value]
+
+
+@kernel
+def walk_entries(
+    data: NDArray[np.uint8],
+    starts: Integers,
+    ends: Integers,
+    word_bytes: int,
+    bits_def: int,
+    most_def: int,
+    value_bytes: int,
+    length_bytes: int,
+    words: NDArray[np.uint32],
+    value_starts: Integers,
+    sizes: Integers,
+) -> tuple[int, int]:
+    """Find every entry of rows, and where the values are of those whose definition level is at most `most_def`.
+
+    With `words` empty, entries and values are only counted. The caller has checked that rows lie in `data`. Returns
+    the number of entries and of values; of entries -1 where a row ends inside one.
+    """
+    mask = (np.int64(1) << bits_def) - 1
+    num_entries, num_values = 0, 0
+    for row in range(len(starts)):
+        place, end = starts[row], ends[row]
+        while place < end:
+            if place + word_bytes > end:
+                return -1, num_values
+            word = read_number(data, place, word_bytes)
+            place += word_bytes
+            if len(words):
+                words[num_entries] = word
+            num_entries += 1
+            if word & mask > most_def:
+                continue
+            size = value_bytes
+            if length_bytes:
+                if place + length_bytes > end:
+                    return -1, num_values
+                size = read_number(data, place, length_bytes)
+                place += length_bytes
+            if size < 0 or size > end - place:
+                return -1, num_values
+            if len(words):
+                value_starts[num_values] = place
+                sizes[num_values] = size
+            num_values += 1
+            place += size
+    return num_entries, num_values
