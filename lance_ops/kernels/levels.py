@@ -58,24 +58,23 @@ def collapse_lists(
     and its list is there where the level is at most `list_end`; `null` and `empty` are the levels of such lists, 0 for
     never. What starts a list stays, with its levels, for the lists around. `definition` may be empty: all items.
     """
+    # Without branches: what is written at a place counts only if the place is then moved on.
     entries, lists, items = 0, 0, 0
     if not len(definition):
         for i in range(len(rep)):
-            if rep[i] >= list_level:
-                out_rep[entries] = rep[i]
-                offsets[entries] = i
-                entries += 1
+            out_rep[entries] = rep[i]
+            offsets[entries] = i
+            entries += rep[i] >= list_level
         offsets[entries] = len(rep)
         return entries, entries
     for i in range(len(rep)):
-        level = definition[i]
-        if rep[i] >= list_level:
-            out_rep[entries] = rep[i]
-            out_definition[entries] = level
-            entries += 1
-            offsets[lists] = items
-            present[lists] = level < null or level == empty
-            lists += level <= list_end
+        level, starts = definition[i], rep[i] >= list_level
+        out_rep[entries] = rep[i]
+        out_definition[entries] = level
+        entries += starts
+        offsets[lists] = items
+        present[lists] = (level < null) | (level == empty)
+        lists += starts & (level <= list_end)
         items += level <= item_end
     offsets[lists] = items
     return entries, lists

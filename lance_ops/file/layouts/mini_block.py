@@ -27,6 +27,7 @@ from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, select
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
+from lance_ops.file.layouts.chunk_rows import find_rows
 from lance_ops.file.layouts.contract import (
     LeafRows,
     PageChoice,
@@ -120,11 +121,8 @@ class MiniBlockPage(PageLayout):
         starts = index.chunks.starts + chunk_buffer.position
         if fetched is None or not whole:
             fetched = yield Ranges(starts[chunks], starts[chunks + 1])
-        buffers = self._parse_headers(fetched, starts, chunks, index.chunks)
-        values = self._values.decode_chunks(buffers.values)
-        check(values.num_values == buffers.values.total_values, "an encoding that lost count of its values")
-        entries = self._decode_entries(buffers)
-        return self._select(rows, elements, whole, index, chunks, entries, buffers.num_levels, values)
+        parts = self._parse_headers(fetched, starts, chunks, index.chunks)
+        return self._select(rows, elements, whole, index, chunks, parts)
 
     def _load(self, fetched: SourceBytes) -> _Index:
         words_at, chunks_at = self._context.buffers[:2]
@@ -188,61 +186,36 @@ class MiniBlockPage(PageLayout):
             rep = levels_of(self._rep.decode_blocks(parts.rep))
         if self._def is not None and parts.definition is not None:
             definition = levels_of(self._def.decode_blocks(parts.definition))
-        return Entries(int(parts.num_levels.sum()), rep, definition)
+        count = int(parts.num_levels.sum())
+        check(rep is None or len(rep) == count, "repetition levels are not one an entry")
+        check(definition is None or len(definition) == count, "definition levels are not one an entry")
+        return Entries(count, rep, definition)
 
     def _select(
-        self,
-        rows: Rows,
-        elements: Rows,
-        whole: bool,
-        index: _Index,
-        chunks: Integers,
-        entries: Entries,
-        num_levels: Integers,
-        values: Values,
+        self, rows: Rows, elements: Rows, whole: bool, index: _Index, chunks: Integers, parts: _ChunkParts
     ) -> LeafRows:
+        """Decode chunks and keep what is wanted of them."""
+        values = self._values.decode_chunks(parts.values)
+        check(values.num_values == parts.values.total_values, "an encoding that lost count of its values")
+        entries = self._decode_entries(parts)
         if index.chunks.rows is None:
-            check_entries(self._scheme, entries)
             if not whole:
                 wanted = _wanted_values(elements, index.chunks, chunks)
                 entries, values = entries.take(wanted), _take(values, wanted)
         else:
-            assert entries.rep is not None
-            check(len(entries.rep) == entries.count, "repetition levels are not one an entry")
-            visible = self._visible(entries)
-            num_visible = entries.count if visible is None else int(np.count_nonzero(visible))
-            check(num_visible == values.num_values, f"{num_visible} visible entries for {values.num_values} values")
+            self._check_count(entries, values)
             if not whole:
-                selection = self._wanted_entries(elements, index.chunks.rows, chunks, entries.rep, num_levels)
-                values = _take(values, _values_of_entries(selection, visible))
-                entries = entries.take(selection)
-            check_entries(self._scheme, entries)
+                found = find_rows(elements, index.chunks.rows, chunks, entries, parts.num_levels, self._scheme)
+                values = _take(values, found.values(parts.values.num_values))
+                entries = entries.take(found.entries)
+        check_entries(self._scheme, entries)
         return self._context.finish(rows, self._scheme, entries, self._to_array(values, index.dictionary))
 
-    def _visible(self, entries: Entries) -> Bools | None:
-        if entries.definition is None or not self._scheme.has_invisible:
-            return None
-        check(len(entries.definition) == entries.count, "definition levels are not one an entry")
-        visible: Bools = entries.definition <= self._scheme.max_visible_def
-        return visible
-
-    def _wanted_entries(
-        self, rows: Rows, index: RowIndex, chunks: Integers, rep: npt.NDArray[np.uint16], num_levels: Integers
-    ) -> Selection:
-        """Return which of the chunks' entries belong to wanted rows."""
-        starts_row = rep == self._scheme.max_rep
-        chunk_ends = np.cumsum(num_levels)
-        started = np.append(0, np.cumsum(starts_row, dtype=np.int64))
-        begun_before = started[chunk_ends - num_levels]
-        stated = index.begun[chunks + 1] - index.begun[chunks]
-        check((started[chunk_ends] - begun_before == stated).all(), "chunks start other rows than the index says")
-        row_of_entry = started[1:] - 1 + np.repeat(index.begun[chunks] - begun_before, num_levels)
-        if isinstance(rows, RowSlice):
-            first, stop = np.searchsorted(row_of_entry, [rows.start, rows.stop])
-            return slice(int(first), int(stop))
-        at = np.searchsorted(rows.indices, row_of_entry)
-        at[at == len(rows.indices)] = 0
-        return np.flatnonzero(rows.indices[at] == row_of_entry)
+    def _check_count(self, entries: Entries, values: Values) -> None:
+        visible = entries.count
+        if entries.definition is not None and self._scheme.has_invisible:
+            visible = int(np.count_nonzero(entries.definition <= self._scheme.max_visible_def))
+        check(visible == values.num_values, f"{visible} visible entries for {values.num_values} values")
 
     def _to_array(self, values: Values, dictionary: pa.Array | None) -> ToArray:
         if dictionary is None:
@@ -376,17 +349,6 @@ def _wanted_values(elements: Rows, index: ChunkIndex, chunks: Integers) -> Selec
     shifts = index.first_values[chunks] - (np.cumsum(counts) - counts)
     chunk_of = np.searchsorted(index.first_values[chunks], elements.indices, side="right") - 1
     positions: Integers = elements.indices - shifts[chunk_of]
-    return positions
-
-
-def _values_of_entries(selection: Selection, visible: Bools | None) -> Selection:
-    """Return the values of the selected entries."""
-    if visible is None:
-        return selection
-    before = np.append(0, np.cumsum(visible, dtype=np.int64))
-    if isinstance(selection, slice):
-        return slice(int(before[selection.start]), int(before[selection.stop]))
-    positions: Integers = before[selection][visible[selection]]
     return positions
 
 
