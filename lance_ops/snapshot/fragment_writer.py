@@ -10,7 +10,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -57,6 +57,9 @@ class FragmentWriter:
     def __init__(
         self, store: Store, schema: Schema, version: FileVersion, limits: FragmentLimits | None = None
     ) -> None:
+        dictionary = next((node for node in schema.walk() if node.logical_type.startswith("dict:")), None)
+        if version is FileVersion.V0_1 and dictionary is not None:  # readers look for the values in the manifest
+            raise UnsupportedFeature("a dictionary in a table of file version 0.1", f"column {dictionary.name!r}")
         self._store = store
         self._schema = schema
         self._arrow_schema = schema.to_arrow_storage()

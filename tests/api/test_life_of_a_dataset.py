@@ -194,6 +194,13 @@ def test_options_of_the_reference_that_are_not_built_are_refused(dataset: lance_
         lance_ops.write_dataset(rows(0, 1), dataset.uri + "2", enable_stable_row_ids=True)
 
 
+def test_a_dictionary_in_a_legacy_table_is_refused_by_column(dataset_uri: str) -> None:
+    table = pa.table({"carrier": pa.array(["UA", "AA"]).dictionary_encode()})
+    with pytest.raises(UnsupportedFeature, match="column 'carrier'"):
+        lance_ops.write_dataset(table, dataset_uri, data_storage_version="legacy")
+    assert not Path(dataset_uri).exists()
+
+
 def test_other_libraries_read_a_dataset_as_an_arrow_stream(dataset: lance_ops.LanceDataset) -> None:
     assert pa.table(dataset).num_rows == 100
 
