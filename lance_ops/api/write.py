@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.api.requests import refuse
-from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
@@ -62,7 +62,7 @@ def write_dataset(
     properties = dict(transaction_properties or {})
     if commit_message is not None:
         properties[COMMIT_MESSAGE] = commit_message
-    existing = _open_if_there(target, storage_options)
+    existing = Snapshot.open_if_there(target, storage_options)
     if existing is None:
         version = FileVersion.parse(data_storage_version or "stable")
         make = create if mode == "create" else create_or_append
@@ -104,13 +104,6 @@ def _batches(data: Iterable[Any]) -> Iterator[pa.RecordBatch]:
             yield from item.to_batches()
         else:
             yield item
-
-
-def _open_if_there(uri: str, storage_options: Mapping[str, str] | None) -> Snapshot | None:
-    try:
-        return Snapshot.open(uri, storage_options=storage_options)
-    except DatasetNotFound:
-        return None
 
 
 def _check_append_version(snapshot: Snapshot, asked: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lance_ops.core.errors import DatasetNotFound
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.snapshot.snapshot import Snapshot
 
@@ -17,7 +16,5 @@ def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot
 
 def open_if_there(config: DatasetConfig) -> Snapshot | None:
     """Open the newest version; None before the first batch made the dataset."""
-    try:
-        return open_snapshot(config)
-    except DatasetNotFound:
-        return None
+    place = config.table()
+    return Snapshot.open_if_there(place.uri, place.storage_options)

@@ -16,7 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput, RetryableConflict, SchemaMismatch
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
@@ -146,7 +146,7 @@ def plan_ingest(
     keys = [batch.key for batch in batches]
     if len(set(keys)) != len(keys):
         raise InvalidInput(f"batches named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
-    snapshot = _open_if_there(uri, storage_options)
+    snapshot = Snapshot.open_if_there(uri, storage_options)
     known = ingested_batches(snapshot) if snapshot else {}
     new = tuple(batch for batch in batches if _is_new(batch, known))
     files = [file for batch in new for file in batch.files]
@@ -214,13 +214,6 @@ def _write_file(writer: FragmentWriter, file: RawFile, storage_options: Mapping[
             raise SchemaMismatch(f"raw file {file.uri}: {error}") from error
         num_rows += batch.num_rows
     return num_rows
-
-
-def _open_if_there(uri: str, storage_options: Mapping[str, str] | None) -> Snapshot | None:
-    try:
-        return Snapshot.open(uri, storage_options=storage_options)
-    except DatasetNotFound:
-        return None
 
 
 def _is_new(batch: IngestBatch, known: Mapping[str, IngestedBatch]) -> bool:

@@ -52,6 +52,14 @@ class Snapshot:
             raise DatasetNotFound(f"no Lance dataset at {store.uri}: check the URI, or create one with write_dataset")
         return _load(store, committer, found, storage_options or {})
 
+    @classmethod
+    def open_if_there(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
+        """Open the newest version; None if there is no dataset."""
+        try:
+            return cls.open(uri, storage_options=storage_options)
+        except DatasetNotFound:
+            return None
+
     @property
     def uri(self) -> str:
         """The dataset's root."""
