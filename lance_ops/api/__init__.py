@@ -1,8 +1,9 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
 from lance_ops.api.fragment import LanceFragment
-from lance_ops.api.lance_dataset import DeleteResult, LanceDataset, Version, dataset
+from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
 from lance_ops.api.optimize import DatasetOptimizer
+from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.write import write_dataset
@@ -15,6 +16,7 @@ __all__ = [
     "LanceScanner",
     "Tag",
     "Tags",
+    "UpdateResult",
     "Version",
     "dataset",
     "write_dataset",

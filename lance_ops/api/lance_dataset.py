@@ -6,38 +6,31 @@ on one version; the methods that commit move it to the version they made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from os import PathLike, fspath
 from typing import Any, TypedDict
 
-import numpy as np
 import pyarrow as pa
 
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
-from lance_ops.api.projection import Columns, Projection, project
-from lance_ops.api.requests import Filter, refuse, scan_request
-from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.reading import Reading
+from lance_ops.api.requests import refuse
+from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
 from lance_ops.api.tags import Reference, Tags, resolve_reference
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance import cleanup, reindex
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
-from lance_ops.snapshot.deletion import delete
-from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.history import history
 from lance_ops.snapshot.restore import restore
-from lance_ops.snapshot.retry import retry_conflicts
-from lance_ops.snapshot.runners import InThreads, Runner
-from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.take import take_addresses, take_positions
 from lance_ops.snapshot.validate import validate
 from lance_ops.table import Manifest
 from lance_ops.transactions import Transaction, read_version
 
-__all__ = ["DeleteResult", "LanceDataset", "Version", "dataset"]
+__all__ = ["LanceDataset", "Version", "dataset"]
 
 
 class Version(TypedDict):
@@ -48,29 +41,10 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class DeleteResult(TypedDict):
-    """What `delete` did."""
-
-    num_deleted_rows: int
-
-
-class LanceDataset:
+class LanceDataset(Reading, RowChanges):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-
     # -- what it is ---------------------------------------------------------------------------------------------
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version this handle stands on, for the verbs of `lance_ops.maintenance`."""
-        return self._snapshot
-
-    @property
-    def uri(self) -> str:
-        """The dataset's root."""
-        return self._snapshot.uri
 
     @property
     def schema(self) -> pa.Schema:
@@ -96,11 +70,6 @@ class LanceDataset:
     def max_field_id(self) -> int:
         """The highest field id in use."""
         return self._snapshot.schema.max_field_id
-
-    @property
-    def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when they move."""
-        return self._snapshot.manifest.uses_stable_row_ids
 
     def config(self) -> dict[str, str]:
         """Return the table's configuration."""
@@ -130,184 +99,11 @@ class LanceDataset:
         fragment = self._snapshot.fragments_by_id.get(fragment_id)
         return LanceFragment(self._snapshot, fragment) if fragment else None
 
-    # -- reading ------------------------------------------------------------------------------------------------
-
-    def scanner(
-        self,
-        columns: Columns = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        nearest: Mapping[str, Any] | None = None,
-        batch_size: int | None = None,
-        batch_size_bytes: int | None = None,
-        batch_readahead: int | None = None,
-        fragment_readahead: int | None = None,
-        scan_in_order: bool | None = None,
-        fragments: Sequence[LanceFragment] | None = None,
-        *,
-        with_row_id: bool | None = None,
-        with_row_address: bool | None = None,
-        use_scalar_index: bool | None = None,
-        include_deleted_rows: bool | None = None,
-        order_by: Sequence[Any] | None = None,
-    ) -> LanceScanner:
-        """Return a scan; nothing is read until it is asked for.
-
-        Rows come in the order of the fragments (of `fragments`, if given) whatever `scan_in_order` says. Raises
-        `InvalidInput`, `InvalidFilter`, and `UnsupportedFeature` for `nearest`, `order_by` and `batch_size_bytes`.
-        """
-        refuse(self.uri, nearest=nearest, order_by=order_by, batch_size_bytes=batch_size_bytes)
-        projection = project(
-            self._snapshot, columns, with_row_id=bool(with_row_id), with_row_address=bool(with_row_address)
-        )
-        request = scan_request(
-            self._snapshot,
-            projection,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            include_deleted_rows=include_deleted_rows,
-            fragment_ids=None if fragments is None else tuple(fragment.fragment_id for fragment in fragments),
-            use_scalar_index=use_scalar_index,
-            fragment_readahead=fragment_readahead or batch_readahead,
-        )
-        return LanceScanner(self._snapshot, request, projection, batch_size)
-
-    def to_table(
-        self,
-        columns: Columns = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        nearest: Mapping[str, Any] | None = None,
-        batch_size: int | None = None,
-        batch_size_bytes: int | None = None,
-        batch_readahead: int | None = None,
-        fragment_readahead: int | None = None,
-        scan_in_order: bool | None = None,
-        *,
-        with_row_id: bool | None = None,
-        with_row_address: bool | None = None,
-        use_scalar_index: bool | None = None,
-        include_deleted_rows: bool | None = None,
-        order_by: Sequence[Any] | None = None,
-    ) -> pa.Table:
-        """Return the live rows for which `filter` is true; see `scanner`."""
-        return self.scanner(
-            columns,
-            filter,
-            limit,
-            offset,
-            nearest,
-            batch_size,
-            batch_size_bytes,
-            batch_readahead,
-            fragment_readahead,
-            scan_in_order,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            use_scalar_index=use_scalar_index,
-            include_deleted_rows=include_deleted_rows,
-            order_by=order_by,
-        ).to_table()
-
-    def to_batches(
-        self,
-        columns: Columns = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        nearest: Mapping[str, Any] | None = None,
-        batch_size: int | None = None,
-        batch_size_bytes: int | None = None,
-        batch_readahead: int | None = None,
-        fragment_readahead: int | None = None,
-        scan_in_order: bool | None = None,
-        *,
-        with_row_id: bool | None = None,
-        with_row_address: bool | None = None,
-        use_scalar_index: bool | None = None,
-        order_by: Sequence[Any] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows for which `filter` is true, holding only a few blocks at a time; see `scanner`."""
-        return self.scanner(
-            columns,
-            filter,
-            limit,
-            offset,
-            nearest,
-            batch_size,
-            batch_size_bytes,
-            batch_readahead,
-            fragment_readahead,
-            scan_in_order,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            use_scalar_index=use_scalar_index,
-            order_by=order_by,
-        ).to_batches()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.scanner().__arrow_c_stream__(requested_schema)
-
-    def head(self, num_rows: int, columns: Columns = None, filter: Filter = None) -> pa.Table:
-        """Return the first rows."""
-        return self.to_table(columns, filter, limit=num_rows)
-
-    def count_rows(self, filter: Filter = None) -> int:
-        """Return the live rows for which the filter is true; all of them without one, from the manifest alone."""
-        return self.scanner(filter=filter).count_rows()
-
-    def take(self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
-        """Return rows by their position among the live rows, in the order asked for, repeats included."""
-        projection, request = self._take_request(columns)
-        return projection.apply(take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request))
-
-    def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
-        """Return rows by row id, in the order asked for."""
-        if self.has_stable_row_ids:
-            raise UnsupportedFeature("taking rows by stable row id", self.uri)
-        projection, request = self._take_request(columns)
-        return projection.apply(take_addresses(self._snapshot, np.asarray(row_ids, dtype=np.uint64), request))
-
-    def _take_request(self, columns: Columns) -> tuple[Projection, ScanRequest]:
-        projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
-        return projection, scan_request(self._snapshot, projection)
-
-    # -- changing -----------------------------------------------------------------------------------------------
-
-    def delete(
-        self,
-        predicate: str | Filter,
-        *,
-        conflict_retries: int = 10,
-        retry_timeout: timedelta = timedelta(seconds=30),
-        transaction_properties: Mapping[str, str] | None = None,
-        runner: Runner | None = None,
-    ) -> DeleteResult:
-        """Delete the rows for which the predicate is true.
-
-        When no row matches, nothing is committed. After a conflict with concurrent traffic the rows are looked for
-        again on the newest version; `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
-        """
-        if predicate is None:
-            raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
-        parsed = bind_filter(self._snapshot, predicate)
-        snapshot, num_deleted = retry_conflicts(
-            self._snapshot,
-            lambda current: delete(current, parsed, runner or InThreads(), transaction_properties),
-            conflict_retries,
-            retry_timeout,
-        )
-        self._move(snapshot)
-        return DeleteResult(num_deleted_rows=num_deleted)
+    # -- versions -----------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
         """Make this handle's version the newest one, as a new version."""
         self._move(restore(self._snapshot))
-
-    # -- versions -----------------------------------------------------------------------------------------------
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
@@ -412,9 +208,6 @@ class LanceDataset:
         validate(self._snapshot)
 
     # -- the handle ---------------------------------------------------------------------------------------------
-
-    def _move(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
 
     def __reduce__(self) -> tuple[object, tuple[Snapshot]]:
         return LanceDataset, (self._snapshot,)

@@ -10,28 +10,23 @@ Each fragment's deletion file holds its whole cumulative vector; a fragment with
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
-from lance_ops.core.names import new_deletion_file_id
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
-from lance_ops.snapshot.commit import commit_operation, removing_on_failure
-from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.deletion_files import hide_rows
+from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.runners import Runner
 from lance_ops.snapshot.scan import ROW_ADDRESS, TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import Fragment, encode_deletion_vector
 from lance_ops.transactions import Delete
 
 __all__ = ["DeletionPlan", "DeletionTask", "FoundRows", "commit_deletion", "delete", "find_rows", "plan_deletion"]
-
-_FRAGMENTS_PER_TASK = 16
-_MAX_TASKS = 64
-_WRITES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -77,13 +72,9 @@ def delete(
 
 
 def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
-    """Split the fragments among tasks, not too many of them: elsewhere, each opens the version anew."""
-    ids = [fragment.id for fragment in snapshot.fragments]
-    share = max(_FRAGMENTS_PER_TASK, -(-len(ids) // _MAX_TASKS))
-    tasks = tuple(
-        DeletionTask(SnapshotReference.of(snapshot), predicate, tuple(ids[at : at + share]))
-        for at in range(0, len(ids), share)
-    )
+    """Split the fragments among tasks."""
+    reference = SnapshotReference.of(snapshot)
+    tasks = tuple(DeletionTask(reference, predicate, ids) for ids in fragment_shares(snapshot))
     return DeletionPlan(snapshot, predicate, tasks)
 
 
@@ -113,27 +104,7 @@ def commit_deletion(
     }
     if not offsets:
         return snapshot, 0
-    predicate = plan.predicate.to_sql()
-    written: list[str] = []
-
-    def delete_in(fragment_id: int) -> Fragment | None:
-        """Write the fragment's cumulative vector and return it as it is then, None if no row is left."""
-        fragment = snapshot.fragments_by_id[fragment_id]
-        vector = snapshot.deletion_vector(fragment) | offsets[fragment_id]
-        if len(vector) == fragment.physical_rows:
-            return None
-        deletion_file, data = encode_deletion_vector(vector, snapshot.version, new_deletion_file_id())
-        thinned = replace(fragment, deletion_file=deletion_file)
-        assert thinned.deletion_path is not None
-        written.append(thinned.deletion_path)  # first, because a put that fails may have put it there
-        snapshot.store.put(thinned.deletion_path, data)
-        return thinned
-
-    ids = sorted(offsets)
-    with removing_on_failure(snapshot.store, written):
-        outcomes = dict(zip(ids, map_ordered(delete_in, ids, _WRITES_AT_ONCE, _WRITES_AT_ONCE), strict=True))
-    updated = tuple(fragment for fragment in outcomes.values() if fragment is not None)
-    removed = tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None)
-    operation = Delete(updated, removed, predicate)
-    committed = commit_operation(snapshot, operation, properties=properties, own_files=written)
+    hidden = hide_rows(snapshot, offsets)
+    operation = Delete(hidden.updated, hidden.removed, plan.predicate.to_sql())
+    committed = commit_operation(snapshot, operation, properties=properties, own_files=hidden.paths)
     return committed, sum(len(rows) for rows in offsets.values())

@@ -36,7 +36,7 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
     Raises `UnsupportedFeature` for a schema whose dictionaries lie in the manifest that it was read from.
     """
     for node in manifest.schema.walk():
-        if node.dictionary is not None:
+        if node.dictionary is not None and node.dictionary[1]:  # in tables of 2.x it is there and of no length
             raise UnsupportedFeature("rewriting the manifest of a 0.1 table with dictionary columns", node.name)
     message = manifest.to_pb()
     parts: list[bytes] = []

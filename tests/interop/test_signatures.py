@@ -32,7 +32,7 @@ def pairs() -> list[Any]:
         (lance_ops.LanceFragment, lance.LanceFragment),
     ]
     for ours, theirs in classes:
-        for name, method in vars(ours).items():
+        for name, method in inspect.getmembers(ours):
             if not name.startswith("_") and inspect.isfunction(method) and hasattr(theirs, name):
                 functions.append((method, getattr(theirs, name)))
     return [pytest.param(ours, theirs, id=ours.__qualname__) for ours, theirs in functions]

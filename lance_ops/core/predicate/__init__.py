@@ -5,6 +5,8 @@ needs (`columns`), which rows of a batch match (`mask`, three-valued), whether r
 (`may_match`), and how it is spelled (`to_sql`). `split` and `index_query` say which part of it an index can answer.
 """
 
+from lance_ops.core.predicate.assign import Assignment, parse_assignment, parse_value
+from lance_ops.core.predicate.case import Case
 from lance_ops.core.predicate.conditions import Compare, CompareOp, In, IsNull
 from lance_ops.core.predicate.conjuncts import conjuncts, split
 from lance_ops.core.predicate.index_query import Bound, Equals, IndexQuery, NotNull, Nulls, Range, index_query
@@ -19,8 +21,10 @@ __all__ = [
     "And",
     "Arithmetic",
     "ArithmeticOp",
+    "Assignment",
     "Bound",
     "Call",
+    "Case",
     "Cast",
     "Column",
     "ColumnStats",
@@ -49,6 +53,8 @@ __all__ = [
     "Statistics",
     "conjuncts",
     "index_query",
+    "parse_assignment",
     "parse_filter",
+    "parse_value",
     "split",
 ]

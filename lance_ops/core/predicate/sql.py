@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate import build
 from lance_ops.core.predicate.calls import call
+from lance_ops.core.predicate.case import case
 from lance_ops.core.predicate.coerce import number_literal
 from lance_ops.core.predicate.conditions import CompareOp
 from lance_ops.core.predicate.dialect import LanceDialect
@@ -21,20 +22,29 @@ from lance_ops.core.predicate.spelling import NANOSECONDS
 from lance_ops.core.predicate.types import is_text
 from lance_ops.core.predicate.values import ArithmeticOp, Column, Literal
 
-__all__ = ["parse_sql"]
+__all__ = ["parse_sql", "parse_sql_value"]
 
 
 def parse_sql(text: str, schema: pa.Schema) -> Predicate:
     """Read one condition; raises `InvalidFilter` naming the place, or `UnsupportedFeature` naming the construct."""
+    return build.truth(_parse(text, schema, "filter", "condition"))
+
+
+def parse_sql_value(text: str, schema: pa.Schema) -> Expression:
+    """Read one expression of any type; raises as `parse_sql` does."""
+    return _parse(text, schema, "expression", "value")
+
+
+def _parse(text: str, schema: pa.Schema, what: str, holds: str) -> Expression:
     try:
         statements = [statement for statement in LanceDialect().parse(text) if statement is not None]
         if len(statements) != 1:
-            raise InvalidFilter(f"filter {text!r} holds {len(statements)} conditions; one is needed")
-        return build.truth(_Translation(schema).expression(statements[0]))
+            raise InvalidFilter(f"{what} {text!r} holds {len(statements)} {holds}s; one is needed")
+        return _Translation(schema).expression(statements[0])
     except SqlglotError as error:
-        raise InvalidFilter(f"filter {text!r} does not parse: {_first_error(error)}") from error
+        raise InvalidFilter(f"{what} {text!r} does not parse: {_first_error(error)}") from error
     except RecursionError as error:
-        raise InvalidFilter("the filter is nested too deeply") from error
+        raise InvalidFilter(f"the {what} is nested too deeply") from error
 
 
 class _Translation:
@@ -133,6 +143,17 @@ class _Translation:
             raise UnsupportedFeature(f"{syntax.sql()} in a filter")
         return Literal(pa.scalar(int(text) * _UNITS[unit], pa.duration("ns")))
 
+    def case(self, syntax: exp.Expr) -> Expression:
+        branches = []
+        for branch in syntax.args["ifs"]:
+            if syntax.this is None:
+                condition = self.condition(branch.this)
+            else:
+                condition = self.compare(CompareOp.EQ, self.expression(syntax.this), self.expression(branch.this))
+            branches.append((condition, self.expression(branch.args["true"])))
+        default = syntax.args.get("default")
+        return case(branches, Literal(pa.scalar(None)) if default is None else self.expression(default))
+
     def call(self, syntax: exp.Expr) -> Expression:
         return call(syntax.name, [self.expression(argument) for argument in syntax.expressions])
 
@@ -228,6 +249,7 @@ _TRANSLATIONS: dict[type[Any], Callable[[_Translation, Any], Expression]] = {
     exp.Array: _Translation.array,
     exp.Anonymous: _Translation.call,
     exp.Extract: _Translation.extract,
+    exp.Case: _Translation.case,
 }
 # Beside a comparison without brackets, dialects disagree on which of the two comes first.
 _BINDS_DIFFERENTLY = (
@@ -237,6 +259,7 @@ _BINDS_DIFFERENTLY = (
 # Further arguments that a translation reads, and those that change nothing.
 _ARGUMENTS: dict[type[Any], tuple[str, ...]] = {
     exp.Between: ("low", "high"),
+    exp.Case: ("ifs", "default"),
     exp.Cast: ("to",),
     exp.TryCast: ("to",),
     exp.Column: ("table", "db", "catalog"),

@@ -1,0 +1,32 @@
+"""What every part of `LanceDataset` stands on: a version, and the moving to another."""
+
+from __future__ import annotations
+
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["Handle"]
+
+
+class Handle:
+    """A handle on one version of a dataset."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version this handle stands on, for the verbs of `lance_ops.maintenance`."""
+        return self._snapshot
+
+    @property
+    def uri(self) -> str:
+        """The dataset's root."""
+        return self._snapshot.uri
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        return self._snapshot.manifest.uses_stable_row_ids
+
+    def _move(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot

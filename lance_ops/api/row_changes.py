@@ -1,0 +1,87 @@
+"""The part of `LanceDataset` that changes rows: each verb is one commit, planned again after a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TypedDict
+
+from lance_ops.api.handle import Handle
+from lance_ops.api.requests import Filter
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.deletion import delete
+from lance_ops.snapshot.filters import bind_filter
+from lance_ops.snapshot.retry import retry_conflicts
+from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.update import bind_updates, update
+
+__all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
+
+
+class DeleteResult(TypedDict):
+    """What `delete` did."""
+
+    num_deleted_rows: int
+
+
+class UpdateResult(TypedDict):
+    """What `update` did."""
+
+    num_rows_updated: int
+
+
+class RowChanges(Handle):
+    """Verbs that delete, update and insert rows; each moves the handle to the version it made."""
+
+    def delete(
+        self,
+        predicate: str | Filter,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = timedelta(seconds=30),
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> DeleteResult:
+        """Delete the rows for which the predicate is true.
+
+        When no row matches, nothing is committed. After a conflict with concurrent traffic the rows are looked for
+        again on the newest version; `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
+        """
+        if predicate is None:
+            raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
+        parsed = bind_filter(self._snapshot, predicate)
+        snapshot, num_deleted = retry_conflicts(
+            self._snapshot,
+            lambda current: delete(current, parsed, runner or InThreads(), transaction_properties),
+            conflict_retries,
+            retry_timeout,
+        )
+        self._move(snapshot)
+        return DeleteResult(num_deleted_rows=num_deleted)
+
+    def update(
+        self,
+        updates: Mapping[str, str],
+        where: Filter = None,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = timedelta(seconds=30),
+        data_storage_version: str | None = None,
+        *,
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> UpdateResult:
+        """Give columns (of the rows for which `where` is true) the values of SQL expressions over the old ones.
+
+        When no row matches, nothing is committed. Conflicts with concurrent traffic are retried as `delete` does.
+        """
+
+        def attempt(current: Snapshot) -> tuple[Snapshot, int]:
+            predicate = None if where is None else bind_filter(current, where)
+            assignments = bind_updates(current, updates)
+            used = runner or InThreads()
+            return update(current, assignments, predicate, used, transaction_properties, data_storage_version)
+
+        snapshot, num_updated = retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
+        self._move(snapshot)
+        return UpdateResult(num_rows_updated=num_updated)

@@ -1,0 +1,79 @@
+"""New values for columns: an expression for each, computed and stored as the column's type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.errors import InvalidFilter, InvalidInput
+from lance_ops.core.predicate import build
+from lance_ops.core.predicate.nodes import Expression
+from lance_ops.core.predicate.sql import parse_sql_value
+from lance_ops.core.predicate.types import compute_type, is_numeric, is_text
+from lance_ops.core.predicate.values import Literal
+
+__all__ = ["Assignment", "parse_assignment", "parse_value"]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a column of that type gets."""
+
+    column: str
+    arrow_type: pa.DataType
+    value: Expression
+
+    def evaluate(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the value for each row, in the column's type; raise `InvalidInput` where one cannot be computed."""
+        try:
+            values = self.value.evaluate(rows)
+            if isinstance(values, pa.Scalar):
+                values = pa.repeat(values, rows.num_rows)
+            return _stored(values, self.arrow_type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise InvalidInput(f"column {self.column!r} = {self.value.to_sql()} cannot be computed: {error}") from error
+
+
+def parse_value(text: str, schema: pa.Schema) -> Expression:
+    """Read an expression over the columns of a schema, in the dialect of `parse_filter`.
+
+    Raises `InvalidFilter` and `UnsupportedFeature` as that does.
+    """
+    if not isinstance(text, str):
+        raise InvalidFilter(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
+    return parse_sql_value(text, schema)
+
+
+def parse_assignment(column: str, arrow_type: pa.DataType, text: str, schema: pa.Schema) -> Assignment:
+    """Read what a column gets, cast to its type as SQL casts; numbers become text only where they are whole."""
+    value = parse_value(text, schema)
+    target = compute_type(arrow_type)
+    if value.type == target or pa.types.is_null(value.type):
+        return Assignment(column, arrow_type, value)
+    if not _fits(value, target):
+        raise InvalidFilter(f"column {column!r} is {arrow_type} and {value.to_sql()} is {value.type}: cast it")
+    return Assignment(column, arrow_type, build.cast(value, target))
+
+
+def _fits(value: Expression, target: pa.DataType) -> bool:
+    """Whether SQL casts without being asked to: between types of one kind, from text, and to text."""
+    given = value.type
+    if is_text(target) or (is_text(given) and isinstance(value, Literal)):
+        return not pa.types.is_nested(given)
+    if is_numeric(target) or pa.types.is_boolean(target):
+        return is_numeric(given) or pa.types.is_boolean(given)
+    if pa.types.is_nested(target):
+        return bool(pa.types.is_nested(given))
+    return not (is_numeric(given) or is_text(given) or pa.types.is_nested(given))
+
+
+def _stored(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    if values.type == arrow_type:
+        return values
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), arrow_type)
+    if pa.types.is_dictionary(arrow_type):
+        values = values.cast(arrow_type.value_type).dictionary_encode()
+    return pc.cast(values, arrow_type)

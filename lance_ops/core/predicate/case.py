@@ -1,0 +1,83 @@
+"""CASE: the first branch whose condition is true gives the value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidFilter
+from lance_ops.core.predicate.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.types import common_type, convert
+from lance_ops.core.predicate.values import Literal
+
+__all__ = ["Case", "case"]
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    """Conditions with their values, tried in order; a row that none takes gets `otherwise`.
+
+    A value is computed only for the rows that take it, so that `CASE WHEN b != 0 THEN a / b END` divides by no zero.
+    """
+
+    branches: tuple[tuple[Predicate, Expression], ...]
+    otherwise: Expression
+    result_type: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.result_type
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (*(part for branch in self.branches for part in branch), self.otherwise)
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        parts: list[pa.Array] = []
+        places: list[npt.NDArray[np.int64]] = []
+        rest, left = batch, np.arange(batch.num_rows)
+        for condition, value in self.branches:
+            taken = condition.mask(rest).fill_null(False).to_numpy(zero_copy_only=False)
+            if taken.any():
+                parts.append(self._values(value, rest.filter(pa.array(taken))))
+                places.append(left[taken])
+                rest, left = rest.filter(pa.array(~taken)), left[~taken]
+        if len(left) or not parts:
+            parts.append(self._values(self.otherwise, rest))
+            places.append(left)
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+
+    def to_sql(self) -> str:
+        branches = "".join(f" WHEN {when.to_sql()} THEN {then.to_sql()}" for when, then in self.branches)
+        return f"CASE{branches} ELSE {self.otherwise.to_sql()} END"
+
+    def _values(self, value: Expression, rows: pa.RecordBatch) -> pa.Array:
+        values = convert(value.evaluate(rows), self.type)
+        return pa.repeat(values, rows.num_rows) if isinstance(values, pa.Scalar) else values
+
+
+def case(branches: Sequence[tuple[Predicate, Expression]], otherwise: Expression) -> Expression:
+    """Choose between values; raises `InvalidFilter` for values that have no type in common."""
+    values = [value for _, value in branches] + [otherwise]
+    decimals_only = all(pa.types.is_decimal(value.type) for value in values if not isinstance(value, Literal))
+    types = [_type_of(value, decimals_only) for value in values if not pa.types.is_null(value.type)]
+    shared = reduce(_meet, types, None)
+    return Case(tuple(branches), otherwise, shared or pa.null())
+
+
+def _type_of(value: Expression, decimals_only: bool) -> pa.DataType:
+    """Return a value's type; a number written with a point is a double among others."""
+    is_point = isinstance(value, Literal) and pa.types.is_decimal(value.type) and not decimals_only
+    return pa.float64() if is_point else value.type
+
+
+def _meet(known: pa.DataType | None, other: pa.DataType) -> pa.DataType:
+    shared = other if known is None else common_type(known, other)
+    if shared is None:
+        raise InvalidFilter(f"CASE cannot give both {known} and {other}: cast one of them")
+    return shared

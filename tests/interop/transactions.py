@@ -1,0 +1,38 @@
+"""What two transactions of the same work have in common, whoever planned it: all but the names of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_ops.table import Fragment
+from lance_ops.table.row_ids import decode_row_ids
+from lance_ops.transactions import Operation, Update
+
+__all__ = ["shape_of"]
+
+
+def shape_of(operation: Operation) -> dict[str, Any]:
+    """Return an operation's content as comparable values."""
+    assert isinstance(operation, Update)
+    return {
+        "removed": sorted(operation.removed_fragment_ids),
+        "updated": [shape_of_fragment(fragment) for fragment in operation.updated_fragments],
+        "new": [shape_of_fragment(fragment) for fragment in operation.new_fragments],
+        "fields_modified": operation.fields_modified,
+        "fields_for_preserving_frag_bitmap": set(operation.fields_for_preserving_frag_bitmap),
+        "update_mode": operation.update_mode,
+        "updated_offsets": operation.updated_offsets,
+        "has_inserted_rows": operation.inserted_rows is not None,
+    }
+
+
+def shape_of_fragment(fragment: Fragment) -> dict[str, Any]:
+    """Return what a fragment is but for the names and sizes of its files."""
+    known = fragment.row_ids
+    return {
+        "id": fragment.id,
+        "files": [(file.fields, file.column_indices, file.numbers) for file in fragment.files],
+        "physical_rows": fragment.physical_rows,
+        "deleted": fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0,
+        "row_ids": decode_row_ids(known, fragment.physical_rows, "").tolist() if isinstance(known, bytes) else known,
+    }
