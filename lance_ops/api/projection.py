@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.json_columns import json_to_text
 from lance_ops.core.schema import Field, Schema
 from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.snapshot import Snapshot
@@ -28,9 +29,10 @@ _ROW_COLUMNS = (ROW_ID, ROW_ADDRESS)
 
 @dataclass(frozen=True)
 class _Output:
-    """A column of the answer and the path, from a column that is read, of the field it is made of."""
+    """A column of the answer, and the field it is made of: as it is stored, and its path from a column that is read."""
 
     field: pa.Field
+    stored: pa.Field
     path: tuple[str, ...]
 
 
@@ -40,6 +42,7 @@ class Projection:
 
     read: Schema
     outputs: tuple[_Output, ...]
+    uri: str
 
     def has(self, name: str) -> bool:
         """Whether the answer has a column of that name."""
@@ -54,7 +57,7 @@ class Projection:
         """Make the answer out of rows that were read, which may have more columns."""
         if not self.outputs:
             return table.select([])  # remembers how many rows there are
-        columns = [_column(table.column(output.path[0]), output) for output in self.outputs]
+        columns = [_column(table.column(output.path[0]), output, self.uri) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
 
@@ -78,32 +81,40 @@ def project(
     stored = [name for name in names if name not in _ROW_COLUMNS]
     read = snapshot.schema if columns is None else snapshot.schema.project(stored)
     outputs = {output.field.name: output for output in (_output(read, name, flatten=flatten) for name in names)}
-    return Projection(read, tuple(outputs.values()))
+    return Projection(read, tuple(outputs.values()), snapshot.uri)
 
 
 def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
     if name in _ROW_COLUMNS:
-        return _Output(pa.field(name, pa.uint64()), (name,))
+        field = pa.field(name, pa.uint64())
+        return _Output(field, field, (name,))
     lineage: list[Field] = [read.field(name)]
     while (parent := read.by_id(lineage[0].parent_id)) is not None:
         lineage.insert(0, parent)
     if len(lineage) == 1 or not flatten:
-        return _Output(read.to_arrow().field(lineage[0].name), (lineage[0].name,))
+        root = lineage[0]
+        return _Output(root.to_arrow(), root.storage_field, (root.name,))
     leaf = lineage[-1].to_arrow()
     nullable = any(field.nullable for field in lineage)
-    return _Output(pa.field(name, leaf.type, nullable, leaf.metadata), tuple(field.name for field in lineage))
+    field = pa.field(name, leaf.type, nullable, leaf.metadata)
+    return _Output(field, lineage[-1].storage_field, tuple(parent.name for parent in lineage))
 
 
-def _column(column: pa.ChunkedArray, output: _Output) -> pa.ChunkedArray:
-    if column.type == output.field.type:
-        return column
+def _column(column: pa.ChunkedArray, output: _Output, uri: str) -> pa.ChunkedArray:
     wanted = output.field.type
-    is_extension = isinstance(wanted, pa.BaseExtensionType)
+    if column.type == wanted:
+        return column
     chunks = []
     for chunk in column.chunks:
         for name in output.path[1:]:
             chunk = pc.struct_field(chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, name)
-        if is_extension and not isinstance(chunk, pa.ExtensionArray):
-            chunk = wanted.wrap_array(chunk)
-        chunks.append(chunk if chunk.type == wanted else chunk.cast(wanted))
-    return pa.chunked_array(chunks, wanted)
+        chunks.append(chunk)
+    shown = json_to_text(pa.chunked_array(chunks, output.stored.type), output.stored, uri)
+    return pa.chunked_array([_restored(chunk, wanted) for chunk in shown.chunks], wanted)
+
+
+def _restored(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if array.type == wanted:
+        return array
+    is_extension = isinstance(wanted, pa.BaseExtensionType)
+    return wanted.wrap_array(array) if is_extension and array.type == wanted.storage_type else array.cast(wanted)

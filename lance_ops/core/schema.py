@@ -13,14 +13,14 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
+from lance_ops.core.json_columns import ARROW_JSON, JSON_MARK, text_schema
 from lance_ops.core.logical_types import arrow_type_of, child_fields_of, logical_type_of
 
 __all__ = ["NO_PARENT", "Field", "Schema", "split_path"]
 
 NO_PARENT = -1
-_JSON = "arrow.json"
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Field:
         return pa.field(self.name, self.arrow_type, self.nullable, _encode_metadata(self.metadata))
 
     def to_arrow(self) -> pa.Field:
-        """Return the Arrow field, with extension types known to this process restored."""
-        return _restore_extensions(pa.schema([self.storage_field])).field(0)
+        """Return the Arrow field as a user sees it: see `Schema.to_arrow`."""
+        return text_schema(_restore_extensions(pa.schema([self.storage_field]))).field(0)
 
     def walk(self) -> Iterator[Field]:
         """Yield this field and all below it, parents first."""
@@ -94,9 +94,13 @@ class Schema:
         fields = tuple(_from_arrow(column, NO_PARENT, counter) for column in schema)
         return cls(fields, _decode_metadata(schema.metadata))
 
-    def to_arrow(self) -> pa.Schema:
-        """Return the Arrow schema, with extension types known to this process restored."""
-        return _restore_extensions(self.to_arrow_storage())
+    def to_arrow(self, *, json_as_text: bool = True) -> pa.Schema:
+        """Return the Arrow schema, with extension types known to this process restored.
+
+        Users see JSON as text, who reads files the bytes it is stored in.
+        """
+        restored = _restore_extensions(self.to_arrow_storage())
+        return text_schema(restored) if json_as_text else restored
 
     def to_arrow_storage(self) -> pa.Schema:
         """Return the Arrow schema with extension types left as metadata on their storage types."""
@@ -195,16 +199,22 @@ def _from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -> Fie
     metadata = dict(_decode_metadata(column.metadata))
     arrow_type = column.type
     if isinstance(arrow_type, pa.BaseExtensionType):
-        if arrow_type.extension_name == _JSON:  # text under that name is not what other readers expect there
-            raise UnsupportedFeature("writing JSON columns (stored as JSONB)", f"column {column.name!r}")
         metadata[EXTENSION_NAME] = arrow_type.extension_name
         metadata[EXTENSION_METADATA] = serialized_extension(arrow_type)
         arrow_type = arrow_type.storage_type
     field_id = next(counter)
+    if _is_json(metadata.get(EXTENSION_NAME), arrow_type):
+        metadata |= {EXTENSION_NAME: JSON_MARK, EXTENSION_METADATA: metadata.get(EXTENSION_METADATA, "")}
+        return Field(field_id, parent_id, column.name, "json", column.nullable, metadata)
     children = tuple(_from_arrow(child, field_id, counter) for child in child_fields_of(arrow_type))
     return Field(
         field_id, parent_id, column.name, logical_type_of(arrow_type, column.name), column.nullable, metadata, children
     )
+
+
+def _is_json(extension_name: str | None, storage: pa.DataType) -> bool:
+    """Return whether a field is Arrow's JSON, as text, or JSON as it is stored."""
+    return extension_name == ARROW_JSON or (extension_name == JSON_MARK and pa.types.is_large_binary(storage))
 
 
 def _prune(node: Field, keep: set[int]) -> Field:

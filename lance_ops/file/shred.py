@@ -6,21 +6,19 @@ Nothing is copied but offsets that do not begin at 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.nested import child_fields, children_of, items_of, with_children
 from lance_ops.core.schema import Field
-from lance_ops.file.arrays import bitmap_of, validity_of
+from lance_ops.file.arrays import validity_of
 from lance_ops.file.columns import is_leaf
 from lance_ops.file.layouts.contract import LeafRows
 from lance_ops.file.levels import FixedLists, Items, Layer, Lists
 
-__all__ = ["items_of", "shred", "storage_of"]
+__all__ = ["shred", "storage_of"]
 
 
 def shred(field: Field, array: pa.Array) -> list[LeafRows]:
@@ -70,18 +68,8 @@ def _retype(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return array
     if pt.is_string_view(array.type) or pt.is_binary_view(array.type):
         return array.cast(wanted)
-    bitmap = bitmap_of(validity_of(array))
-    if pt.is_struct(wanted):
-        children = [_retype(array.field(i), wanted.field(i).type) for i in range(wanted.num_fields)]
-        return pa.Array.from_buffers(wanted, len(array), [bitmap], children=children)
-    if pt.is_fixed_size_list(wanted):
-        size = wanted.list_size
-        items = _retype(array.values.slice(array.offset * size, len(array) * size), wanted.value_type)
-        return pa.Array.from_buffers(wanted, len(array), [bitmap], children=[items])
-    offsets, items = items_of(array)
-    dtype: Any = np.int64 if pt.is_large_list(wanted) else np.int32
-    child = _retype(items, wanted.field(0).type)
-    return pa.Array.from_buffers(wanted, len(array), [bitmap, pa.py_buffer(offsets.astype(dtype))], children=[child])
+    pairs = zip(children_of(array), child_fields(wanted), strict=True)
+    return with_children(array, [_retype(child, field.type) for child, field in pairs], wanted)
 
 
 def _shred(field: Field, array: pa.Array, outer: tuple[Layer, ...]) -> Iterator[LeafRows]:
@@ -108,10 +96,3 @@ def _shred(field: Field, array: pa.Array, outer: tuple[Layer, ...]) -> Iterator[
 def _null_outside(array: pa.Array, outer: tuple[Layer, ...]) -> bool:
     """Return whether some layer around has nulls, below which a child may have any."""
     return any(layer.validity is not None for layer in outer)
-
-
-def items_of(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """Return a list array's offsets, from 0, and its items."""
-    offsets = array.offsets.to_numpy().astype(np.int64)
-    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
-    return offsets - first if first else offsets, array.values.slice(first, last - first)

@@ -13,6 +13,7 @@ from typing import Self
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.json_columns import json_to_storage
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
@@ -98,8 +99,10 @@ class FileWriter:
             given, wanted = ", ".join(batch.schema.names), ", ".join(self.schema.names)
             raise SchemaMismatch(f"the data has the columns {given}; the schema has {wanted}")
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
-            pairs = zip(part.columns, self.schema.fields, strict=True)
-            columns = [storage_of(array, field) for array, field in pairs]
+            columns = [
+                storage_of(json_to_storage(array, given, field.storage_field), field)
+                for array, given, field in zip(part.columns, part.schema, self.schema.fields, strict=True)
+            ]
             if part.num_rows:
                 self._body.add(columns, part.num_rows)
                 self.num_rows += part.num_rows

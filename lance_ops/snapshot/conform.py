@@ -2,7 +2,7 @@
 
 The table's schema is the authority. Columns are matched by name, in any order; a nullable column that is missing
 becomes null; a type that differs is cast if no value changes (int32 to int64, a list to a fixed-size list, a string to
-a large string); everything else is a `SchemaMismatch`.
+a large string); text is made to JSONB where the table has JSON; everything else is a `SchemaMismatch`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import SchemaMismatch
+from lance_ops.core.json_columns import holds_json, json_to_storage
 
 __all__ = ["conform"]
 
@@ -34,6 +35,10 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
             raise SchemaMismatch(f"column {field.name!r} is missing from the data and the table allows no nulls in it")
         return pa.chunked_array([pa.nulls(table.num_rows, field.type)])
     column = table.column(position)
+    if holds_json(field):
+        given = table.schema.field(position)
+        parts = column.chunks or [column.combine_chunks()]
+        column = pa.chunked_array([json_to_storage(part, given, field) for part in parts])
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if column.type != field.type:

@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.json_columns import table_to_text, text_schema
 from lance_ops.core.predicate import build
 from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, ScanRequest, plan_scan, scan
@@ -66,7 +67,7 @@ class LanceReader(DataSourceReader):
         """Yield the rows of a group's fragments in exactly Spark's shape."""
         assert isinstance(partition, FragmentGroup)
         for table in scan(self._snapshot, replace(self._request, fragment_ids=partition.fragment_ids)):
-            for batch in table.to_batches():
+            for batch in table_to_text(table, self._snapshot.uri).to_batches():
                 yield fit(batch, self._shape)
 
     def _num_partitions(self, fragment_ids: Iterable[int]) -> int:
@@ -103,7 +104,7 @@ def visible_schema(options: SourceOptions) -> pa.Schema:
     schema = options.open().schema
     if options.columns is not None:
         schema = schema.project(options.columns)
-    visible = schema_for_spark(schema.to_arrow_storage())
+    visible = schema_for_spark(text_schema(schema.to_arrow_storage()))
     for name, wanted in ((ROW_ID, options.with_row_id), (ROW_ADDRESS, options.with_row_address)):
         if wanted:
             if name in visible.names:

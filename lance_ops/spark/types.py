@@ -8,7 +8,7 @@ The table's Arrow schema is the authority. Spark sees each column in the one sha
     uint8, uint16, uint32, uint64                  int16, int32, int64,           widened
                                                    decimal(20, 0)
     float16                                        float32                        widened
-    large_string, string_view                      string                         -
+    large_string, string_view, JSON                string                         -
     large_binary, binary_view, fixed_size_binary   binary                         the width is not kept
     timestamp of any unit, with or without zone    us, UTC or without zone        ns cut to us
     time32, time64                                 time64[ns]                     -

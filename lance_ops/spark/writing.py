@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.core.json_columns import text_schema
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.batches import batch_properties, ingested_batches
@@ -51,7 +52,7 @@ class WritePlan:
         if self.done:
             return []
         store, _ = open_dataset_store(self.options.path, self.options.storage_options)
-        table = self.schema.to_arrow_storage()
+        table = text_schema(self.schema.to_arrow_storage(), pa.string())
         with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
             for batch in batches:
                 given = pa.schema([field for field in table if field.name in batch.schema.names])
@@ -120,7 +121,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
 def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> Schema:
     """Return the schema after an overwrite: a column that looks as before keeps its type and metadata."""
     new = schema_from_spark(schema, options.type_hints)
-    return Schema.from_arrow(keep_types(new, snapshot.schema.to_arrow_storage()))
+    return Schema.from_arrow(keep_types(new, text_schema(snapshot.schema.to_arrow_storage())))
 
 
 def _is_ingested(snapshot: Snapshot, batch: str) -> bool:

@@ -94,8 +94,20 @@ def test_columns_named_twice_are_refused() -> None:
 def test_an_arrow_type_without_a_logical_type_is_refused_by_column() -> None:
     with pytest.raises(UnsupportedFeature, match="column 'gap'"):
         Schema.from_arrow(pa.schema([("gap", pa.month_day_nano_interval())]))
-    with pytest.raises(UnsupportedFeature, match="column 'doc'"):
-        Schema.from_arrow(pa.schema([("doc", pa.json_())]))
+
+
+def test_json_is_text_for_users_and_marked_bytes_in_files() -> None:
+    schema = pa.schema([("doc", pa.json_()), ("s", pa.struct([("l", pa.list_(pa.json_()))])), ("x", pa.int8())])
+    ours = Schema.from_arrow(schema)
+    assert [node.logical_type for node in ours.walk()] == ["json", "struct", "list", "json", "int8"]
+    assert ours.to_arrow() == schema
+    stored = ours.to_arrow_storage().field("doc")
+    assert stored.type == pa.large_binary()
+    assert stored.metadata[b"ARROW:extension:name"] == b"lance.json"
+    assert Schema.from_arrow(ours.to_arrow_storage()) == ours
+    assert (
+        Schema.from_arrow(pa.schema([("doc", pa.json_(pa.large_string()))])).to_arrow().field("doc").type == pa.json_()
+    )
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,19 @@ def test_rows_arrive_in_the_tables_order_with_sparks_types(spark: SparkSession, 
     ]
 
 
+def test_json_is_text_in_spark_and_stays_json_in_the_table(spark: SparkSession, dataset_uri: str) -> None:
+    docs = pa.array(['{"a":[1,2]}', None, "3"], pa.json_())
+    write_dataset(pa.table({"doc": docs, "l": pa.ListArray.from_arrays(pa.array([0, 1, 1, 3]), docs)}), dataset_uri)
+    frame = load(spark, dataset_uri)
+    assert frame.schema.simpleString() == "struct<doc:string,l:array<string>>"
+    before = [tuple(row) for row in frame.collect()]
+    assert before == [('{"a":[1,2]}', ['{"a":[1,2]}']), (None, []), ("3", [None, "3"])]
+    frame.write.format("lance").mode("append").save(dataset_uri)
+    frame.write.format("lance").mode("overwrite").save(dataset_uri)
+    assert dataset(dataset_uri).schema.field("doc").type == pa.json_()
+    assert [tuple(row) for row in load(spark, dataset_uri).collect()] == before
+
+
 def test_fragments_are_shared_among_tasks(spark: SparkSession, numbers: str) -> None:
     assert load(spark, numbers).rdd.getNumPartitions() == 3
     assert load(spark, numbers, num_partitions=2).rdd.getNumPartitions() == 2

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.nested import items_of
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, own_copy, values_of
 from lance_ops.file.body import FileBody
-from lance_ops.file.shred import items_of
 from lance_ops.file.v0_1.statistics import bounds_of, has_statistics
 from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.store.contract import BytesLike, StoreWriter

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
+from lance_ops.core.nested import items_of
 from lance_ops.core.schema import Field
 from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import VariableWidth
@@ -20,7 +21,6 @@ from lance_ops.file.arrays import own_copy, validity_of, values_of
 from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.columns import is_blob, is_packed
 from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.shred import items_of
 from lance_ops.file.v2_0.binary import encode_ends
 from lance_ops.file.v2_0.columns import ARRAY_ENCODING_URL
 from lance_ops.file.v2_0.contract import PageBuffers

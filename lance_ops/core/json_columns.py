@@ -1,0 +1,141 @@
+"""JSON columns: text for whoever reads or writes a table, JSONB in its files.
+
+A JSON field has the logical type `json`, whose storage is large_binary marked `lance.json`; users see Arrow's own JSON
+type. Fields may stand anywhere in structs, lists and maps.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch
+from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME
+from lance_ops.core.jsonb import CorruptJsonb, decode, encode
+from lance_ops.core.nested import child_fields, children_of, with_child_fields, with_children
+
+__all__ = [
+    "ARROW_JSON",
+    "JSON_MARK",
+    "holds_json",
+    "is_json",
+    "json_to_storage",
+    "json_to_text",
+    "table_to_text",
+    "text_field",
+    "text_schema",
+]
+
+ARROW_JSON = "arrow.json"
+"""The name of Arrow's JSON extension type, of text."""
+
+JSON_MARK = "lance.json"
+"""The extension name of stored JSON."""
+
+_NAME = EXTENSION_NAME.encode()
+_METADATA = EXTENSION_METADATA.encode()
+
+_TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
+
+
+def is_json(field: pa.Field) -> bool:
+    """Return whether a storage field holds JSONB."""
+    return pt.is_large_binary(field.type) and (field.metadata or {}).get(_NAME) == JSON_MARK.encode()
+
+
+def text_schema(schema: pa.Schema, json_type: pa.DataType | None = None) -> pa.Schema:
+    """Return a storage schema with JSON as text: of Arrow's JSON type unless another is given."""
+    return pa.schema([text_field(field, json_type) for field in schema], schema.metadata)
+
+
+def text_field(field: pa.Field, json_type: pa.DataType | None = None) -> pa.Field:
+    """Return a storage field with JSON, at any depth, as text."""
+    if is_json(field):
+        left = {key: value for key, value in field.metadata.items() if key not in (_NAME, _METADATA)}
+        return pa.field(field.name, json_type or pa.json_(), field.nullable, left or None)
+    if not holds_json(field):
+        return field
+    children = [text_field(child, json_type) for child in child_fields(field.type)]
+    return field.with_type(with_child_fields(field.type, children))
+
+
+def json_to_text(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    """Return a column of this storage field with its JSON as text of Arrow's JSON type.
+
+    Raises `CorruptFile` naming `where` and the column for bytes that are no JSON.
+    """
+    if not holds_json(field):
+        return column
+    try:
+        chunks = [_decoded(chunk, field) for chunk in column.chunks]
+    except CorruptJsonb as error:
+        raise CorruptFile(where, f"JSON column {field.name!r}", str(error)) from error
+    return pa.chunked_array(chunks, text_field(field).type)
+
+
+def table_to_text(table: pa.Table, where: str) -> pa.Table:
+    """Return a table of storage types with the JSON in every column as text; see `json_to_text`."""
+    columns = [json_to_text(column, field, where) for column, field in zip(table.columns, table.schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=text_schema(table.schema)) if columns else table
+
+
+def json_to_storage(array: pa.Array, given: pa.Field, field: pa.Field) -> pa.Array:
+    """Return values of the field `given` with the text that stands where `field`, a storage field, has JSON as JSONB.
+
+    What is JSONB already stays as it is, and so does all that is not JSON. Raises `SchemaMismatch` for other values in
+    the place of JSON, `InvalidInput` for text that is none.
+    """
+    return _encoded(array, given, field) if holds_json(field) else array
+
+
+def holds_json(field: pa.Field) -> bool:
+    """Return whether a storage field is JSON or has some below it."""
+    return is_json(field) or any(holds_json(child) for child in child_fields(field.type))
+
+
+def _decoded(array: pa.Array, field: pa.Field) -> pa.Array:
+    if is_json(field):
+        texts = [None if data is None else decode(data) for data in array.to_pylist()]
+        return pa.json_().wrap_array(pa.array(texts, pa.string()))
+    if not holds_json(field):
+        return array
+    pairs = zip(children_of(array), child_fields(field.type), strict=True)
+    return with_children(array, [_decoded(*pair) for pair in pairs], text_field(field).type)
+
+
+def _encoded(array: pa.Array, given: pa.Field, wanted: pa.Field) -> pa.Array:
+    if is_json(wanted):
+        return array if is_json(given) else _documents(array, given)
+    below = {child.name: child for child in child_fields(wanted.type)}
+    if not holds_json(wanted) or not _may_differ_in_children(array.type, wanted.type):
+        return array
+    names = list(below)
+    children, fields = [], []
+    for position, (child, field) in enumerate(zip(children_of(array), child_fields(array.type), strict=True)):
+        name = field.name if pt.is_struct(array.type) else names[position]
+        converted = _encoded(child, field, below[name]) if name in below else child
+        children.append(converted)
+        fields.append(below[name] if is_json(below.get(name, field)) else field.with_type(converted.type))
+    return with_children(array, children, with_child_fields(array.type, fields))
+
+
+def _documents(array: pa.Array, given: pa.Field) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray) and given.type.extension_name == ARROW_JSON:
+        array = array.storage
+    if not (pt.is_null(array.type) or any(is_text(array.type) for is_text in _TEXTS)):
+        raise SchemaMismatch(f"column {given.name!r} is JSON in the table and {given.type} in the data")
+    try:
+        documents = [None if text is None else encode(text) for text in array.to_pylist()]
+    except InvalidInput as error:
+        raise InvalidInput(f"column {given.name!r}: {error}") from error
+    return pa.array(documents, pa.large_binary())
+
+
+def _may_differ_in_children(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether both are structs, maps, or lists of some kind, so that their children correspond."""
+    kinds = (
+        pt.is_struct,
+        pt.is_map,
+        lambda kind: pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind),
+    )
+    return any(kind(given) and kind(wanted) for kind in kinds)

@@ -1,0 +1,220 @@
+"""JSON documents as the bytes that JSON columns hold, and back to text.
+
+A node is a container: a header, an entry for each part, and the parts' payloads one after another. All numbers are
+big-endian.
+
+    header   u32   kind << 29 | number of parts    kind 1: one scalar, 2: object, 4: array
+    entry    u32   type << 28 | payload's bytes    0 null, 1 string, 2 number, 3 false, 4 true, 5 container, 6 extension
+    string         UTF-8
+    number         first byte 0x00: zero, 0x10 NaN, 0x20 inf, 0x30 -inf, each without more; 0x40 signed and 0x50
+                   unsigned of 1, 2, 4 or 8 bytes; 0x60 double; 0x70 decimal: 8, 16 or 32 bytes signed, then u8 scale
+    container      a header again: an object or array
+
+An object has the entries of its keys first, then those of its values, both in the order of the keys' bytes. The root is
+always a container, a lone scalar one of kind 1. Whole numbers become the fewest bytes (negative ones signed, others
+unsigned), those beyond 64 bits doubles, as everything with a point or an exponent. Decimals and extension values are
+written by other programs only.
+
+The layout is that of the `jsonb` crate (docs.rs/jsonb, "Encoding format"); the text that comes back is compact JSON
+with the spelling of numbers that readers of the reference see.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from decimal import Decimal
+from itertools import accumulate
+from typing import Any
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+
+__all__ = ["MAX_DEPTH", "CorruptJsonb", "decode", "encode"]
+
+MAX_DEPTH = 256
+"""How many objects and arrays may stand in each other."""
+
+_SCALAR, _OBJECT, _ARRAY = 1, 2, 4
+_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER, _EXTENSION = range(7)
+_ZERO, _NAN, _INFINITY, _MINUS_INFINITY, _SIGNED, _UNSIGNED, _DOUBLE, _DECIMAL = (kind << 4 for kind in range(8))
+
+_MAX_PAYLOAD = (1 << 28) - 1
+_MAX_PARTS = (1 << 29) - 1
+_ALONE = frozenset([_ZERO, _NAN, _INFINITY, _MINUS_INFINITY])
+
+
+class CorruptJsonb(ValueError):
+    """Bytes that are no document."""
+
+
+def encode(text: str) -> bytes:
+    """Return a JSON text's bytes.
+
+    Raises `InvalidInput` for what is no JSON (RFC 8259), names a key twice, or has no place in the bytes: half of a
+    surrogate pair, a number beyond a double's range, a depth above `MAX_DEPTH`, a part of 256 MiB.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+        kind, payload = _encode(value, 0)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InvalidInput(f"not a JSON text that can be stored: {error}: {text[:60]!r}") from error
+    return payload if kind == _CONTAINER else _container(_SCALAR, [(kind, payload)], 0)
+
+
+def decode(data: bytes) -> str:
+    """Return a document as compact JSON; no bytes at all are null.
+
+    Raises `CorruptJsonb` for bytes that contradict the layout, `UnsupportedFeature` for extension values and for
+    documents deeper than `MAX_DEPTH`.
+    """
+    if not data:
+        return "null"
+    parts: list[str] = []
+    _decode_container(data, 0, len(data), parts, 0)
+    return "".join(parts)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} stands in one object twice")
+    return found
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _encode(value: Any, depth: int) -> tuple[int, bytes]:
+    """Return a value's entry type and payload."""
+    match value:
+        case None:
+            return _NULL, b""
+        case bool():
+            return (_TRUE if value else _FALSE), b""
+        case str():
+            return _STRING, value.encode()
+        case int():
+            return _NUMBER, _encode_int(value)
+        case float():
+            return _NUMBER, _encode_float(value)
+    if depth == MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} objects and arrays in each other")
+    if isinstance(value, list):
+        return _CONTAINER, _container(_ARRAY, [_encode(item, depth + 1) for item in value], len(value))
+    members = sorted((key.encode(), item) for key, item in value.items())
+    keys = [(_STRING, key) for key, _ in members]
+    return _CONTAINER, _container(_OBJECT, keys + [_encode(item, depth + 1) for _, item in members], len(members))
+
+
+def _container(kind: int, parts: list[tuple[int, bytes]], count: int) -> bytes:
+    if count > _MAX_PARTS or any(len(payload) > _MAX_PAYLOAD for _, payload in parts):
+        raise ValueError("a part of 256 MiB or more")
+    entries = [part << 28 | len(payload) for part, payload in parts]
+    return struct.pack(f">{1 + len(parts)}I", kind << 29 | count, *entries) + b"".join(payload for _, payload in parts)
+
+
+def _encode_int(value: int) -> bytes:
+    if not value:
+        return bytes([_ZERO])
+    signed = value < 0
+    for size in (1, 2, 4, 8):
+        if -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+            return bytes([_SIGNED if signed else _UNSIGNED]) + value.to_bytes(size, "big", signed=signed)
+    return _encode_float(float(value))
+
+
+def _encode_float(value: float) -> bytes:
+    if math.isinf(value):
+        raise ValueError("a number beyond a double's range")
+    return struct.pack(">Bd", _DOUBLE, value)
+
+
+def _decode_container(data: bytes, start: int, end: int, parts: list[str], depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise UnsupportedFeature(f"JSON of more than {MAX_DEPTH} objects and arrays in each other")
+    (header,) = _unpack(data, start, end, 1)
+    kind, count = header >> 29, header & _MAX_PARTS
+    if kind not in (_SCALAR, _OBJECT, _ARRAY) or (kind == _SCALAR and (count or depth)):
+        raise CorruptJsonb(f"a container's header {header:#010x}")
+    num_entries = {_SCALAR: 1, _OBJECT: 2 * count, _ARRAY: count}[kind]
+    entries = _unpack(data, start + 4, end, num_entries)
+    bounds = list(accumulate((entry & _MAX_PAYLOAD for entry in entries), initial=start + 4 + 4 * num_entries))
+    if bounds[-1] > end:
+        raise CorruptJsonb(f"{bounds[-1] - end} bytes missing at its end")
+    spans = list(zip((entry >> 28 for entry in entries), bounds[:-1], bounds[1:], strict=True))
+    if kind == _SCALAR:
+        _decode_part(data, *spans[0], parts, depth)
+        return
+    parts.append("[" if kind == _ARRAY else "{")
+    for index in range(count):
+        if index:
+            parts.append(",")
+        if kind == _OBJECT:
+            part, first, last = spans[index]
+            if part != _STRING:
+                raise CorruptJsonb(f"a key of entry type {part}")
+            parts += (_string(data[first:last]), ":")
+        _decode_part(data, *spans[index if kind == _ARRAY else count + index], parts, depth)
+    parts.append("]" if kind == _ARRAY else "}")
+
+
+def _decode_part(data: bytes, part: int, start: int, end: int, parts: list[str], depth: int) -> None:
+    match part:
+        case 0 | 3 | 4:  # null, false, true
+            if start < end:
+                raise CorruptJsonb("a constant with a payload")
+            parts.append({_NULL: "null", _FALSE: "false", _TRUE: "true"}[part])
+        case 1:
+            parts.append(_string(data[start:end]))
+        case 2:
+            parts.append(_number(data[start:end]))
+        case 5:
+            _decode_container(data, start, end, parts, depth + 1)
+        case 6:
+            raise UnsupportedFeature(f"a JSON extension value of kind {data[start : start + 1].hex() or 'none'}")
+        case _:
+            raise CorruptJsonb(f"an entry of type {part}")
+
+
+def _unpack(data: bytes, start: int, end: int, count: int) -> tuple[int, ...]:
+    if start + 4 * count > end:
+        raise CorruptJsonb(f"{count} entries in {end - start} bytes")
+    return struct.unpack_from(f">{count}I", data, start)
+
+
+def _string(payload: bytes) -> str:
+    try:
+        return json.dumps(payload.decode(), ensure_ascii=False)
+    except UnicodeDecodeError as error:
+        raise CorruptJsonb("a string that is no UTF-8") from error
+
+
+def _number(payload: bytes) -> str:
+    kind, size = payload[:1] and payload[0], len(payload) - 1
+    if kind in _ALONE and not size:
+        return "0" if kind == _ZERO else "null"
+    if kind in (_SIGNED, _UNSIGNED) and size in (1, 2, 4, 8):
+        return str(int.from_bytes(payload[1:], "big", signed=kind == _SIGNED))
+    if kind == _DOUBLE and size == 8:
+        return _float_text(struct.unpack(">d", payload[1:])[0])
+    if kind == _DECIMAL and size in (9, 17, 33):
+        return f"{Decimal(int.from_bytes(payload[1:-1], 'big', signed=True)).scaleb(-payload[-1]):f}"
+    raise CorruptJsonb(f"a number of the bytes {payload[:9].hex()}")
+
+
+def _float_text(value: float) -> str:
+    """Return the shortest digits that give the number, with an exponent below 1e-5 and from 1e16 on."""
+    if not math.isfinite(value):
+        return "null"
+    text = repr(value)
+    if "e" not in text:
+        return text
+    digits, _, exponent = text.partition("e")
+    power = int(exponent)
+    if power == -5:  # Python's own limit is one lower
+        return f"{Decimal(text):f}"
+    return f"{digits}e{power:+d}" if power > 0 else f"{digits}e{power}"

@@ -1,0 +1,67 @@
+"""Nested Arrow types and arrays as a node and its children.
+
+A struct's children are its fields, a list's the one of its items, a map's the one of its entries (structs of key and
+value). Offsets are resolved on the way: a node's children begin where its first value does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+__all__ = ["child_fields", "children_of", "items_of", "with_child_fields", "with_children"]
+
+
+def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:
+    """Return the fields of a type's children; none for a leaf, extension types among them."""
+    if pt.is_struct(arrow_type):
+        return list(arrow_type)
+    if pt.is_map(arrow_type):
+        return [pa.field("entries", pa.struct([arrow_type.key_field, arrow_type.item_field]), nullable=False)]
+    if pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type):
+        return [arrow_type.value_field]
+    return []
+
+
+def with_child_fields(arrow_type: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
+    """Return a nested type of the same kind with other children."""
+    if pt.is_struct(arrow_type):
+        return pa.struct(list(fields))
+    (child,) = fields
+    if pt.is_map(arrow_type):
+        return pa.map_(child.type.field(0), child.type.field(1), arrow_type.keys_sorted)
+    if pt.is_fixed_size_list(arrow_type):
+        return pa.list_(child, arrow_type.list_size)
+    return pa.large_list(child) if pt.is_large_list(arrow_type) else pa.list_(child)
+
+
+def children_of(array: pa.Array) -> list[pa.Array]:
+    """Return a nested array's children, what stands under nulls included."""
+    if pt.is_struct(array.type):
+        return [array.field(index) for index in range(array.type.num_fields)]
+    if pt.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return [array.values.slice(array.offset * size, len(array) * size)]
+    return [items_of(array)[1]]
+
+
+def with_children(array: pa.Array, children: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    """Return an array of `arrow_type`, of the same kind, with the nulls and list lengths of `array`."""
+    buffers: list[Any] = [pc.is_valid(array).buffers()[1] if array.null_count else None]
+    if not (pt.is_struct(arrow_type) or pt.is_fixed_size_list(arrow_type)):
+        offsets = items_of(array)[0].astype(np.int64 if pt.is_large_list(arrow_type) else np.int32)
+        buffers.append(pa.py_buffer(offsets))
+    return pa.Array.from_buffers(arrow_type, len(array), buffers, children=list(children))
+
+
+def items_of(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """Return a list array's offsets, from 0, and its items."""
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    return offsets - first if first else offsets, array.values.slice(first, last - first)
