@@ -17,20 +17,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import CorruptValues, check
+from lance_ops.encodings.contract import check
 from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.values import FixedWidth, VariableWidth
-from lance_ops.encodings.variable import VariableEncoding
+from lance_ops.encodings.variable import VariableEncoding, offsets_of_lengths
 from lance_ops.file.arrays import array_of, select, spread
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.file.source import Steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray
+from lance_ops.file.v2_0.ends import encode_ends, read_offsets, read_spans
 from lance_ops.file.v2_0.fixed import Flat, encode_compressed, encode_flat
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["Binary", "FixedSizeBinary", "Fsst", "encode_binary", "encode_ends", "read_spans"]
+__all__ = ["Binary", "FixedSizeBinary", "Fsst", "encode_binary"]
 
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
@@ -65,21 +65,15 @@ class Binary(ArrayEncoding):
         return array_of(values, self._arrow_type, validity)
 
     def read_values(self, rows: Rows) -> Steps[tuple[VariableWidth, Bools | None]]:
-        """Read byte strings and which of them are not null."""
+        """Read byte strings and which of them are not null; the bytes of consecutive ones are not copied."""
+        if isinstance(rows, RowSlice):
+            first, offsets, validity = yield from read_offsets(self._ends, rows, self._null_adjustment)
+            data = yield from self._data.read_bytes(first, first + int(offsets[-1]))
+            return VariableWidth(offsets, data), validity
         starts, ends, validity = yield from read_spans(self._ends, rows, self._null_adjustment)
         sizes = ends - starts
-        offsets = np.append(0, np.cumsum(sizes))
-        extent = self._data.extent
-        if extent is None:
-            data = yield from self._data.decompress()
-            check(int(ends.max()) <= len(data), "a string ends beyond the bytes")
-            return VariableWidth(offsets, gather_ranges(data, starts, sizes)), validity
-        check(int(ends.max()) <= extent.size, "a string ends beyond the bytes")
-        starts = starts + extent.position
-        fetched = yield Ranges(starts, starts + sizes)
-        there = sizes > 0
-        data = gather_ranges(fetched.data, fetched.locate(starts[there]), sizes[there])
-        return VariableWidth(offsets, data), validity
+        data = yield from self._data.gather_bytes(starts, sizes)
+        return VariableWidth(offsets_of_lengths(sizes, 32), data), validity
 
 
 class Fsst(ArrayEncoding):
@@ -153,23 +147,13 @@ def encode_binary(
 def _encode_plain(
     values: VariableWidth, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
-    ends, adjustment = encode_ends(values.offsets[1:].astype(np.int64), values.size_bytes, validity, buffers)
+    ends, adjustment = encode_ends(values.offsets[1:], values.size_bytes, validity, buffers)
     data = values.data[: values.size_bytes]
     if options.compression in ("zstd", "lz4"):
         stored = encode_compressed(data, options.compression, options.compression_level, buffers)
     else:
         stored = encode_flat(FixedWidth(data, 8, len(data)), buffers)
     return pb.ArrayEncoding(binary=pb.Binary(indices=ends, bytes=stored, null_adjustment=adjustment))
-
-
-def encode_ends(
-    ends: Integers, total: int, validity: Bools | None, buffers: PageBuffers
-) -> tuple[pb.ArrayEncoding, int]:
-    """Store where values end, nulls marked; return that and the null adjustment."""
-    adjustment = total + 1
-    stored = ends if validity is None else ends + ~validity * np.int64(adjustment)
-    flat = encode_flat(FixedWidth(np.ascontiguousarray(stored, "<i8").view(np.uint8), 64, len(ends)), buffers)
-    return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=flat))), adjustment
 
 
 def _without_nulls(values: VariableWidth, validity: Bools) -> VariableWidth:
@@ -179,33 +163,3 @@ def _without_nulls(values: VariableWidth, validity: Bools) -> VariableWidth:
     spread_out = spread(kept, validity)
     assert isinstance(spread_out, VariableWidth)
     return spread_out
-
-
-def read_spans(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Integers, Integers, Bools | None]]:
-    """Read where each of some rows starts and ends, given the ends of all; and which rows are not null."""
-    if isinstance(rows, RowSlice):
-        with_previous: Rows = RowSlice(max(rows.start - 1, 0), rows.stop)
-        own = slice(rows.start - with_previous.first, None)
-        previous = slice(0, rows.count)
-    else:
-        indices = rows.indices
-        needed = np.union1d(indices, np.maximum(indices - 1, 0))
-        with_previous = RowSet(needed)
-    found = yield from ends.read(with_previous)
-    raw = found.to_numpy(zero_copy_only=False)
-    if found.null_count:
-        raise CorruptValues("an offset that is null")
-    is_null = raw >= np.uint64(null_adjustment) if null_adjustment else np.zeros(len(raw), np.bool_)
-    plain = np.where(is_null, raw - np.uint64(null_adjustment) * is_null, raw)
-    check(int(plain.max()) <= _MAX_END, "an absurd offset")
-    stops = plain.astype(np.int64)
-    if isinstance(rows, RowSlice):
-        starts = stops[previous] if rows.start else np.append(0, stops[:-1])
-        stops, is_null = stops[own], is_null[own]
-    else:
-        at = np.searchsorted(needed, indices)
-        before = np.searchsorted(needed, np.maximum(indices - 1, 0))
-        starts = np.where(indices > 0, stops[before], 0)
-        stops, is_null = stops[at], is_null[at]
-    check((starts <= stops).all(), "offsets that do not ascend")
-    return starts, stops, ~is_null if is_null.any() else None

@@ -7,9 +7,10 @@ struct's column is empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -17,17 +18,18 @@ from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import VariableWidth
+from lance_ops.encodings.values import Integers, Offsets, VariableWidth
+from lance_ops.encodings.variable import offsets_of_lengths
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
 from lance_ops.file.columns import is_packed
 from lance_ops.file.container import Column
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
 from lance_ops.file.pages import reporting
 from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
-from lance_ops.file.rows import Rows, rows_of_runs
+from lance_ops.file.rows import Rows, RowSlice, rows_of_runs
 from lance_ops.file.source import Ranges, Steps, join
-from lance_ops.file.v2_0.binary import read_spans
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding
+from lance_ops.file.v2_0.ends import read_offsets, read_spans
 from lance_ops.file.v2_0.registry import array_encoding_from_pb
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 from lance_ops.wire.framing import parse_message
@@ -35,6 +37,8 @@ from lance_ops.wire.framing import parse_message
 __all__ = ["ARRAY_ENCODING_URL", "ArrayColumns", "columns_of_field"]
 
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
+
+Bools = npt.NDArray[np.bool_]
 
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 _BLOB_DESCRIPTOR = pa.struct([pa.field("position", pa.uint64()), pa.field("size", pa.uint64())])
@@ -125,34 +129,37 @@ class ArrayColumns(Columns):
         column = self._column(field)
         first_items = self._first_items(field, column)
         pages = self._split(field, column, rows)
-        spans = yield from join([self._read_list_page(field, column, page, first_items) for page in pages])
-        starts = np.concatenate([part[0] for part in spans])
-        lengths = np.concatenate([part[1] for part in spans])
-        validity = None
-        if any(part[2] is not None for part in spans):
-            validity = np.concatenate(
-                [np.ones(len(part[0]), np.bool_) if part[2] is None else part[2] for part in spans]
-            )
-        offsets = np.append(0, np.cumsum(lengths))
+        parts = yield from join([self._read_list_page(field, column, page, first_items) for page in pages])
+        offsets = _join_offsets([part.offsets for part in parts])
+        items = pa.nulls(0, child.arrow_type)
         if int(offsets[-1]):
-            items = yield from self._read_field(child, rows_of_runs(starts, lengths))
-        else:
-            items = pa.nulls(0, child.arrow_type)
+            starts = np.concatenate([part.starts for part in parts])
+            items = yield from self._read_field(child, rows_of_runs(starts, np.concatenate([p.sizes for p in parts])))
         wide = pt.is_large_list(field.arrow_type)
         if not wide and int(offsets[-1]) > _MAX_I32:
             raise UnsupportedFeature("more than 2^31 items in one array: read fewer rows at a time")
-        buffer = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
-        return pa.Array.from_buffers(field.arrow_type, len(lengths), [bitmap_of(validity), buffer], children=[items])
+        buffer = pa.py_buffer(offsets.astype(np.int64 if wide else np.int32, copy=False))
+        validity = bitmap_of(_join_validity(parts))
+        return pa.Array.from_buffers(field.arrow_type, len(offsets) - 1, [validity, buffer], children=[items])
 
-    def _read_list_page(self, field: Field, column: Column, page: PageRows, first_items: Sequence[int]) -> Steps[Any]:
-        """Return where the wanted lists' items start in the child's column, how many they are, and validity."""
+    def _read_list_page(
+        self, field: Field, column: Column, page: PageRows, first_items: Sequence[int]
+    ) -> Steps[_PageLists]:
         index = self._find(field)
         with reporting(self._path, f"{self._place(field)}, page {page.page}"):
             described = self._parse(index, column, page.page).list
             ends = self._page(index, column, page.page, pa.uint64(), described.offsets)
-            starts, stops, validity = yield from read_spans(ends, page.rows, described.null_offset_adjustment)
-            check(int(stops.max()) <= described.num_items, f"a list ends beyond the page's {described.num_items} items")
-            return starts + first_items[page.page], stops - starts, validity
+            adjustment, first_item = described.null_offset_adjustment, first_items[page.page]
+            if isinstance(page.rows, RowSlice):
+                first, offsets, validity = yield from read_offsets(ends, page.rows, adjustment)
+                starts, sizes = np.array([first], np.int64), offsets[-1:].astype(np.int64)
+            else:
+                starts, stops, validity = yield from read_spans(ends, page.rows, adjustment)
+                sizes = stops - starts
+                offsets = offsets_of_lengths(sizes, 32)
+            last = int((starts + sizes).max())
+            check(last <= described.num_items, f"a list ends beyond the page's {described.num_items} items")
+            return _PageLists(starts + first_item, sizes, offsets, validity)
 
     def _first_items(self, field: Field, column: Column) -> list[int]:
         """Return how many items come before each page of lists."""
@@ -216,6 +223,29 @@ class ArrayColumns(Columns):
 
     def _place(self, field: Field) -> str:
         return f"column {self._index_of[field.id]} ({field.name})"
+
+
+@dataclass(frozen=True, eq=False)
+class _PageLists:
+    """Some lists of one page: the runs of items they are made of, by their places in the child's column."""
+
+    starts: Integers
+    sizes: Integers
+    offsets: Offsets
+    validity: Bools | None
+
+
+def _join_offsets(parts: Sequence[Offsets]) -> Offsets:
+    """Return the offsets of lists that follow each other; each part counts from 0."""
+    if len(parts) == 1:
+        return parts[0]
+    return offsets_of_lengths(np.concatenate([np.diff(part).astype(np.int64) for part in parts]), 32)
+
+
+def _join_validity(parts: Sequence[_PageLists]) -> Bools | None:
+    if all(part.validity is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(p.offsets) - 1, np.bool_) if p.validity is None else p.validity for p in parts])
 
 
 def _fields_of_rows(field: Field) -> list[Field]:

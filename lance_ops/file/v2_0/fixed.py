@@ -32,6 +32,7 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb21
 __all__ = ["Bitpacked", "BitpackedForNonNeg", "Constant", "Flat", "encode_compressed", "encode_flat", "read_values"]
 
 Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
 
 _SCHEMES = {
     "zstd": pb21.COMPRESSION_ALGORITHM_ZSTD,
@@ -62,25 +63,43 @@ class Flat(ArrayEncoding):
     def from_pb(cls, message: pb.Flat, context: ArrayContext, nested: ReadArray) -> Self:
         return cls(message, context)
 
-    @property
-    def extent(self) -> Extent | None:
-        """Where the plain values are; None if they are compressed."""
-        return self._extent if self._scheme is None else None
-
     def encodings(self) -> list[str]:
         return [self.MESSAGE] if self._scheme is None else [self._scheme, self.MESSAGE]
 
     def read(self, rows: Rows) -> Steps[pa.Array]:
         if self._scheme is not None:
-            data = yield from self.decompress()
+            data = yield from self._decompress()
             check(len(data) * 8 >= self._context.length * self._bits, "fewer bytes than values in a compressed buffer")
             values = FixedWidth(data, self._bits, self._context.length)
             return array_of(_pick(values, rows), self._context.arrow_type)
         values = yield from read_values(self._extent, self._bits, rows)
         return array_of(values, self._context.arrow_type)
 
-    def decompress(self) -> Steps[Bytes]:
-        """Read a compressed buffer whole."""
+    def read_bytes(self, start: int, stop: int) -> Steps[Bytes]:
+        """Read the bytes in `[start, stop)`: those of consecutive strings."""
+        if self._scheme is not None:
+            data = yield from self._decompress()
+            check(stop <= len(data), "a string ends beyond the bytes")
+            return data[start:stop]
+        base = self._extent.position
+        check(stop <= self._extent.size, "a string ends beyond the bytes")
+        fetched = yield Ranges.of((base + start, base + stop))
+        return fetched.view(base + start, base + stop)
+
+    def gather_bytes(self, starts: Integers, sizes: Integers) -> Steps[Bytes]:
+        """Read ranges of bytes, and put them end to end."""
+        end = int((starts + sizes).max())
+        if self._scheme is not None:
+            data = yield from self._decompress()
+            check(end <= len(data), "a string ends beyond the bytes")
+            return gather_ranges(data, starts, sizes)
+        check(end <= self._extent.size, "a string ends beyond the bytes")
+        there = sizes > 0
+        starts, sizes = starts[there] + self._extent.position, sizes[there]
+        fetched = yield Ranges(starts, starts + sizes)
+        return gather_ranges(fetched.data, fetched.locate(starts), sizes)
+
+    def _decompress(self) -> Steps[Bytes]:
         assert self._scheme is not None
         extent = self._extent
         fetched = yield Ranges.of((extent.position, extent.end))
