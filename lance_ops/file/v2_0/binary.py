@@ -158,6 +158,8 @@ def _encode_plain(
 
 def _without_nulls(values: VariableWidth, validity: Bools) -> VariableWidth:
     """Drop the bytes beneath nulls."""
+    if not values.lengths()[~validity].any():
+        return values
     kept = select(values, np.flatnonzero(validity))
     assert isinstance(kept, VariableWidth)
     spread_out = spread(kept, validity)
