@@ -5,8 +5,8 @@
     Compaction.commit(snapshot, rewrites) -> metrics         reserves fragment ids, remaps indices, one Rewrite
 
 Fragment ids are reserved by a commit of their own, because the remapped indices must name them before the rewrite
-lands. The rewrite is committed against the *planned* version: a delete that came between is then seen as a conflict
-and cannot be undone by it.
+lands. The rewrite is committed against the *planned* version: what was deleted since is then carried into the new
+fragments, and stays deleted. Of the indices, those of the newest version are remapped.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 from pyroaring import BitMap
 
 from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
-from lance_ops.maintenance.index_remap import remap_indices
+from lance_ops.maintenance.index_remap import IndexRemap
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.retry import retry_conflicts
@@ -34,6 +35,8 @@ from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
 
 _CONFLICT_RETRIES = 10
+_LOST_RACES = 1000
+"""To lose a race costs little beside what was rewritten: patience ends with the commit's timeout."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +82,20 @@ class Compaction:
         """
         if not rewrites:
             return snapshot, CompactionMetrics()
-        own_files = [path for rewrite in rewrites for path in data_paths(rewrite.new_fragments)]
+        data_files = [path for rewrite in rewrites for path in data_paths(rewrite.new_fragments)]
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        with removing_on_failure(snapshot.store, own_files):
-            reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot
-            first_id = (reserved.manifest.max_fragment_id or 0) - num_new + 1
-            numbered = _numbered(rewrites, first_id)
-            remapped = remap_indices(snapshot, AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
-        operation = Rewrite(
-            groups=tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered),
-            rewritten_indices=remapped.rewritten,
-        )
-        committed = commit_operation(snapshot, operation, own_files=[*own_files, *remapped.paths])
-        return committed, _metrics(rewrites)
+        with removing_on_failure(snapshot.store, data_files):
+            reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
+            numbered = _numbered(rewrites, (reserved.manifest.max_fragment_id or 0) - num_new + 1)
+            remap = IndexRemap(AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
+        groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
+        try:
+            return _commit_beside_indices(snapshot, reserved, groups, remap), _metrics(rewrites)
+        except CommitStateUnknown:
+            raise
+        except Exception:
+            delete_paths(snapshot.store, [*data_files, *remap.paths])
+            raise
 
 
 def compact_files(
@@ -122,6 +126,20 @@ def execute(task: CompactionTask) -> RewriteResult:
         for table in scan(snapshot, request):
             writer.write(table)
         return RewriteResult(snapshot.version, fragments, deleted, tuple(writer.finish()))
+
+
+def _commit_beside_indices(
+    snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap
+) -> Snapshot:
+    """Commit the groups; after a conflict with a change of the indices, remap those that there are now."""
+    while True:
+        operation = Rewrite(groups, remap.remap(newest))
+        try:
+            return commit_operation(snapshot, operation, max_retries=_LOST_RACES)
+        except RetryableConflict:
+            newest = snapshot.latest()
+            if remap.covers(newest):
+                raise
 
 
 def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteResult]:

@@ -3,40 +3,70 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterator
+from uuid import UUID
 
 from lance_ops.core.address_map import AddressMap
+from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.names import INDICES_DIR
-from lance_ops.snapshot.commit import removing_on_failure
+from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.index_lookup import open_index
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import IndexMetadata
 from lance_ops.transactions import RewrittenIndex
 
-__all__ = ["RemappedIndices", "remap_indices"]
+__all__ = ["IndexRemap"]
 
 
-@dataclass(frozen=True)
-class RemappedIndices:
-    """The new indices, for the transaction, and the files written for them."""
+class IndexRemap:
+    """Segments remapped through one address map; each is remapped once, as long as it is in the table.
 
-    rewritten: tuple[RewrittenIndex, ...]
-    paths: tuple[str, ...]
-
-
-def remap_indices(snapshot: Snapshot, moves: AddressMap) -> RemappedIndices:
-    """Write, for each index that covers a rewritten fragment, an index of the same rows at their new addresses.
-
-    The transaction that replaces the fragments also exchanges old ids for new ones in the index's fragment bitmap.
+    Indices may come, or be replaced, while fragments are rewritten. What has to be remapped is then told by the newest
+    version, and the data need not be rewritten again.
     """
-    rewritten: list[RewrittenIndex] = []
-    paths: list[str] = []
-    with removing_on_failure(snapshot.store, paths):
-        for index in snapshot.manifest.indices:
-            if index.is_system or not index.covers(moves.old_fragment_ids):
-                continue
-            new_id = uuid.uuid4()
-            folder = f"{INDICES_DIR}/{new_id}"
-            files = open_index(snapshot, index).remap(moves, snapshot.store.child(folder))
-            rewritten.append(RewrittenIndex(index.uuid, new_id, index.details, index.index_version or 0, files))
-            paths += [f"{folder}/{file.path}" for file in files]
-    return RemappedIndices(tuple(rewritten), tuple(paths))
+
+    def __init__(self, moves: AddressMap) -> None:
+        self._moves = moves
+        self._done: dict[UUID, RewrittenIndex] = {}
+        self.paths: list[str] = []
+        """All files that were written and are of use."""
+
+    def covers(self, snapshot: Snapshot) -> bool:
+        """Return whether what was remapped is what this version needs."""
+        return self._done.keys() == {segment.uuid for segment in self._affected(snapshot)}
+
+    def remap(self, snapshot: Snapshot) -> tuple[RewrittenIndex, ...]:
+        """Write, for each segment of this version over a rewritten fragment, one of the same rows where they are now.
+
+        The transaction that replaces the fragments also exchanges old ids for new ones in the segment's bitmap. Raises
+        `RetryableConflict` for a segment over a part of the fragments that were rewritten together.
+        """
+        affected = list(self._affected(snapshot))
+        for old_id in self._done.keys() - {segment.uuid for segment in affected}:
+            gone = set(self._done.pop(old_id).paths())
+            delete_paths(snapshot.store, gone)
+            self.paths = [path for path in self.paths if path not in gone]
+        for segment in affected:
+            self._check_whole(snapshot, segment)
+        return tuple(self._done.get(segment.uuid) or self._remap(snapshot, segment) for segment in affected)
+
+    def _affected(self, snapshot: Snapshot) -> Iterator[IndexMetadata]:
+        old = self._moves.old_fragment_ids & snapshot.fragments_by_id.keys()
+        return (index for index in snapshot.manifest.indices if not index.is_system and index.covers(old))
+
+    def _check_whole(self, snapshot: Snapshot, segment: IndexMetadata) -> None:
+        for group in self._moves.groups:
+            old = {fragment.fragment_id for fragment in group.old} & snapshot.fragments_by_id.keys()
+            if 0 < len(segment.covers(old)) < len(old):
+                raise RetryableConflict(
+                    f"{snapshot.uri}: index {segment.name!r} covers since a part of the fragments {sorted(old)[:5]} "
+                    "that were rewritten together: plan the compaction again on the newest version"
+                )
+
+    def _remap(self, snapshot: Snapshot, segment: IndexMetadata) -> RewrittenIndex:
+        new_id = uuid.uuid4()
+        files = open_index(snapshot, segment).remap(self._moves, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
+        rewritten = RewrittenIndex(segment.uuid, new_id, segment.details, segment.index_version or 0, files)
+        self.paths += rewritten.paths()
+        self._done[segment.uuid] = rewritten
+        return rewritten

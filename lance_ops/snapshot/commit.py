@@ -12,7 +12,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest
-from lance_ops.transactions import Operation, Overwrite, Transaction, commit
+from lance_ops.transactions import MAX_RETRIES, Operation, Overwrite, Transaction, commit
 
 __all__ = ["commit_operation", "create_dataset", "delete_paths", "removing_on_failure"]
 
@@ -24,6 +24,7 @@ def commit_operation(
     properties: Mapping[str, str] | None = None,
     own_files: Sequence[str] = (),
     file_version: FileVersion | None = None,
+    max_retries: int = MAX_RETRIES,
 ) -> Snapshot:
     """Commit an operation that was planned on this snapshot; return the snapshot of the version it made.
 
@@ -33,7 +34,9 @@ def commit_operation(
     with removing_on_failure(snapshot.store, own_files):
         _check_counts(snapshot, operation)
     transaction = Transaction.new(snapshot.version, operation, properties)
-    manifest = _commit(snapshot.store, snapshot.committer, transaction, snapshot.manifest, own_files, file_version)
+    manifest = _commit(
+        snapshot.store, snapshot.committer, transaction, snapshot.manifest, own_files, file_version, max_retries
+    )
     return snapshot.with_manifest(manifest)
 
 
@@ -90,10 +93,18 @@ def _commit(
     base: Manifest | None,
     own_files: Sequence[str],
     file_version: FileVersion | None,
+    max_retries: int = MAX_RETRIES,
 ) -> Manifest:
     storage_version = file_version.value if file_version else None
     try:
-        result = commit(committer, store, transaction, base=base, data_storage_version=storage_version)
+        result = commit(
+            committer,
+            store,
+            transaction,
+            base=base,
+            data_storage_version=storage_version,
+            max_retries=max_retries,
+        )
     except CommitStateUnknown:
         raise
     except Exception:

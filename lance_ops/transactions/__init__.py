@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lance_ops.transactions.commit import CommitResult, commit, find_token, find_transaction
-from lance_ops.transactions.conflicts import Compatible, Incompatible, Rebase, Retry, Verdict, judge
+from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit, find_token, find_transaction
+from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.landed import Landed, newest_first, read_manifest, read_transaction, read_version
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
@@ -41,10 +41,12 @@ __all__ = [
     "ALL_OPERATIONS",
     "BATCH_PREFIX",
     "COMMIT_MESSAGE",
+    "MAX_RETRIES",
     "NO_TABLE",
     "TOKEN",
     "Append",
     "AppendFragmentReuseTransitions",
+    "Carry",
     "Clone",
     "CommitResult",
     "Compatible",

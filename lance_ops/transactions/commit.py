@@ -31,19 +31,23 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import DELETIONS_DIR
 from lance_ops.store.contract import Store
 from lance_ops.table import Manifest, check_writable, encode_manifest
-from lance_ops.transactions.conflicts import Incompatible, Rebase, Retry, judge
+from lance_ops.transactions.conflicts import Carry, Incompatible, Rebase, Retry, judge
+from lance_ops.transactions.deletion_vectors import DeletionVectors
+from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.landed import Landed, decode_version, newest_first, read_manifest, read_version
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
-from lance_ops.transactions.operations import Delete, Update
-from lance_ops.transactions.rebase import DeletionVectors, rebase
+from lance_ops.transactions.operations import Rewrite
+from lance_ops.transactions.rebase import rebase
 from lance_ops.transactions.tokens import kept_token, shared_batches, token_of
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["CommitResult", "commit", "find_token", "find_transaction"]
+__all__ = ["MAX_RETRIES", "CommitResult", "commit", "find_token", "find_transaction"]
+
+MAX_RETRIES = 20
+"""Races that a commit may lose, if its caller does not say; the reference's number."""
 
 _FIRST_PAUSE_SECONDS = 0.01
 _LONGEST_PAUSE_SECONDS = 2.0
@@ -71,7 +75,7 @@ def commit(
     base: Manifest | None = None,
     data_storage_version: str | None = None,
     stable_row_ids: bool = False,
-    max_retries: int = 20,
+    max_retries: int = MAX_RETRIES,
     timeout_seconds: float = 1800.0,
 ) -> CommitResult:
     """Commit a transaction; `base` is the manifest of its `read_version`, read again if not given.
@@ -133,7 +137,9 @@ class _Attempt:
         self._context = context
         self._deadline = deadline
         self._max_retries = max_retries
-        self._to_rebase: frozenset[int] = frozenset()
+        self._must_rebase = False
+        self._moves: list[Move] = []
+        self._superseded: tuple[str, ...] = ()
         self._written: bytes | None = None
         self._vectors = DeletionVectors(store)
 
@@ -149,7 +155,7 @@ class _Attempt:
             newest = landed
             result = self._try(newest, self._rebased(base, newest))
             if isinstance(result, CommitResult):
-                self._remove(self._superseded())
+                self._remove(self._superseded)
                 return result
             newest = result.manifest
         raise TooManyConcurrentWriters(
@@ -159,7 +165,7 @@ class _Attempt:
 
     def undo(self) -> None:
         """Remove what this call wrote."""
-        self._remove(self._vectors.written)
+        self._vectors.remove_written()
         if self._written is not None:
             self._remove([self._transaction.path])
 
@@ -190,21 +196,25 @@ class _Attempt:
     def _judge_landed(self, known: Manifest) -> Manifest | CommitResult:
         """Judge every version since `known`; return the newest manifest, or the commit if it was made already."""
         newest = known
-        for version in range(known.version + 1, (self._committer.latest() or 0) + 1):
-            try:
-                landed = read_version(self._store, self._committer, version)
-            except VersionNotFound as error:
-                if self._transaction.read_version == 0:
-                    raise self._exists_already() from error
-                raise RetryableConflict(
-                    f"{self._store.uri}: version {version} was cleaned up before {self._transaction.operation.name} "
-                    "could be compared with it: plan it again on the newest version"
-                ) from error
-            replay = self._judge(landed)
-            if replay is not None:
-                return replay
-            newest = landed.manifest
+        while (latest := self._committer.latest() or 0) > newest.version:  # more may land while these are judged
+            for version in range(newest.version + 1, latest + 1):
+                landed = self._read_landed(version)
+                replay = self._judge(landed)
+                if replay is not None:
+                    return replay
+                newest = landed.manifest
         return newest
+
+    def _read_landed(self, version: int) -> Landed:
+        try:
+            return read_version(self._store, self._committer, version)
+        except VersionNotFound as error:
+            if self._transaction.read_version == 0:
+                raise self._exists_already() from error
+            raise RetryableConflict(
+                f"{self._store.uri}: version {version} was cleaned up before {self._transaction.operation.name} "
+                "could be compared with it: plan it again on the newest version"
+            ) from error
 
     def _judge(self, landed: Landed) -> CommitResult | None:
         """Raise if a version that landed stands against ours; return the commit if that version is it."""
@@ -218,7 +228,7 @@ class _Attempt:
                 raise RetryableConflict(f"{self._against(landed)}: both bring batch {twice[0]!r}")
         if ours.read_version == 0:
             raise self._exists_already()
-        verdict = judge(ours.operation, theirs.operation if theirs else None)
+        verdict = judge(ours.operation, theirs.operation if theirs else None, (move.moved for move in self._moves))
         match verdict:
             case Retry(reason):
                 raise RetryableConflict(
@@ -227,8 +237,10 @@ class _Attempt:
                 )
             case Incompatible(reason):
                 raise IncompatibleTransaction(f"{self._against(landed)}: {reason}. The two are incompatible")
-            case Rebase(fragment_ids):
-                self._to_rebase |= fragment_ids
+            case Rebase() | Carry():
+                self._must_rebase = True
+                if theirs is not None and isinstance(theirs.operation, Rewrite):
+                    self._moves += Move.all_of(theirs.operation, landed.manifest)
             case _:
                 pass
         return None
@@ -246,27 +258,16 @@ class _Attempt:
 
     def _rebased(self, base: Manifest, newest: Manifest) -> Transaction:
         """Return the transaction as it applies to the newest version; always from how it was planned."""
-        if not self._to_rebase:
+        if not self._must_rebase:
             return self._transaction
-        self._remove(self._vectors.written)
-        self._vectors.written.clear()
-        operation = rebase(self._transaction.operation, base, newest, self._to_rebase, self._vectors)
-        if isinstance(operation, Retry):
+        rebased = rebase(self._transaction.operation, base, newest, self._moves, self._vectors)
+        if isinstance(rebased, Retry):
             raise RetryableConflict(
                 f"{self._store.uri}: {self._transaction.operation.name} planned on version {base.version}: "
-                f"{operation.reason}. This is a retryable conflict: plan it again on the newest version"
+                f"{rebased.reason}. This is a retryable conflict: plan it again on the newest version"
             )
-        return replace(self._transaction, operation=operation)
-
-    def _superseded(self) -> list[str]:
-        """Return the deletion files that the caller wrote and a rebase replaced."""
-        operation = self._transaction.operation
-        planned = operation.updated_fragments if isinstance(operation, Delete | Update) else ()
-        return [
-            f"{DELETIONS_DIR}/{fragment.deletion_file.name(fragment.id)}"
-            for fragment in planned
-            if fragment.id in self._to_rebase and fragment.deletion_file is not None
-        ]
+        self._superseded = rebased.superseded
+        return replace(self._transaction, operation=rebased.operation)
 
     def _try(self, newest: Manifest, transaction: Transaction) -> CommitResult | Landed:
         """Commit as the version after `newest`; return the version that somebody else made instead, if so."""

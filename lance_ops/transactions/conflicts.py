@@ -1,12 +1,13 @@
 """Who wins when two operations were planned on the same version.
 
 `judge` compares footprints by rules that hold for any two operations; the few pairs that the reference treats by
-convention stand in one table. The answer is about ours, the later one: theirs is committed.
+convention stand in one table. The answer is about ours, the later one: theirs is committed. `rebase` does what the
+verdict asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,7 +15,10 @@ from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import DataReplacement, Delete, Merge, Overwrite, Project
 
-__all__ = ["Compatible", "Incompatible", "Rebase", "Retry", "Verdict", "judge"]
+__all__ = ["Carry", "Compatible", "Incompatible", "Moved", "Rebase", "Retry", "Verdict", "judge"]
+
+Moved: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""The fragments that a rewrite replaced, and those that have their rows since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,16 @@ class Compatible:
 @dataclass(frozen=True, slots=True)
 class Rebase:
     """Ours applies once its deletion vectors for these fragments took in theirs, if the rows are not the same."""
+
+    fragment_ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Ours applies once deletions in these fragments followed the rows to where a rewrite put them.
+
+    One of the two deletes, the other rewrites: what ours deletes is in theirs' new fragments, or the other way round.
+    """
 
     fragment_ids: frozenset[int]
 
@@ -43,14 +57,19 @@ class Incompatible:
     reason: str
 
 
-Verdict: TypeAlias = Compatible | Rebase | Retry | Incompatible
+Verdict: TypeAlias = Compatible | Rebase | Carry | Retry | Incompatible
 
 
-def judge(ours: Operation, theirs: Operation | None) -> Verdict:
-    """Return what becomes of ours after theirs; None is a transaction that is missing, and so a conflict."""
+def judge(ours: Operation, theirs: Operation | None, moved: Iterable[Moved] = ()) -> Verdict:
+    """Return what becomes of ours after theirs; None is a transaction that is missing, and so a conflict.
+
+    `moved` are the rewrites before theirs that ours had to follow, in order.
+    """
     if theirs is None:
         return Retry("a transaction since is missing, so nobody knows what it touched")
     mine, other = ours.footprint(), theirs.footprint()
+    for old, new in moved:
+        mine = mine.after(old, new)
     verdict = next((verdict for rule in _RULES for verdict in rule(mine, other)), Compatible())
     irregular = _IRREGULAR.get((type(ours), type(theirs)))
     return irregular.instead_of(verdict) if irregular else verdict
@@ -120,10 +139,13 @@ def _restated_fragments_stand_still(ours: Footprint, theirs: Footprint) -> Itera
 
 
 def _a_fragment_that_left_is_gone(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    if ours.fragments & theirs.drops:
-        yield Retry(f"{_fragments(ours.fragments & theirs.drops)} left the table")
-    if ours.drops & theirs.fragments:
-        yield Retry(f"{_fragments(ours.drops & theirs.fragments)} changed since ours read it")
+    carried = _carried(ours, theirs)
+    gone = (ours.fragments & theirs.drops) - carried
+    if gone:
+        yield Retry(f"{_fragments(gone)} left the table")
+    changed = (ours.drops & theirs.fragments) - carried
+    if changed:
+        yield Retry(f"{_fragments(changed)} changed since ours read it")
 
 
 def _values_are_read_before_rows_move(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
@@ -146,7 +168,7 @@ def _an_index_holds_addresses_and_values(ours: Footprint, theirs: Footprint) -> 
         yield Retry("a segment of an index was remapped or removed")
     for one, two in ((ours, theirs), (theirs, ours)):
         for part in one.indexed:
-            if part.reaches(two.rewrites):
+            if part.segment not in two.index_ids and part.reaches(two.rewrites):
                 yield Retry("rows of a new index were moved by a rewrite")
             written = frozenset(key for key, fields in two.writes.items() if fields & part.fields)
             if part.reaches(written):
@@ -156,6 +178,12 @@ def _an_index_holds_addresses_and_values(ours: Footprint, theirs: Footprint) -> 
 def _a_key_is_inserted_once(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if ours.inserted_keys and theirs.inserted_keys and ours.inserted_keys.may_meet(theirs.inserted_keys):
         yield Retry("both may have inserted the same primary key")
+
+
+def _deletions_follow_rows(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    carried = _carried(ours, theirs)
+    if carried:
+        yield Carry(carried)
 
 
 def _deletions_in_one_fragment_are_merged(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
@@ -175,9 +203,16 @@ _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (
     _values_are_read_before_rows_move,
     _an_index_holds_addresses_and_values,
     _a_key_is_inserted_once,
+    _deletions_follow_rows,
     _deletions_in_one_fragment_are_merged,
 )
 """The first that has something to say decides, so the gravest stand first."""
+
+
+def _carried(ours: Footprint, theirs: Footprint) -> frozenset[int]:
+    """Return the fragments that one only deletes from and the other only rewrites."""
+    one_each = (ours.deletes & theirs.rewrites) | (ours.rewrites & theirs.deletes)
+    return one_each - frozenset(ours.writes) - frozenset(theirs.writes)
 
 
 def _fragments(ids: frozenset[int]) -> str:

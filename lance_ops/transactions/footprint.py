@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
@@ -21,8 +21,9 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class IndexedPart:
-    """Fields and fragments that an index was built over; `fragments` is None where its metadata does not say."""
+    """What a segment of an index was built over; `fragments` is None where its metadata does not say."""
 
+    segment: UUID
     fields: frozenset[int]
     fragments: FrozenBitMap | None
 
@@ -90,6 +91,25 @@ class Footprint:
     def fragments(self) -> frozenset[int]:
         """Every fragment that is there before and touched."""
         return self.thins | self.drops | self.moves | self.rewrites | frozenset(self.writes)
+
+    @property
+    def deletes(self) -> frozenset[int]:
+        """Fragments that lose rows for good, some or all."""
+        return (self.thins | self.drops) - self.rewrites
+
+    def after(self, old: frozenset[int], new: frozenset[int]) -> Footprint:
+        """Return what is touched once the rows of the old fragments are in the new ones: any of these may be."""
+
+        def follow(ids: frozenset[int]) -> frozenset[int]:
+            return ids - old | new if ids & old else ids
+
+        gone = self.drops & old  # as a whole, and then only a part of the new ones
+        return replace(
+            self,
+            thins=follow(self.thins) | (new if gone else _NONE),
+            drops=self.drops - old,
+            moves=follow(self.moves),
+        )
 
     @property
     def metadata_keys(self) -> frozenset[Key]:

@@ -1,83 +1,166 @@
-"""Merge deletions of two writers in the same fragments.
+"""Bring the deletions of two writers together: those in the same fragments, and those in fragments that moved.
 
-Both wrote a whole deletion vector, each knowing only the rows that were deleted in the version it read. If they deleted
-different rows, the union is what both meant; if they share a row, one of them deleted (or updated) a row that was gone.
+Who deletes writes whole deletion vectors, knowing only the rows that were deleted in the version it read. If two
+writers deleted different rows of a fragment, the union is what both meant; if they share a row, one of them deleted (or
+updated) a row that was gone. A deletion is carried through any number of rewrites that landed before it, and a rewrite
+takes the deletions along that landed before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
-from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.names import DELETIONS_DIR, new_deletion_file_id
-from lance_ops.store.contract import Store
-from lance_ops.table import DeletionFile, Fragment, Manifest, decode_deletion_vector, encode_deletion_vector
+from lance_ops.core.errors import ObjectNotFound, UnsupportedFeature
+from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_vector
 from lance_ops.transactions.conflicts import Retry
+from lance_ops.transactions.deletion_vectors import DeletionVectors
+from lance_ops.transactions.followed_rows import Move, Rows, follow
 from lance_ops.transactions.lookup import by_id
+from lance_ops.transactions.numbering import number_fragments
 from lance_ops.transactions.operation import Operation
-from lance_ops.transactions.operations import Delete, Update
+from lance_ops.transactions.operations import Delete, Rewrite, RewriteGroup, Update, UpdateMode
 
-__all__ = ["DeletionVectors", "rebase"]
+__all__ = ["Rebased", "rebase"]
+
+_NO_FILE = 0
 
 
-@dataclass
-class DeletionVectors:
-    """Deletion files of one table, and the paths of those written here."""
+@dataclass(frozen=True)
+class Rebased:
+    """An operation as it applies to the newest version, and the paths of files that it does not bring any more."""
 
-    store: Store
-    written: list[str] = field(default_factory=list)
-
-    def read(self, fragment: Fragment) -> BitMap:
-        """Return a fragment's deleted offsets."""
-        deletion_file = fragment.deletion_file
-        if deletion_file is None:
-            return BitMap()
-        if deletion_file.base_id is not None:
-            raise UnsupportedFeature("a deletion file under another base path", f"fragment {fragment.id}")
-        path = f"{DELETIONS_DIR}/{deletion_file.name(fragment.id)}"
-        return decode_deletion_vector(deletion_file, self.store.get(path), self.store.uri_of(path))
-
-    def write(self, fragment_id: int, read_version: int, vector: BitMap) -> DeletionFile:
-        """Write a fragment's whole deletion vector."""
-        deletion_file, data = encode_deletion_vector(vector, read_version, new_deletion_file_id())
-        path = f"{DELETIONS_DIR}/{deletion_file.name(fragment_id)}"
-        self.written.append(path)
-        self.store.put(path, data)
-        return deletion_file
+    operation: Operation
+    superseded: tuple[str, ...] = ()
 
 
 def rebase(
-    operation: Operation, base: Manifest, newest: Manifest, fragment_ids: Iterable[int], vectors: DeletionVectors
-) -> Operation | Retry:
-    """Return the operation with deletion vectors that hold both writers' rows, or why it must be planned again.
+    operation: Operation, base: Manifest, newest: Manifest, moves: Sequence[Move], vectors: DeletionVectors
+) -> Rebased | Retry:
+    """Return the operation with everybody's deletions, where the rows are now, or why it must be planned again.
 
-    `operation` is as it was planned on `base`. Raises `UnsupportedFeature` for an operation without deletions.
+    `operation` is as it was planned on `base`; `moves` are the rewrites since that took its rows along, in order.
+    Raises `UnsupportedFeature` for an operation without deletions.
     """
-    if not isinstance(operation, Delete | Update):
-        raise UnsupportedFeature(f"rebasing the operation {operation.name}")
+    try:
+        match operation:
+            case Delete() | Update():
+                return _rebase_deletion(operation, base, newest, moves, vectors)
+            case Rewrite():
+                return _rebase_rewrite(operation, newest, vectors)
+    except ObjectNotFound as error:
+        return Retry(f"which rows were deleted cannot be told any more: a deletion file was cleaned up ({error})")
+    raise UnsupportedFeature(f"rebasing the operation {operation.name}")
+
+
+def _rebase_deletion(
+    operation: Delete | Update, base: Manifest, newest: Manifest, moves: Sequence[Move], vectors: DeletionVectors
+) -> Rebased | Retry:
     before, current = by_id(base.fragments), by_id(newest.fragments)
-    shared = frozenset(fragment_ids)
-    updated, emptied = [], []
-    for fragment in operation.updated_fragments:
-        if fragment.id not in shared:
-            updated.append(fragment)
-            continue
-        known = vectors.read(before[fragment.id])
-        ours = vectors.read(fragment) - known
-        theirs = vectors.read(current[fragment.id])
-        twice = ours & (theirs - known)
-        if twice:
-            return Retry(f"{len(twice)} rows of fragment {fragment.id} were deleted or updated by another")
-        union = ours | theirs
-        if len(union) == fragment.physical_rows:
-            emptied.append(fragment.id)
-        else:
-            updated.append(replace(fragment, deletion_file=vectors.write(fragment.id, newest.version, union)))
+    removed = operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
+    standing = {key for key, fragment in before.items() if _stands(fragment, current)}
+    touched = [fragment for fragment in operation.updated_fragments if fragment.id not in standing]
+    lost = [before[key] for key in removed if key not in standing]
+    vectors.read_ahead([*touched, *lost, *(before[fragment.id] for fragment in touched)])
+    rows = {fragment.id: vectors.read(fragment) - vectors.read(before[fragment.id]) for fragment in touched}
+    rows |= {fragment.id: _live_rows(fragment, vectors) for fragment in lost}
+    if rows and isinstance(operation, Update) and _writes_in_place(operation):
+        return Retry("rows that moved away were moved by another")
+    for move in moves:
+        followed = move.follow(rows, vectors)
+        if isinstance(followed, Retry):
+            return followed
+        rows = followed
+    merged = _merged(rows, current, vectors)
+    if isinstance(merged, Retry):
+        return merged
+    emptied = [key for key, vector in merged.items() if len(vector) == current[key].physical_rows]
+    files = vectors.write({key: vector for key, vector in merged.items() if key not in emptied}, newest.version)
+    updated = (
+        *(fragment for fragment in operation.updated_fragments if fragment.id in standing),
+        *(replace(current[key], deletion_file=file) for key, file in files.items()),
+    )
+    gone = (*(key for key in removed if key in standing), *emptied)
+    superseded = tuple(path for fragment in touched if (path := fragment.deletion_path))
     if isinstance(operation, Delete):
-        gone = (*operation.deleted_fragment_ids, *emptied)
-        return replace(operation, updated_fragments=tuple(updated), deleted_fragment_ids=gone)
-    gone = (*operation.removed_fragment_ids, *emptied)
-    return replace(operation, updated_fragments=tuple(updated), removed_fragment_ids=gone)
+        return Rebased(replace(operation, updated_fragments=updated, deleted_fragment_ids=gone), superseded)
+    return Rebased(replace(operation, updated_fragments=updated, removed_fragment_ids=gone), superseded)
+
+
+def _writes_in_place(operation: Update) -> bool:
+    return operation.update_mode is UpdateMode.REWRITE_COLUMNS or bool(operation.updated_offsets)
+
+
+def _merged(rows: Rows, current: Mapping[int, Fragment], vectors: DeletionVectors) -> Rows | Retry:
+    """Return fragments' whole deletion vectors with rows added that are not deleted yet."""
+    vectors.read_ahead(current[key] for key in rows if key in current)
+    merged = {}
+    for key, ours in sorted(rows.items()):
+        theirs = vectors.read(current[key]) if key in current else ours
+        if ours & theirs:
+            return Retry(f"{len(ours & theirs)} rows of fragment {key} were deleted or updated by another")
+        merged[key] = ours | theirs
+    return merged
+
+
+def _rebase_rewrite(operation: Rewrite, newest: Manifest, vectors: DeletionVectors) -> Rebased | Retry:
+    current = by_id(newest.fragments)
+    numbering = newest
+    groups = []
+    hidden: Rows = {}
+    for group in operation.groups:
+        numbering, new = number_fragments(numbering, group.new_fragments)  # deletion files are named by these ids
+        groups.append(replace(group, new_fragments=new))
+        rows = _deleted_since(group, current, vectors)
+        if not rows:
+            continue
+        followed = follow(group, rows, vectors)
+        if isinstance(followed, Retry):
+            return followed
+        hidden |= {one.id: vectors.read(one) | offsets for one, offsets in zip(new, followed, strict=True) if offsets}
+    new_by_id = {fragment.id: fragment for group in groups for fragment in group.new_fragments}
+    emptied = {key for key, vector in hidden.items() if len(vector) == new_by_id[key].physical_rows}
+    files = vectors.write({key: vector for key, vector in hidden.items() if key not in emptied}, newest.version)
+    # No version will have the emptied ones, only the transaction: who follows rows through it counts theirs too.
+    files |= {key: encode_deletion_vector(hidden[key], newest.version, _NO_FILE)[0] for key in emptied}
+    segments = {index.uuid for index in newest.indices}
+    kept = tuple(index for index in operation.rewritten_indices if index.old_id in segments)
+    dropped = [index for index in operation.rewritten_indices if index.old_id not in segments]
+    rebased = replace(
+        operation,
+        groups=tuple(_with_deletions(group, files) for group in groups),
+        rewritten_indices=kept,
+    )
+    superseded = [path for key in emptied for path in new_by_id[key].data_paths()]
+    superseded += [path for key in hidden if (path := new_by_id[key].deletion_path)]
+    superseded += [path for index in dropped for path in index.paths()]
+    return Rebased(rebased, tuple(superseded))
+
+
+def _with_deletions(group: RewriteGroup, files: Mapping[int, DeletionFile]) -> RewriteGroup:
+    new = (replace(one, deletion_file=files.get(one.id, one.deletion_file)) for one in group.new_fragments)
+    return replace(group, new_fragments=tuple(new))
+
+
+def _deleted_since(group: RewriteGroup, current: Mapping[int, Fragment], vectors: DeletionVectors) -> Rows:
+    """Return the rows of a group's old fragments that were deleted since these were read."""
+    touched = [fragment for fragment in group.old_fragments if not _stands(fragment, current)]
+    vectors.read_ahead([*touched, *(current[fragment.id] for fragment in touched if fragment.id in current)])
+    rows = {}
+    for fragment in touched:
+        now = current.get(fragment.id)
+        live = _live_rows(fragment, vectors)
+        rows[fragment.id] = live if now is None else live & vectors.read(now)
+    return rows
+
+
+def _stands(fragment: Fragment, current: Mapping[int, Fragment]) -> bool:
+    """Whether no row of a fragment was deleted or moved since."""
+    now = current.get(fragment.id)
+    return now is not None and now.deletion_file == fragment.deletion_file
+
+
+def _live_rows(fragment: Fragment, vectors: DeletionVectors) -> BitMap:
+    return BitMap(range(fragment.physical_rows)) - vectors.read(fragment)

@@ -12,6 +12,7 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions import (
     ALL_OPERATIONS,
+    Carry,
     Compatible,
     Context,
     Footprint,
@@ -98,7 +99,7 @@ def test_its_footprint_is_known_or_conflicts_with_all(kind: type[Operation]) -> 
 
     assert isinstance(footprint, Footprint)
     for other in ONE_OF_EACH.values():
-        assert isinstance(judge(ONE_OF_EACH[kind], other), Compatible | Rebase | Retry | Incompatible)
+        assert isinstance(judge(ONE_OF_EACH[kind], other), Compatible | Rebase | Carry | Retry | Incompatible)
         if not footprint.is_known:
             assert isinstance(judge(ONE_OF_EACH[kind], other), Retry)
             assert isinstance(judge(other, ONE_OF_EACH[kind]), Retry)

@@ -1,16 +1,23 @@
 import os
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyroaring import FrozenBitMap
 
 import lance_ops
 from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.maintenance.compaction import Compaction, compact_files, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.deletion import commit_deletion, find_rows, plan_deletion
+from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.runners import InThreads, run_all
+from lance_ops.table import IndexMetadata
+from lance_ops.transactions import CreateIndex
 
 Make = Callable[..., lance_ops.LanceDataset]
 
@@ -107,20 +114,99 @@ def test_an_index_follows_its_rows_and_never_finds_a_deleted_one(make: Make) -> 
     assert dataset.index_statistics("key_idx")["num_unindexed_rows"] == 0
 
 
-def test_a_delete_between_plan_and_commit_is_never_undone(make: Make) -> None:
+def test_rows_deleted_between_plan_and_commit_stay_deleted(make: Make) -> None:
     dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
     snapshot = dataset.snapshot
     rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
-    data_files = set((Path(dataset.uri) / "data").iterdir())
-    dataset.delete("id = 42")
-    with pytest.raises(RetryableConflict):
-        Compaction.commit(snapshot, rewrites)
-    assert len(set((Path(dataset.uri) / "data").iterdir())) == len(data_files) - 1
-    committed, _ = compact_files(snapshot)
+    dataset.delete("id in (42, 77)")
+    committed, _ = Compaction.commit(snapshot, rewrites)
     again = lance_ops.dataset(dataset.uri)
     assert again.version == committed.version
-    assert 42 not in again.to_table().column("id").to_pylist()
-    assert again.count_rows() == 99
+    assert again.to_table().column("id").to_pylist() == [i for i in range(100) if i not in (42, 77)]
+    assert "ScalarIndexQuery" in again.scanner(filter="key < 800").explain_plan()
+    assert again.to_table(filter="key < 800") == again.to_table(filter="key < 800", use_scalar_index=False)
+
+
+def test_a_delete_lands_behind_a_compaction(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    plan = plan_deletion(dataset.snapshot, bind_filter(dataset.snapshot, "id % 10 = 3"))
+    dataset.optimize.compact_files()
+    committed, num_deleted = commit_deletion(plan, [find_rows(task) for task in plan.tasks])
+    assert num_deleted == 10
+    assert committed.num_rows == 90
+    again = lance_ops.dataset(dataset.uri)
+    assert again.to_table().column("id").to_pylist() == [i for i in range(100) if i % 10 != 3]
+    assert again.to_table(filter="key < 500") == again.to_table(filter="key < 500", use_scalar_index=False)
+
+
+def test_compactions_of_other_fragments_both_land_and_share_their_index(make: Make) -> None:
+    dataset = make(num_fragments=6)
+    dataset.create_scalar_index("key", "BTREE")
+    snapshot = dataset.snapshot
+    plan = plan_compaction(snapshot, CompactionOptions(40))
+    first, *others = (execute(task) for task in plan.tasks)
+    Compaction.commit(snapshot, [first])
+    Compaction.commit(snapshot, others)
+    assert_indexed(dataset.uri, num_rows=120, num_fragments=3)
+
+
+@pytest.mark.parametrize("change", ["create", "replace", "optimize", "drop"])
+def test_an_index_that_changes_meanwhile_is_remapped_and_no_data_rewritten(make: Make, change: str) -> None:
+    dataset = make()
+    if change != "create":
+        dataset.create_scalar_index("key", "BTREE")
+    snapshot = dataset.snapshot
+    if change == "optimize":
+        lance_ops.write_dataset(dataset.to_table(limit=20), dataset, mode="append")
+        dataset.checkout_latest()
+    rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
+    dataset.delete("id = 5")
+    if change == "drop":
+        dataset.drop_index("key_idx")
+    elif change == "optimize":
+        dataset.optimize.optimize_indices()
+    else:
+        dataset.create_scalar_index("key", "BTREE")
+    committed, _ = Compaction.commit(snapshot, rewrites)
+    names = {file.path for fragment in committed.fragments for file in fragment.files}
+    assert {file.path for rewrite in rewrites for new in rewrite.new_fragments for file in new.files} <= names
+    folders = {path.name for path in (Path(dataset.uri) / "_indices").iterdir()}
+    named = {str(index.uuid) for version in dataset.versions() for index in indices_of(dataset.uri, version["version"])}
+    assert folders == named
+    if change == "drop":
+        assert committed.manifest.indices == ()
+    else:
+        assert_indexed(dataset.uri, num_rows=committed.num_rows, num_fragments=len(committed.fragments))
+
+
+def test_an_index_over_a_part_of_what_was_rewritten_means_to_plan_again(make: Make) -> None:
+    dataset = make(num_fragments=2)
+    early = dataset.snapshot
+    rewrites = [execute(task) for task in plan_compaction(early, CompactionOptions()).tasks]
+    dataset.create_scalar_index("key", "BTREE")
+    segment = dataset.snapshot.manifest.indices[0]
+    part = replace(segment, fragment_bitmap=FrozenBitMap([1]))
+    commit_operation(lance_ops.dataset(dataset.uri).snapshot, CreateIndex((part,), (segment,)))
+    with pytest.raises(RetryableConflict, match="covers since a part"):
+        Compaction.commit(early, rewrites)
+    assert compact_files(early)[0].num_rows == 40
+
+
+def indices_of(uri: str, version: int) -> tuple[IndexMetadata, ...]:
+    return lance_ops.dataset(uri, version).snapshot.manifest.indices
+
+
+def assert_indexed(uri: str, num_rows: int, num_fragments: int) -> None:
+    """Check that the index on `key` covers all, is used, and finds what a scan finds."""
+    dataset = lance_ops.dataset(uri)
+    assert dataset.count_rows() == num_rows
+    assert len(dataset.get_fragments()) == num_fragments
+    assert dataset.index_statistics("key_idx")["num_unindexed_rows"] == 0
+    for predicate in ("key < 300", "key = 919", "key IS NULL", "key >= 990"):
+        assert "ScalarIndexQuery" in dataset.scanner(filter=predicate).explain_plan()
+        assert dataset.to_table(filter=predicate) == dataset.to_table(filter=predicate, use_scalar_index=False)
 
 
 def test_rows_appended_meanwhile_stay(make: Make) -> None:

@@ -10,6 +10,7 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath
 from lance_ops.transactions import (
     Append,
+    Carry,
     Clone,
     Compatible,
     CreateIndex,
@@ -48,7 +49,7 @@ RESERVE = ReserveFragments(3)
 
 
 def test_a_verdict_reads_as_a_sentence() -> None:
-    verdict = judge(delete(0, 3), rewrite(3, 4))
+    verdict = judge(delete(0, 3), delete(dropped=(3,)))
 
     assert isinstance(verdict, Retry)
     assert verdict.reason == "fragment 3 left the table"
@@ -56,6 +57,26 @@ def test_a_verdict_reads_as_a_sentence() -> None:
 
 def test_rows_deleted_in_the_same_fragments_name_these() -> None:
     assert judge(delete(0, 1, 2), delete(2, 1, 5)) == Rebase(frozenset({1, 2}))
+
+
+def test_rows_are_followed_in_the_fragments_that_were_rewritten() -> None:
+    assert judge(delete(0, 3, dropped=(5,)), rewrite(3, 4, 5)) == Carry(frozenset({3, 5}))
+    assert judge(rewrite(3, 4, 5), delete(0, 3, dropped=(5,))) == Carry(frozenset({3, 5}))
+
+
+def test_what_followed_a_rewrite_meets_others_where_it_is_now() -> None:
+    moved = [(frozenset({0, 1}), frozenset({7, 8}))]
+
+    for ours in (delete(0, 2), delete(2, dropped=(0,)), update(0, 2)):
+        assert judge(ours, rewrite(8, 9), moved) == Carry(frozenset({8}))
+        assert judge(ours, delete(7, 9), moved) == Rebase(frozenset({7}))
+        assert isinstance(judge(ours, replacement(7), moved), Retry)
+        assert isinstance(judge(ours, replacement(9), moved), Compatible)
+
+
+def test_values_written_in_place_do_not_follow_a_rewrite() -> None:
+    assert isinstance(judge(rewrite(0), update_columns(0)), Retry)
+    assert isinstance(judge(update_columns(0), rewrite(0)), Retry)
 
 
 def test_reserved_ids_go_with_everything_but_another_table() -> None:
@@ -144,10 +165,13 @@ def test_an_index_that_does_not_say_what_it_covers_may_cover_all() -> None:
 def test_a_segment_is_remapped_or_replaced_by_one() -> None:
     remap = Rewrite(rewrite(5).groups, (RewrittenIndex(index(1).uuid, index(9).uuid),))
     merge_segments = CreateIndex((index(2, "other", covers=(0,)),), (index(1),))
+    built_meanwhile = CreateIndex((index(1, "new", covers=(5,)),))
 
     assert isinstance(judge(remap, merge_segments), Retry)
     assert isinstance(judge(merge_segments, remap), Retry)
     assert isinstance(judge(merge_segments, rewrite(5)), Compatible)
+    assert isinstance(judge(remap, built_meanwhile), Compatible)
+    assert isinstance(judge(rewrite(5), built_meanwhile), Retry)
 
 
 def test_bases_are_declared_once() -> None:

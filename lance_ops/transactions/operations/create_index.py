@@ -42,7 +42,9 @@ class CreateIndex(Operation):
         return Footprint(
             index_names=frozenset(index.name for index in self.new_indices + self.removed_indices),
             index_ids=frozenset(index.uuid for index in self.removed_indices),
-            indexed=tuple(IndexedPart(frozenset(index.fields), index.fragment_bitmap) for index in self.new_indices),
+            indexed=tuple(
+                IndexedPart(index.uuid, frozenset(index.fields), index.fragment_bitmap) for index in self.new_indices
+            ),
         )
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 from uuid import UUID
@@ -10,6 +10,7 @@ from uuid import UUID
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidInput
+from lance_ops.core.names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.store.paths import check_path
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
@@ -24,10 +25,19 @@ __all__ = ["Rewrite", "RewriteGroup", "RewrittenIndex"]
 
 @dataclass(frozen=True)
 class RewriteGroup:
-    """Fragments, and those that hold their surviving rows in the same order, with ids reserved before or none."""
+    """Fragments, and those that hold their surviving rows in the same order, with ids reserved before or none.
+
+    The old ones are as they were read: rows that were deleted by then are not in the new ones. Rows deleted since are
+    in the deletion vectors of the new ones, and one of these that lost all of its rows is in no version.
+    """
 
     old_fragments: tuple[Fragment, ...]
     new_fragments: tuple[Fragment, ...]
+
+    @property
+    def num_hidden_rows(self) -> int:
+        """Rows of the new fragments that are deleted."""
+        return sum(fragment.physical_rows - fragment.num_rows for fragment in self.new_fragments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,10 @@ class RewrittenIndex:
     details: IndexDetails | None = None
     index_version: int = 0
     files: tuple[IndexFile, ...] = ()
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of the new files."""
+        return (f"{INDICES_DIR}/{self.new_id}/{file.path}" for file in self.files)
 
     @classmethod
     def from_pb(cls, message: transaction_pb2.Transaction.Rewrite.RewrittenIndex, path: str) -> Self:
@@ -117,14 +131,25 @@ class Rewrite(Operation):
         gone = frozenset(old)
         if len(gone) != len(old):
             raise InvalidInput("a fragment stands in two groups of one rewrite")
-        check_present(manifest, gone, self.name)
+        check_present(manifest, self._expected(manifest), self.name)
         fragments = tuple(fragment for fragment in manifest.fragments if fragment.id not in gone)
+        present = BitMap(fragment.id for fragment in manifest.fragments)
         exchanged = []
         for group in self.groups:
-            manifest, new = number_fragments(manifest, group.new_fragments)
+            manifest, numbered = number_fragments(manifest, group.new_fragments)
+            new = tuple(fragment for fragment in numbered if fragment.num_rows or not fragment.physical_rows)
             fragments += new
-            exchanged.append((BitMap(f.id for f in group.old_fragments), BitMap(f.id for f in new)))
+            read = BitMap(fragment.id for fragment in group.old_fragments)
+            exchanged.append((read & present, BitMap(fragment.id for fragment in new)))
         return replace(manifest, fragments=fragments, indices=self._indices(manifest, exchanged))
+
+    def _expected(self, manifest: Manifest) -> Iterator[int]:
+        """Yield the old fragments that must be there: a missing one's rows have to be deleted in the new ones."""
+        present = {fragment.id for fragment in manifest.fragments}
+        for group in self.groups:
+            missing = [fragment for fragment in group.old_fragments if fragment.id not in present]
+            if sum(fragment.num_rows for fragment in missing) > group.num_hidden_rows:
+                yield from (fragment.id for fragment in missing)
 
     def _indices(self, manifest: Manifest, exchanged: Iterable[tuple[BitMap, BitMap]]) -> tuple[IndexMetadata, ...]:
         remapped = {index.old_id: index for index in self.rewritten_indices}

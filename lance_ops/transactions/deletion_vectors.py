@@ -1,0 +1,97 @@
+"""The deletion files that a rebase reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyroaring import BitMap
+
+from lance_ops.core.errors import LanceOpsError, UnsupportedFeature
+from lance_ops.core.names import new_deletion_file_id
+from lance_ops.store.contract import Store
+from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
+
+__all__ = ["DeletionVectors"]
+
+T = TypeVar("T")
+
+_AT_ONCE = 16
+
+
+@dataclass
+class DeletionVectors:
+    """Deletion vectors of one table as one commit sees them: each is read once, and written only when it changed."""
+
+    store: Store
+    _known: dict[str, BitMap] = field(default_factory=dict)
+    _written: dict[int, tuple[BitMap, Fragment]] = field(default_factory=dict)
+
+    def read(self, fragment: Fragment) -> BitMap:
+        """Return a fragment's deleted offsets; do not change them. Raises `ObjectNotFound`."""
+        if fragment.deletion_file is None:
+            return BitMap()
+        path = _path(fragment)
+        vector = self._known.get(path)
+        if vector is None:
+            data = self.store.get(path)
+            vector = decode_deletion_vector(fragment.deletion_file, data, self.store.uri_of(path))
+            self._known[path] = vector
+        return vector
+
+    def read_ahead(self, fragments: Iterable[Fragment]) -> None:
+        """Read the vectors of many fragments at once."""
+        _for_each(self.read, [fragment for fragment in fragments if fragment.deletion_file is not None])
+
+    def write(self, vectors: Mapping[int, BitMap], read_version: int) -> dict[int, DeletionFile]:
+        """Make these, by fragment, the deletion files written here, and no others; return them.
+
+        What an earlier call wrote stays where it is the same, and is removed where it is not: after a lost race there
+        is little left to write, and the next one is won the sooner.
+        """
+        stale = [one for key, (vector, one) in self._written.items() if vectors.get(key) != vector]
+        for fragment in stale:
+            del self._written[fragment.id]
+        self._remove(stale)
+        _for_each(
+            lambda fragment_id: self._write(fragment_id, vectors[fragment_id], read_version),
+            [fragment_id for fragment_id in vectors if fragment_id not in self._written],
+        )
+        files = {fragment_id: fragment.deletion_file for fragment_id, (_, fragment) in self._written.items()}
+        return {fragment_id: file for fragment_id, file in files.items() if file is not None}
+
+    def remove_written(self) -> None:
+        """Remove what was written: it will not be in any version."""
+        self._remove([fragment for _, fragment in self._written.values()])
+        self._written.clear()
+
+    def _write(self, fragment_id: int, vector: BitMap, read_version: int) -> None:
+        deletion_file, data = encode_deletion_vector(vector, read_version, new_deletion_file_id())
+        fragment = Fragment(fragment_id, (), deletion_file)
+        self._written[fragment_id] = vector, fragment  # first, because a put that fails may have put it there
+        self.store.put(_path(fragment), data)
+
+    def _remove(self, fragments: Iterable[Fragment]) -> None:
+        for fragment in fragments:
+            with suppress(LanceOpsError):  # what cannot be deleted now is left to clean-up
+                self.store.delete(_path(fragment))
+
+
+def _path(fragment: Fragment) -> str:
+    path = fragment.deletion_path
+    if path is None:
+        raise UnsupportedFeature("a deletion file under another base path", f"fragment {fragment.id}")
+    return path
+
+
+def _for_each(action: Callable[[T], object], items: list[T]) -> None:
+    if len(items) < 2:
+        for item in items:
+            action(item)
+        return
+    with ThreadPoolExecutor(min(_AT_ONCE, len(items)), "deletion-vectors") as pool:
+        for done in [pool.submit(action, item) for item in items]:
+            done.result()
