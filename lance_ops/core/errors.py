@@ -20,6 +20,7 @@ __all__ = [
     "InvalidInput",
     "LanceOpsError",
     "ObjectNotFound",
+    "ReadTooLarge",
     "ReferenceNotFound",
     "RetryableConflict",
     "SchemaMismatch",
@@ -61,6 +62,10 @@ class UnsupportedFeature(LanceOpsError, NotImplementedError):
         self.feature = feature
         self.where = where
         super().__init__(f"{where}: {feature} is not supported" if where else f"{feature} is not supported")
+
+
+class ReadTooLarge(UnsupportedFeature):
+    """More in one read than memory is given to; the same rows can be read in smaller parts."""
 
 
 class CorruptFile(LanceOpsError, ValueError):

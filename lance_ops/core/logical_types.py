@@ -52,6 +52,7 @@ _SIMPLE: dict[str, pa.DataType] = {
     "duration:us": pa.duration("us"),
     "duration:ns": pa.duration("ns"),
 }
+_MAX_NESTING = 64
 _NAMES = {arrow_type: name for name, arrow_type in _SIMPLE.items() if name != "json"} | {
     pa.string_view(): "string",  # stored alike; the view is a matter of memory
     pa.binary_view(): "binary",
@@ -125,9 +126,13 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
                 return pa.large_list(_only(children))
             case "map":
                 entries = _only(children).type
+                if not pt.is_struct(entries) or entries.num_fields != 2:
+                    raise ValueError("a map's entries are structs of two")
                 return pa.map_(entries.field(0), entries.field(1))
             case "fixed_size_list":
                 element, _, size = rest.rpartition(":")
+                if int(size) < 1 or element.count(":") > _MAX_NESTING:
+                    raise ValueError("a size below 1, or too many sizes")
                 item = _only(children) if element == "struct" else arrow_type_of(element, (), name)
                 return pa.list_(item, int(size))
             case "fixed_size_binary":
@@ -142,6 +147,8 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
             case "dict":
                 value_and_key, _, ordered = rest.rpartition(":")
                 value, _, key = value_and_key.rpartition(":")
+                if value.count(":") > _MAX_NESTING:
+                    raise ValueError("dictionaries of dictionaries")
                 return pa.dictionary(arrow_type_of(key, (), name), arrow_type_of(value, (), name), ordered == "true")
     except (ValueError, KeyError, IndexError, TypeError, pa.ArrowException) as error:
         raise InvalidInput(f"column {name!r}: logical type {logical_type!r} is malformed: {error}") from error

@@ -11,8 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.encodings.contract import CorruptValues, check
+from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
@@ -20,8 +21,6 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["Codec", "Lz4", "Zstd", "codec_of_name", "codec_of_scheme"]
 
-# No writer makes buffers of this size from chunks, dictionaries or single values.
-MAX_RAW_BYTES = 1 << 28
 # The default of the zstd library; that of pyarrow is 1.
 _ZSTD_LEVEL = 3
 
@@ -61,9 +60,11 @@ class Codec(ABC):
         check(len(sizes) == 0 or sizes.min() >= self.size_bytes, "a compressed buffer has no raw size")
         heads = gather_ranges(data, starts, np.full(len(starts), self.size_bytes, np.int64))
         raw = np.ascontiguousarray(heads).view(f"<u{self.size_bytes}")
-        bound = np.minimum(sizes * self.max_ratio + 1024, MAX_RAW_BYTES).astype(np.uint64)
+        bound = (sizes * self.max_ratio + 1024).astype(np.uint64)
         check((raw <= bound).all(), "a compressed buffer claims more raw bytes than it can hold")
-        return raw.astype(np.int64)
+        raw_sizes = raw.astype(np.int64)
+        check_expansion(int(raw_sizes.sum()), int(sizes.sum()), "compressed buffers")
+        return raw_sizes
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,16 @@ class Zstd(Codec):
     def _decompress_bare(
         self, data: Bytes, starts: Integers, sizes: Integers, bare: NDArray[np.bool_]
     ) -> tuple[Bytes, Integers]:
-        parts = [
-            _inflate_unsized(data[start : start + size], min(size * self.max_ratio + 1024, MAX_RAW_BYTES))
-            if alone
-            else self.decompress(data, np.array([start]), np.array([size]))[0]
-            for start, size, alone in zip(starts.tolist(), sizes.tolist(), bare.tolist(), strict=True)
-        ]
+        parts: list[Bytes] = []
+        left = total = max(FREE_BYTES, MAX_RATIO * int(sizes.sum()))
+        for start, size, alone in zip(starts.tolist(), sizes.tolist(), bare.tolist(), strict=True):
+            if alone:
+                parts.append(_inflate_unsized(data[start : start + size], left))
+            else:
+                parts.append(self.decompress(data, np.array([start]), np.array([size]))[0])
+            left -= len(parts[-1])
+            if left < 0:
+                raise ReadTooLarge(f"more than {total} bytes at once of compressed frames (read fewer rows at a time)")
         return np.concatenate(parts), np.array([len(part) for part in parts], np.int64)
 
     def _codec(self) -> pa.Codec:
@@ -167,5 +172,6 @@ def _inflate_unsized(frame: Bytes, limit: int) -> Bytes:
             raw = stream.read(limit + 1)
     except (OSError, ValueError) as error:
         raise CorruptValues(f"a malformed zstd frame: {error}") from error
-    check(len(raw) <= limit, "a zstd frame holds more bytes than it can")
+    if len(raw) > limit:
+        raise ReadTooLarge(f"more than {limit} bytes at once of a zstd frame (read fewer rows at a time)")
     return np.frombuffer(raw, np.uint8)

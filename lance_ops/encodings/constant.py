@@ -20,12 +20,11 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
+from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["ConstantEncoding"]
-
-_MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class ConstantEncoding(Encoding):
 
     def _repeat(self, num_values: int) -> FixedWidth:
         # nothing else bounds the number of values that take no bytes
-        check(num_values * len(self.value) <= _MAX_BYTES, f"{num_values} times a constant of {len(self.value)} bytes")
+        check_expansion(num_values * len(self.value), len(self.value), "copies of a constant")
         data = np.tile(np.frombuffer(self.value, np.uint8), num_values)
         return FixedWidth(data, 8 * len(self.value), num_values)
 

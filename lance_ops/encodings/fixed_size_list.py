@@ -32,6 +32,7 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 __all__ = ["FixedSizeListEncoding"]
 
 _MAX_DIMENSION = 1 << 31
+_MAX_ITEMS = 1 << 48
 
 
 ALL_NULL = ConstantEncoding(b"")
@@ -81,6 +82,7 @@ class FixedSizeListEncoding(Encoding):
 
     def decode_chunks(self, chunks: ChunkBuffers) -> FixedSizeListValues:
         chunks.expect_buffers(self.num_buffers)
+        check(chunks.total_values * self.dimension < _MAX_ITEMS, f"{chunks.total_values} lists of {self.dimension}")
         num_items = chunks.num_values * self.dimension
         inner = replace(
             chunks,

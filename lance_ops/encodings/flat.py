@@ -55,6 +55,9 @@ class FlatEncoding(Encoding):
 
     def decode_chunks(self, chunks: ChunkBuffers) -> FixedWidth:
         chunks.expect_buffers(1)
+        # in Python's integers: those of numpy would wrap around
+        enough = chunks.total_values * self.bits_per_value <= 8 * int(chunks.sizes[0].sum())
+        check(enough, "chunks are shorter than their values")
         num_bits = chunks.num_values * self.bits_per_value
         needed = -(-num_bits // 8)
         check((chunks.sizes[0] >= needed).all(), "a chunk is shorter than its values")

@@ -63,10 +63,15 @@ class GeneralEncoding(Encoding):
             return self.values.decode_chunks(
                 ChunkBuffers(raw, (np.cumsum(sizes) - sizes,), (sizes,), chunks.num_values)
             )
-        # the other buffers lie in the page: one array has to hold both
-        data = np.concatenate([chunks.data, raw])
-        first = np.cumsum(sizes) - sizes + len(chunks.data)
-        inner = replace(chunks, data=data, starts=(first, *chunks.starts[1:]), sizes=(sizes, *chunks.sizes[1:]))
+        # the other buffers lie among all fetched bytes, maybe a whole mapped file: one array has to hold both
+        kept, starts = _only_these(chunks.data, chunks.starts[1:], chunks.sizes[1:])
+        first = np.cumsum(sizes) - sizes + len(kept)
+        inner = replace(
+            chunks,
+            data=np.concatenate([kept, raw]),
+            starts=(first, *starts),
+            sizes=(sizes, *chunks.sizes[1:]),
+        )
         return self.values.decode_chunks(inner)
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
@@ -94,3 +99,12 @@ class GeneralEncoding(Encoding):
         raw = self.values.encode_zipped(values)
         data, sizes = self.codec.compress(raw.data[: raw.size_bytes], raw.lengths().astype(np.int64))
         return VariableWidth(offsets_of_lengths(sizes, self.values.bits_per_offset), data)
+
+
+def _only_these(
+    data: Bytes, starts: tuple[Integers, ...], sizes: tuple[Integers, ...]
+) -> tuple[Bytes, tuple[Integers, ...]]:
+    """Return the stretch of `data` with all of these buffers, and where they start in it."""
+    first = min((int(each.min(initial=len(data))) for each in starts), default=0)
+    last = max((int((start + size).max(initial=first)) for start, size in zip(starts, sizes, strict=True)), default=0)
+    return data[first:last], tuple(each - first for each in starts)

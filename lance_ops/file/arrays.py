@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.encodings.bits import bits_of
-from lance_ops.encodings.contract import CorruptValues
+from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.values import (
     FixedSizeListValues,
     FixedWidth,
@@ -56,11 +56,16 @@ def array_of(values: Values, arrow_type: pa.DataType, validity: Bools | None = N
     if is_variable(arrow_type):
         if not isinstance(values, VariableWidth):
             raise _mismatch(values, arrow_type)
+        check(values.size_bytes <= len(values.data), "byte strings that end beyond their bytes")
         offsets = _offsets_for(values.offsets, arrow_type)
         buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(values.data)]
-        return pa.Array.from_buffers(arrow_type, values.num_values, buffers)
+        array = pa.Array.from_buffers(arrow_type, values.num_values, buffers)
+        if is_text(arrow_type) and not _is_utf8(values):
+            array.validate(full=True)  # bytes beneath nulls may be anything
+        return array
     if not isinstance(values, FixedWidth) or values.bits_per_value != bits_per_value_of(arrow_type):
         raise _mismatch(values, arrow_type)
+    check(values.size_bytes <= len(values.data), f"{len(values.data)} bytes for {values.num_values} values")
     return pa.Array.from_buffers(arrow_type, values.num_values, [bitmap, pa.py_buffer(values.data)])
 
 
@@ -160,6 +165,11 @@ def is_variable(arrow_type: pa.DataType) -> bool:
     )
 
 
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Return whether values of the type are byte strings of UTF-8."""
+    return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type))
+
+
 def bitmap_of(validity: Bools | None) -> pa.Buffer | None:
     """Return validity as Arrow's bitmap."""
     return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
@@ -206,11 +216,28 @@ def _variable_values(array: pa.Array) -> VariableWidth:
     return VariableWidth(offsets - offsets[:1] if first else offsets, data)
 
 
+def _is_utf8(values: VariableWidth) -> bool:
+    """Return whether all byte strings, also those beneath nulls, are UTF-8; fast where they are ASCII.
+
+    They are looked at as one. That is UTF-8 if each of them is; each of them is if that is and none begins inside of a
+    character.
+    """
+    data = values.data[: values.size_bytes]
+    if not len(data) or data.view(np.int8).min() >= 0:
+        return True
+    one = [None, pa.py_buffer(np.array([0, len(data)], np.int64)), pa.py_buffer(data)]
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, one).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return not (data.take(values.offsets[:-1], mode="clip") & 0xC0 == 0x80).any()
+
+
 def _offsets_for(offsets: Offsets, arrow_type: pa.DataType) -> Offsets:
     if pt.is_large_string(arrow_type) or pt.is_large_binary(arrow_type):
         return offsets.astype(np.int64, copy=False)
     if int(offsets[-1]) > _MAX_I32:
-        raise UnsupportedFeature(f"more than 2 GiB in one array of {arrow_type}: read fewer rows at a time")
+        raise ReadTooLarge(f"more than 2 GiB in one array of {arrow_type}: read fewer rows at a time")
     return offsets.astype(np.int32, copy=False)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.schema import Field
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.file.arrays import bitmap_of
@@ -50,7 +50,7 @@ def _build(field: Field, leaves: Sequence[LeafRows], depth: int) -> tuple[pa.Arr
     if pt.is_large_list(arrow_type):
         offsets = pa.py_buffer(layer.offsets)
     elif int(layer.offsets[-1]) > _MAX_I32:
-        raise UnsupportedFeature(f"more than 2^31 items in one array of {arrow_type}: read fewer rows at a time")
+        raise ReadTooLarge(f"more than 2^31 items in one array of {arrow_type}: read fewer rows at a time")
     else:
         offsets = pa.py_buffer(layer.offsets.astype(np.int32))
     return pa.Array.from_buffers(arrow_type, layer.length, [bitmap, offsets], children=children), rest

@@ -25,7 +25,17 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.pb import file2_pb2
 from lance_ops.wire.framing import MAGIC, parse_message
 
-__all__ = ["ALIGNMENT", "FOOTER_BYTES", "Column", "Extent", "Footer", "Page", "decode_column", "read_footer_version"]
+__all__ = [
+    "ALIGNMENT",
+    "FOOTER_BYTES",
+    "MAX_ROWS",
+    "Column",
+    "Extent",
+    "Footer",
+    "Page",
+    "decode_column",
+    "read_footer_version",
+]
 
 ALIGNMENT = 64
 """Every buffer of a page starts at a multiple of this."""
@@ -35,7 +45,7 @@ _VERSION = struct.Struct("<HH4s")
 _EXTENT = struct.Struct("<QQ")
 FOOTER_BYTES = _FOOTER.size
 
-_MAX_ROWS = 1 << 62
+MAX_ROWS = 1 << 62
 """No page and no file has more rows: sums of lengths stay within 64-bit arithmetic."""
 
 
@@ -122,7 +132,15 @@ def decode_extents(table: bytes, size_bytes: int, path: str, place: str) -> tupl
     extents = tuple(Extent(position, size) for position, size in _EXTENT.iter_unpack(table))
     for index, extent in enumerate(extents):
         _check_inside(extent, size_bytes, path, f"{place} {index}")
+    check_apart((extent.size for extent in extents), size_bytes, path, f"{place} table")
     return extents
+
+
+def check_apart(sizes: Iterable[int], size_bytes: int, path: str, place: str) -> None:
+    """Raise `CorruptFile` if parts of a file take more than all of it: some of them lie on others."""
+    total = sum(sizes)
+    if total > size_bytes:
+        raise CorruptFile(path, place, f"parts of {total} bytes in a file of {size_bytes}: they overlap")
 
 
 @dataclass(frozen=True)
@@ -173,7 +191,7 @@ def decode_column(data: bytes | memoryview, size_bytes: int, path: str, place: s
         type_url, encoding = _unpack(page.encoding, path, where)
         buffers = _extents(page.buffer_offsets, page.buffer_sizes, size_bytes, path, where)
         total += page.length
-        if total > _MAX_ROWS:
+        if total > MAX_ROWS:
             raise CorruptFile(path, where, f"a length of {page.length} rows")
         pages.append(Page(page.length, buffers, page.priority, type_url, encoding))
     buffers = _extents(message.buffer_offsets, message.buffer_sizes, size_bytes, path, place)
@@ -197,7 +215,9 @@ def _unpack(encoding: file2_pb2.Encoding, path: str, place: str) -> tuple[str, b
     location = encoding.WhichOneof("location")
     if location == "indirect":
         raise UnsupportedFeature("an encoding described elsewhere in the file", f"{path}: {place}")
-    if location != "direct":
+    if location is None:
+        raise CorruptFile(path, place, "no encoding")
+    if location == "none":
         return "", b""
     description = Any()
     try:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file.budget import Budget
 from lance_ops.file.container import Column, Extent
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
@@ -32,10 +33,11 @@ class Columns(ABC):
         """Number of columns that the file's schema asks for."""
 
     @abstractmethod
-    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+    def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them.
 
-        Raises `InvalidInput` for a field the file does not have; `rows` are in the file.
+        What they make is spent from the budget. Raises `InvalidInput` for a field the file does not have; `rows` are in
+        the file.
         """
 
     @abstractmethod

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.encodings.contract import CorruptValues
+from lance_ops.file.budget import Budget
 from lance_ops.file.columns import Leaf
 from lance_ops.file.container import Page
 from lance_ops.file.layouts.contract import LeafRows, PageContext, PageLayout
@@ -36,10 +37,12 @@ def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) ->
         return layout_from_pb(described, PageContext(leaf, page.length, page.buffers, size_bytes))
 
 
-def read_page(layout: PageLayout, rows: Rows, path: str, place: str) -> Steps[LeafRows]:
+def read_page(layout: PageLayout, rows: Rows, budget: Budget, path: str, place: str) -> Steps[LeafRows]:
     """Read rows of an open page, naming the file in errors."""
     with reporting(path, place):
-        return (yield from layout.read(rows))
+        found = yield from layout.read(rows)
+        budget.spend(found.values.nbytes)
+        return found
 
 
 @contextmanager
@@ -54,7 +57,7 @@ def reporting(path: str, place: str) -> Iterator[None]:
     except CorruptValues as error:
         raise CorruptFile(path, place, str(error)) from error
     except UnsupportedFeature as error:
-        raise UnsupportedFeature(error.feature, f"{path}: {error.where or place}") from error
+        raise type(error)(error.feature, f"{path}: {error.where or place}") from error
     except CorruptFile:
         raise
     except (ValueError, IndexError, ArithmeticError, MemoryError, pa.ArrowException) as error:

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Column, Extent, read_footer_version
 from lance_ops.file.opened import Batches, Sections
 from lance_ops.file.pages import reporting
@@ -27,6 +28,9 @@ _TAIL_BYTES = 64 * 1024
 
 _WINDOW_BYTES = 32 * 1024 * 1024
 """Encoded bytes that `iter_batches` decodes at a time."""
+
+_DECODED_BYTES = 4 * _WINDOW_BYTES
+"""What they may become in values of fixed width."""
 
 
 class FileReader:
@@ -126,10 +130,17 @@ class FileReader:
             raise InvalidInput(f"batches of {batch_rows} rows")
         projection = self.schema if schema is None else schema
         last = self.num_rows if stop is None else min(stop, self.num_rows)
-        window = self._window_rows(projection, batch_rows)
-        for first in range(start, last, window):
-            table = self.read(projection, first, min(first + window, last))
+        window, first = self._window_rows(projection, batch_rows), start
+        while first < last:
+            try:
+                table = self.read(projection, first, min(first + window, last))
+            except ReadTooLarge:
+                if window == batch_rows:
+                    raise
+                window = max(1, window // 2 // batch_rows) * batch_rows
+                continue
             yield from _batches(table, batch_rows)
+            first += window
 
     def describe(self) -> list[list[tuple[str, ...]]]:
         """Name, for each column and page, the layout and the encodings met, outermost first."""
@@ -148,7 +159,8 @@ class FileReader:
         field = batches.statistics.get(field_id)
         if field is None or batches.columns is None or len(batches.offsets) < 2:
             return None
-        ((steps, build),) = batches.columns.tasks(field, RowSlice(0, len(batches.offsets) - 1))
+        rows = RowSlice(0, len(batches.offsets) - 1)
+        ((steps, build),) = batches.columns.tasks(field, rows, Budget(self.size_bytes))
         return build(run(self._source, steps))
 
     def _batches(self) -> Batches:
@@ -177,10 +189,13 @@ class FileReader:
         return InvalidInput(f"{self.path} is of version {self.version.value}: it has no column metadata")
 
     def _read(self, projection: Schema, rows: Rows) -> pa.Table:
+        budget = Budget(self.size_bytes)
+        with reporting(self.path, "schema"):
+            budget.expect(rows.count, _row_bytes(projection))
         chunks = [
             (at, *chunk)
             for at, field in enumerate(projection.fields)
-            for chunk in self._file.columns.tasks(field, rows)
+            for chunk in self._file.columns.tasks(field, rows, budget)
         ]
         steps = [step for _, tasks, _ in chunks for step in tasks]
         results = run(self._source, steps)
@@ -201,6 +216,8 @@ class FileReader:
         """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""
         size = self._file.columns.encoded_bytes(projection)
         rows = self.num_rows * _WINDOW_BYTES // max(size, 1)
+        with reporting(self.path, "schema"):
+            rows = min(rows, _DECODED_BYTES // max(_row_bytes(projection), 1))
         return max(1, min(rows, 1 << 24) // batch_rows) * batch_rows
 
 
@@ -208,6 +225,10 @@ def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:
     if len(ascending) and int(ascending[-1]) - int(ascending[0]) + 1 == len(ascending):
         return RowSlice(int(ascending[0]), int(ascending[-1]) + 1)
     return RowSet(ascending)
+
+
+def _row_bytes(projection: Schema) -> int:
+    return sum(row_bytes(field.arrow_type) for field in projection.fields)
 
 
 def _without_columns(num_rows: int) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.assemble import assemble, concat_rows
+from lance_ops.file.budget import Budget
 from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field
 from lance_ops.file.container import Column
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
@@ -40,7 +41,7 @@ class StructuralColumns(Columns):
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
-    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+    def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         indices = [self._find(leaf) for leaf in leaves_of_field(field)]
         columns = self._load(indices)
         starts = [self._page_starts(index, column) for index, column in zip(indices, columns, strict=True)]
@@ -53,7 +54,7 @@ class StructuralColumns(Columns):
                 counts.append(len(pages))
                 for page in pages:
                     layout = self._page(index, column, page.page)
-                    steps.append(read_page(layout, page.rows, self._path, self._place(index, page.page)))
+                    steps.append(read_page(layout, page.rows, budget, self._path, self._place(index, page.page)))
             chunks.append((steps, self._assembler(field, counts)))
         return chunks
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.container import Column, Extent, Footer, decode_column, decode_extents
+from lance_ops.file.container import MAX_ROWS, Column, Extent, Footer, check_apart, decode_column, decode_extents
 from lance_ops.file.opened import OpenFile, Sections
 from lance_ops.file.source import FileSource, Ranges
 from lance_ops.file.structural import StructuralColumns
@@ -31,6 +31,7 @@ class _Opener:
         self._tail = tail
         self._tail_start = source.size_bytes - len(tail)
         self._columns: dict[int, Column] = {}
+        self._sizes: dict[int, int] = {}
         self._column_extents: tuple[Extent, ...] = ()
 
     def open(self) -> OpenFile:
@@ -39,6 +40,8 @@ class _Opener:
         global_buffers = decode_extents(self._read([footer.global_extent])[0], size, name, "global buffer")
         described = self._read(global_buffers[:1])[0]
         descriptor = parse_message(file_pb2.FileDescriptor, described, name, "global buffer 0")
+        if descriptor.length > MAX_ROWS:
+            raise CorruptFile(name, "global buffer 0", f"a length of {descriptor.length} rows")
         schema = schema_from_pb(descriptor.schema.fields, descriptor.schema.metadata, name)
         self._column_extents = decode_extents(self._read([footer.column_extent])[0], size, name, "column")
         kind = StructuralColumns if footer.version >= FileVersion.V2_1 else ArrayColumns
@@ -61,6 +64,8 @@ class _Opener:
             for index, data in zip(missing, self._read(extents), strict=True):
                 place = f"column {index}"
                 self._columns[index] = decode_column(data, self._source.size_bytes, self._source.name, place)
+                self._sizes[index] = self._columns[index].size_bytes
+            check_apart(self._sizes.values(), self._source.size_bytes, self._source.name, "columns")
         return [self._columns[index] for index in indices]
 
     def _read(self, extents: Sequence[Extent]) -> list[bytes]:

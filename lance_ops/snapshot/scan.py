@@ -6,9 +6,10 @@ block is independent of all others; deleted rows are subtracted in each, so no p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.addresses import row_addrs
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.fragment_reader import FragmentReader
@@ -85,6 +86,16 @@ class Block:
     offsets: Offsets | None
     predicate: Predicate | None
 
+    def halves(self) -> tuple[Block, ...]:
+        """Return the block as two of half the rows; none for a single row."""
+        rows = self.stop - self.start if self.offsets is None else len(self.offsets)
+        if rows < 2:
+            return ()
+        if self.offsets is None:
+            middle = self.start + rows // 2
+            return replace(self, stop=middle), replace(self, start=middle)
+        return replace(self, offsets=self.offsets[: rows // 2]), replace(self, offsets=self.offsets[rows // 2 :])
+
 
 @dataclass(frozen=True)
 class ScanPlan:
@@ -142,12 +153,13 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     workers = available_cores()
     ahead = min(request.readahead or 2 * workers, len(plan.blocks))
     reader_of = lru_cache(ahead + 1)(snapshot.reader)  # no more open files than blocks in hand
-    tables = map_ordered(
-        lambda block: _read_block(snapshot, reader_of(block.fragment), block, request),
+    parts = map_ordered(
+        lambda block: _read_parts(snapshot, reader_of(block.fragment), block, request),
         plan.blocks,
         min(workers, ahead),
         ahead,
     )
+    tables = chain.from_iterable(parts)
     yield from _limited((table for table in tables if table.num_rows), plan.offset, request.limit)
 
 
@@ -213,6 +225,17 @@ def _width(arrow_type: pa.DataType) -> int:
     if pt.is_fixed_size_list(arrow_type):
         return int(arrow_type.list_size) * _width(arrow_type.value_type)
     return int(arrow_type.bit_width + 7) // 8 if pt.is_primitive(arrow_type) else _VARIABLE_BYTES
+
+
+def _read_parts(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> Iterable[pa.Table]:
+    """Read a block; one that is too large for a single read in halves, each when it is asked for."""
+    try:
+        return (_read_block(snapshot, reader, block, request),)
+    except ReadTooLarge:
+        halves = block.halves()
+        if not halves:
+            raise
+        return chain.from_iterable(_read_parts(snapshot, reader, half, request) for half in halves)
 
 
 def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> pa.Table:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import NO_PARENT, Field, Schema
 from lance_ops.pb import file_pb2
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["field_metadata_from_pb", "metadata_to_pb", "schema_from_pb", "schema_to_pb"]
 
-_MAX_DEPTH = 200
+_MAX_DEPTH = 60
+"""Arrow reads schemas from messages to a depth of 64."""
+
 _VARIABLE_TYPES = ("string", "binary", "large_string", "large_binary", "json")
 
 
@@ -45,7 +47,19 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
         return _from_pb(message, tuple(build(child, depth + 1) for child in below))
 
     roots = tuple(build(message, 0) for message in children.get(NO_PARENT, ()))
+    for root in roots:
+        _check_types(root, path)
     return Schema(roots, field_metadata_from_pb(metadata))
+
+
+def _check_types(root: Field, path: str) -> None:
+    """Raise `CorruptFile` for a logical type that is none; one that is not known matters when it is read."""
+    try:
+        _ = root.arrow_type
+    except InvalidInput as error:
+        raise CorruptFile(path, "schema", str(error)) from error
+    except UnsupportedFeature:
+        pass
 
 
 def metadata_to_pb(metadata: Mapping[str, str]) -> dict[str, bytes]:

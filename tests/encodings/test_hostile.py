@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.encodings.codecs import Lz4, Zstd
 from lance_ops.encodings.constant import ConstantEncoding
 from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, Encoding
+from lance_ops.encodings.expansion import FREE_BYTES
+from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.general import GeneralEncoding
@@ -101,7 +103,8 @@ BOMB = pa.Codec("zstd").compress(bytes(64 << 20), asbytes=True)
     [
         (FlatEncoding(32), chunk(b"1234567", num_values=2)),
         (FlatEncoding(1), chunk(b"1", num_values=9)),
-        (ConstantEncoding(b"12345678"), ChunkBuffers(np.empty(0, np.uint8), (), (), np.array([1 << 40]))),
+        (FlatEncoding(1 << 32), chunk(b"1", num_values=1 << 32)),
+        (FixedSizeListEncoding(1 << 30, False, FlatEncoding(8)), chunk(b"1", num_values=1 << 34)),
         (VariableEncoding(32), chunk(b"", num_values=0)),
         (VariableEncoding(32), chunk(b"\x0c\0\0\0" * 2, num_values=2)),
         (InlineBitpackingEncoding(32), chunk(b"\x01\0\0", num_values=1)),
@@ -159,9 +162,23 @@ def test_a_frame_alone_is_read_and_a_bomb_in_it_is_refused() -> None:
     encoding = GeneralEncoding(Zstd(), FlatEncoding(8))
     frame = pa.Codec("zstd").compress(b"abc", asbytes=True)
     assert encoding.decode_chunks(chunk(frame, num_values=3)).data.tobytes() == b"abc"  # type: ignore[union-attr]
-    huge = pa.Codec("zstd").compress(bytes(300 << 20), asbytes=True)
-    with pytest.raises(CorruptValues, match="more bytes"):
+    huge = pa.Codec("zstd").compress(bytes(FREE_BYTES + 1), asbytes=True)
+    with pytest.raises(ReadTooLarge, match="zstd frame"):
         encoding.decode_chunks(chunk(huge, num_values=3))
+
+
+def test_what_stands_for_far_more_bytes_than_it_has_is_not_made_at_once() -> None:
+    rows = ChunkBuffers(np.empty(0, np.uint8), (), (), np.array([1 << 40]))
+    with pytest.raises(ReadTooLarge, match="copies of a constant"):
+        ConstantEncoding(b"12345678").decode_chunks(rows)
+    zeros = pa.Codec("zstd").compress(bytes(16 << 20), asbytes=True)
+    many = [u64(16 << 20) + zeros] * 5
+    sizes = np.full(5, len(many[0]))
+    chunks = ChunkBuffers(
+        np.frombuffer(b"".join(many), np.uint8), (np.cumsum(sizes) - sizes,), (sizes,), np.full(5, 16 << 20)
+    )
+    with pytest.raises(ReadTooLarge, match="compressed buffers"):
+        GeneralEncoding(Zstd(), FlatEncoding(8)).decode_chunks(chunks)
 
 
 def test_a_runs_chunk_with_more_than_its_values_is_cut_like_the_reference_cuts_it() -> None:

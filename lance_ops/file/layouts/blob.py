@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.encodings.contract import check
+from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.options import NO_OPTIONS
 from lance_ops.encodings.values import FixedWidth, PackedValues, VariableWidth
@@ -93,6 +94,7 @@ class BlobPage(PageLayout):
         inside = int(sizes.max(initial=0)) <= size_bytes and (positions[~absent] <= size_bytes - sizes[~absent]).all()
         check(inside, "a blob that ends beyond the file")
         starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)
+        check_expansion(sum(lengths.tolist()), size_bytes, "blobs that overlap in a file", max_ratio=1)
         starts[absent] = 0
         fetched = yield Ranges(starts, starts + lengths)
         there = ~absent

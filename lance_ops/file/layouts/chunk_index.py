@@ -47,6 +47,7 @@ class RowIndex:
         check(words.max(initial=0) <= num_rows + _MAX_VALUE_COUNT, "a repetition index with absurd counts")
         ended = np.zeros(num_chunks + 1, np.int64)
         np.cumsum(words[:, 0].astype(np.int64), out=ended[1:])
+        check((ended[1:] >= ended[:-1]).all(), "a repetition index with absurd counts")  # sums may wrap around
         begun = ended.copy()
         begun[1:] += words[:, 1] > 0
         check(begun[-1] == ended[-1] == num_rows, f"a repetition index of {begun[-1]} rows for a page of {num_rows}")

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.encodings.contract import CorruptValues, Encoding, check
+from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
@@ -242,6 +243,7 @@ def _split(data: Bytes) -> list[Bytes]:
 
 
 def _repeat(value: Values, count: int) -> Values:
+    check_expansion(count * value.size_bytes, value.size_bytes, "copies of a value")
     if isinstance(value, VariableWidth):
         offsets = np.arange(count + 1, dtype=np.int64) * value.size_bytes
         return VariableWidth(offsets, np.tile(value.data, count))

@@ -81,8 +81,8 @@ class FullZipPage(PageLayout):
         self._is_uniform = not self._has_rep and not self._length_bytes
         data = context.buffer(0)
         if self._is_uniform:
-            needed = context.length * (self._word_bytes + self._value_bytes)
-            check(needed <= data.size, f"{data.size} bytes for {context.length} values")
+            stride = self._word_bytes + self._value_bytes
+            check(stride > 0 and context.length * stride <= data.size, f"{data.size} bytes for {context.length} values")
         else:
             index = context.buffer(1)
             self._index_width = index.size // (context.length + 1)

@@ -26,6 +26,7 @@ from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, select
 from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.items import take_items
 from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.layouts.chunk_rows import find_rows
 from lance_ops.file.layouts.contract import (
@@ -230,7 +231,7 @@ class MiniBlockPage(PageLayout):
             check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
             if pt.is_dictionary(leaf_type):
                 return pa.DictionaryArray.from_arrays(positions.cast(leaf_type.index_type), dictionary)
-            return dictionary.take(positions)
+            return take_items(dictionary, positions)
 
         return build
 

@@ -25,6 +25,7 @@ from lance_ops.encodings.contract import check
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
+from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Extent
 from lance_ops.file.opened import Chunk, Columns
 from lance_ops.file.pages import reporting
@@ -69,31 +70,33 @@ class BatchColumns(Columns):
     def describe(self, index: int) -> list[tuple[str, ...]]:
         return [(_kind(list(self._fields.values())[index]),)] * (len(self._offsets) - 1)
 
-    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+    def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         for node in field.walk():
             if node.id not in self._fields:
                 raise InvalidInput(f"{self._path} has no column for field {node.name!r} (id {node.id})")
         chunks: list[Chunk] = []
         for _, batches in groupby(split_rows(rows, self._offsets), lambda b: self._offsets[b.page] // _CHUNK_ROWS):
-            steps: list[Steps[Any]] = [self._read_top(field, batch) for batch in batches]
+            steps: list[Steps[Any]] = [self._read_top(field, batch, budget) for batch in batches]
             chunks.append((steps, lambda parts: pa.concat_arrays(parts) if len(parts) > 1 else parts[0]))
         return chunks
 
-    def _read_top(self, field: Field, batch: PageRows) -> Steps[pa.Array]:
+    def _read_top(self, field: Field, batch: PageRows, budget: Budget) -> Steps[pa.Array]:
         with reporting(self._path, f"column {field.name!r}, batch {batch.page}"):
-            return (yield from self._read(field, batch.page, batch.rows))
+            found = yield from self._read(field, batch.page, batch.rows, budget)
+            budget.spend(found.nbytes)
+            return found
 
-    def _read(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
+    def _read(self, field: Field, batch: int, rows: Rows, budget: Budget) -> Steps[pa.Array]:
         if not rows.count:
             return pa.nulls(0, field.arrow_type)
         match _kind(field):
             case "struct":
-                children = yield from join([self._read(child, batch, rows) for child in field.children])
+                children = yield from join([self._read(child, batch, rows, budget) for child in field.children])
                 return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
             case "null":
                 return pa.nulls(rows.count)
             case "list":
-                return (yield from self._read_lists(field, batch, rows))
+                return (yield from self._read_lists(field, batch, rows, budget))
             case "dictionary":
                 return (yield from self._read_dictionary(field, batch, rows))
             case "binary":
@@ -121,14 +124,15 @@ class BatchColumns(Columns):
         values = VariableWidth(np.append(0, np.cumsum(sizes)), data)
         return array_of(values, arrow_type, None if there.all() or not empty_is_null else there)
 
-    def _read_lists(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
+    def _read_lists(self, field: Field, batch: int, rows: Rows, budget: Budget) -> Steps[pa.Array]:
         (child,) = field.children
         wide = pt.is_large_list(field.arrow_type)
         position, length = self._page(field, batch, rows, extra=1)
         starts, stops = yield from self._read_bounds((position, length - 1), 64 if wide else 32, rows)
         lengths = stops - starts
         offsets = np.append(0, np.cumsum(lengths))
-        items = yield from self._read(child, batch, rows_of_runs(starts, lengths))
+        budget.expect(int(offsets[-1]), row_bytes(child.arrow_type))
+        items = yield from self._read(child, batch, rows_of_runs(starts, lengths), budget)
         buffer = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
         return pa.Array.from_buffers(field.arrow_type, rows.count, [None, buffer], children=[items])
 

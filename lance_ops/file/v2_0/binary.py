@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import check
+from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.values import FixedWidth, VariableWidth
@@ -111,6 +112,7 @@ class FixedSizeBinary(ArrayEncoding):
     def __init__(self, message: pb.FixedSizeBinary, context: ArrayContext, nested: ReadArray) -> None:
         self._arrow_type = context.arrow_type
         self._width = message.byte_width
+        self._stored_bytes = sum(buffer.size for buffer in context.buffers)
         check(self._width * context.length < _MAX_END, f"strings of {self._width} bytes")
         self._data = nested(message.bytes, replace(context, arrow_type=pa.uint8(), length=self._width * context.length))
 
@@ -122,6 +124,7 @@ class FixedSizeBinary(ArrayEncoding):
         return (self._data,)
 
     def read(self, rows: Rows) -> Steps[pa.Array]:
+        check_expansion(rows.count * self._width, self._stored_bytes, "strings of one size")
         offsets = np.arange(rows.count + 1, dtype=np.int64) * self._width
         if not self._width:
             return array_of(VariableWidth(offsets, np.empty(0, np.uint8)), self._arrow_type)

@@ -14,13 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings.contract import check
+from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import Integers, Offsets, VariableWidth
 from lance_ops.encodings.variable import offsets_of_lengths
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
+from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.columns import is_packed
 from lance_ops.file.container import Column
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
@@ -72,7 +74,7 @@ class ArrayColumns(Columns):
         wanted = [self._find(node) for root in schema.fields for node in columns_of_field(root)]
         return sum(column.size_bytes for column in self._load(wanted))
 
-    def tasks(self, field: Field, rows: Rows) -> list[Chunk]:
+    def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         at_row_level = list(_fields_of_rows(field))
         starts = []
         for node in at_row_level:
@@ -82,7 +84,8 @@ class ArrayColumns(Columns):
                 raise CorruptFile(self._path, self._place(node), reason)
             starts.append(column.page_starts)
         boundaries = shared_boundaries(starts or [(0, self._num_rows)])
-        return [([self._read_field(field, part)], lambda parts: parts[0]) for part in cut_rows(rows, boundaries)]
+        cut = cut_rows(rows, boundaries)
+        return [([self._read_field(field, part, budget)], lambda parts: parts[0]) for part in cut]
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
         field = self._fields[index]
@@ -101,30 +104,34 @@ class ArrayColumns(Columns):
                 found.append((*blob, *self._page(index, column, page, arrow_type, message).encodings()))
         return found
 
-    def _read_field(self, field: Field, rows: Rows) -> Steps[pa.Array]:
+    def _read_field(self, field: Field, rows: Rows, budget: Budget) -> Steps[pa.Array]:
         if field.logical_type == "struct" and not is_packed(field):
-            children = yield from join([self._read_field(child, rows) for child in field.children])
+            children = yield from join([self._read_field(child, rows, budget) for child in field.children])
             return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
         if field.logical_type in _LISTS:
-            return (yield from self._read_lists(field, rows))
+            return (yield from self._read_lists(field, rows, budget))
         if field.children and not is_packed(field):
             raise UnsupportedFeature(f"{field.logical_type} in 2.0 files", f"{self._path}: {self._place(field)}")
         column = self._column(field)
-        parts = yield from join([self._read_page(field, column, page) for page in self._split(field, column, rows)])
+        pages = self._split(field, column, rows)
+        parts = yield from join([self._read_page(field, column, page, budget) for page in pages])
         return _concat(parts, field.arrow_type)
 
-    def _read_page(self, field: Field, column: Column, page: PageRows) -> Steps[pa.Array]:
+    def _read_page(self, field: Field, column: Column, page: PageRows, budget: Budget) -> Steps[pa.Array]:
         index = self._find(field)
         place = f"{self._place(field)}, page {page.page}"
         with reporting(self._path, place):
             message = self._parse(index, column, page.page)
-            if not _is_blob(column, self._path, place):
-                return (yield from self._page(index, column, page.page, field.arrow_type, message).read(page.rows))
-            check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
-            described = yield from self._page(index, column, page.page, _BLOB_DESCRIPTOR, message).read(page.rows)
-            return (yield from self._read_blobs(field, described))
+            is_blob = _is_blob(column, self._path, place)
+            arrow_type = _BLOB_DESCRIPTOR if is_blob else field.arrow_type
+            found = yield from self._page(index, column, page.page, arrow_type, message).read(page.rows)
+            if is_blob:
+                check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
+                found = yield from self._read_blobs(field, found)
+            budget.spend(found.nbytes)
+            return found
 
-    def _read_lists(self, field: Field, rows: Rows) -> Steps[pa.Array]:
+    def _read_lists(self, field: Field, rows: Rows, budget: Budget) -> Steps[pa.Array]:
         (child,) = field.children
         column = self._column(field)
         first_items = self._first_items(field, column)
@@ -134,10 +141,13 @@ class ArrayColumns(Columns):
         items = pa.nulls(0, child.arrow_type)
         if int(offsets[-1]):
             starts = np.concatenate([part.starts for part in parts])
-            items = yield from self._read_field(child, rows_of_runs(starts, np.concatenate([p.sizes for p in parts])))
+            with reporting(self._path, self._place(field)):
+                budget.expect(int(offsets[-1]), row_bytes(child.arrow_type))
+            runs = rows_of_runs(starts, np.concatenate([part.sizes for part in parts]))
+            items = yield from self._read_field(child, runs, budget)
         wide = pt.is_large_list(field.arrow_type)
         if not wide and int(offsets[-1]) > _MAX_I32:
-            raise UnsupportedFeature("more than 2^31 items in one array: read fewer rows at a time")
+            raise ReadTooLarge("more than 2^31 items in one array: read fewer rows at a time")
         buffer = pa.py_buffer(offsets.astype(np.int64 if wide else np.int32, copy=False))
         validity = bitmap_of(_join_validity(parts))
         return pa.Array.from_buffers(field.arrow_type, len(offsets) - 1, [validity, buffer], children=[items])
@@ -183,6 +193,7 @@ class ArrayColumns(Columns):
         inside = int(sizes.max(initial=0)) <= size_bytes and (positions[there] <= size_bytes - sizes[there]).all()
         check(inside, "a blob that ends beyond the file")
         starts, lengths = positions[there].astype(np.int64), sizes[there].astype(np.int64)
+        check_expansion(sum(lengths.tolist()), size_bytes, "blobs that overlap in a file", max_ratio=1)
         fetched = yield Ranges(starts, starts + lengths)
         data = gather_ranges(fetched.data, fetched.locate(starts), lengths)
         offsets = np.append(0, np.cumsum(sizes.astype(np.int64)))

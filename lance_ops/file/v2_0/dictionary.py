@@ -17,6 +17,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import check
 from lance_ops.file.arrays import validity_of
+from lance_ops.file.items import take_items
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
@@ -60,7 +61,9 @@ class Dictionary(ArrayEncoding):
                 items = yield from self._item_encoding.read(RowSlice(0, self._num_items))
             self._items = items
         found = yield from self._positions.read(rows)
+        check(found.null_count == 0, "a position that is null")
         positions = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        check(int(positions.min()) >= 0, "a position beyond the dictionary")  # 2^63 or more
         is_null = np.zeros(len(positions), np.bool_)
         if not self._is_arrow:
             is_null = positions == 0
@@ -72,7 +75,7 @@ class Dictionary(ArrayEncoding):
         masked = pa.array(positions, mask=is_null) if is_null.any() else pa.array(positions)
         if self._is_arrow:
             return pa.DictionaryArray.from_arrays(masked.cast(self._arrow_type.index_type), items)
-        return items.take(masked)
+        return take_items(items, masked)
 
 
 def _position_bits(described: pb.ArrayEncoding) -> int:

@@ -58,6 +58,7 @@ class Nullable(ArrayEncoding):
         if len(self._parts) == 1:
             return (yield from self._parts[0].read(rows))
         values, validity = yield from join([part.read(rows) for part in self._parts])
+        check(validity.null_count == 0, "validity that is itself null")
         return with_validity(values, validity.to_numpy(zero_copy_only=False))
 
 
