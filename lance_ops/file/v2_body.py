@@ -20,6 +20,9 @@ from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
 __all__ = ["V2Body"]
 
 _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
+_FULL = 2 / 3
+"""A page with this much of its budget is written: `_slices` makes no smaller parts, so none waits to be joined."""
+
 _PAD = bytes([0xFE]) * ALIGNMENT
 
 
@@ -39,16 +42,15 @@ class V2Body(FileBody):
         ]
 
     def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
+        self._let_go()
         for root, column in zip(self._roots, columns, strict=True):
             first_row = self._num_rows
             for part in _slices(column, self._page_bytes):
                 root.add(part, first_row)
                 first_row += len(part)
                 for writer in root.writers:
-                    if writer.pending_bytes >= self._page_bytes:
+                    if writer.pending_bytes >= self._page_bytes * _FULL:
                         writer.flush(self._write)
-            for writer in root.writers:
-                writer.let_go()
         self._num_rows += num_rows
 
     def add_global_buffer(self, data: BytesLike) -> int:
@@ -77,6 +79,12 @@ class V2Body(FileBody):
         footer = Footer(columns_start, column_table, global_table, len(global_buffers), len(columns), self._version)
         self._sink.write(footer.encode())
         return tuple(writer.field_id for writer in writers), tuple(range(len(writers)))
+
+    def _let_go(self) -> None:
+        """Release the batch before this one: until now its maker held it too, and the last is never copied."""
+        for root in self._roots:
+            for writer in root.writers:
+                writer.let_go()
 
     def _write(self, data: BytesLike) -> Extent:
         gap = -self._sink.tell() % ALIGNMENT

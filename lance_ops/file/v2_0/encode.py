@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 
 _MIN_DICTIONARY_ROWS = 100
 _MAX_DICTIONARY_ITEMS = 99
-_FIRST_SAMPLE_ROWS = 1024
+_FIRST_SAMPLE_ROWS = 128
 _SAMPLE_GROWTH = 8
 """Each sample repeats the ones before it, which costs a seventh more than looking at every row once."""
 

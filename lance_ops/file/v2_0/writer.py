@@ -16,7 +16,7 @@ from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.nested import items_of
 from lance_ops.core.schema import Field
 from lance_ops.encodings.options import EncodingOptions
-from lance_ops.encodings.values import VariableWidth
+from lance_ops.encodings.values import Offsets, VariableWidth
 from lance_ops.file.arrays import own_copy, validity_of, values_of
 from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.columns import is_blob, is_packed
@@ -30,7 +30,6 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 __all__ = ["ArrayRoot"]
 
 Bools = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 
 _BLOB_COLUMN = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding.FromString(PLAIN_COLUMN))).SerializeToString()
 
@@ -102,11 +101,12 @@ class _ListNode(_Node):
         self.check_nulls(array)
         offsets, items = items_of(array)
         validity = validity_of(array)
-        lengths = np.diff(offsets)
-        if validity is not None and lengths[~validity].any():
-            items = own_copy(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
-            lengths = np.where(validity, lengths, 0)
-        self._writer.add(_Lists(lengths, validity), first_row)
+        if validity is not None:
+            lengths = np.diff(offsets)
+            if lengths[~validity].any():
+                items = own_copy(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
+                offsets = np.append(0, np.cumsum(np.where(validity, lengths, 0)))
+        self._writer.add(_Lists(offsets[1:], validity), first_row)
         if len(items):
             self.children[0].add(items, first_row)
 
@@ -146,7 +146,9 @@ class _StructWriter(ColumnWriter[int]):
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    lengths: Integers
+    """Where lists end, among their own items only, and which are not null."""
+
+    ends: Offsets
     validity: Bools | None
 
 
@@ -154,21 +156,24 @@ class _ListWriter(ColumnWriter[_Lists]):
     """Pages of where lists end among the page's items."""
 
     def _encode(self, pieces: Sequence[_Lists], write: WriteBytes) -> list[EncodedPage]:
-        lengths = np.concatenate([piece.lengths for piece in pieces])
         validity = None
         if any(piece.validity is not None for piece in pieces):
             validity = np.concatenate(
-                [np.ones(len(p.lengths), np.bool_) if p.validity is None else p.validity for p in pieces]
+                [np.ones(len(p.ends), np.bool_) if p.validity is None else p.validity for p in pieces]
             )
-        ends = np.cumsum(lengths)
-        num_items = int(ends[-1])
+        ends, num_items = pieces[0].ends, int(pieces[0].ends[-1])
+        if len(pieces) > 1:
+            counts = np.array([int(piece.ends[-1]) for piece in pieces])
+            before = np.cumsum(counts) - counts
+            ends = np.concatenate([piece.ends + shift for piece, shift in zip(pieces, before, strict=True)])
+            num_items = int(counts.sum())
         buffers = PageBuffers()
         stored, adjustment = encode_ends(ends, num_items, validity, buffers)
         described = pb.List(offsets=stored, null_offset_adjustment=adjustment, num_items=num_items)
-        return [EncodedPage(pb.ArrayEncoding(list=described), tuple(buffers.buffers), len(lengths))]
+        return [EncodedPage(pb.ArrayEncoding(list=described), tuple(buffers.buffers), len(ends))]
 
     def _size_of(self, piece: _Lists) -> int:
-        return 8 * len(piece.lengths)
+        return 8 * len(piece.ends)
 
     def _copy_of(self, piece: _Lists) -> _Lists:
         return piece  # computed from the batch, never part of it
