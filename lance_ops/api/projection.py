@@ -1,6 +1,6 @@
 """The columns of an answer: which, in what order, under which names.
 
-As in the reference, the row columns `_rowid` and `_rowaddr` stand where they are named, else at the end; a scan answers
+As in the reference, the row columns (`_rowid` and the like) stand where they are named, else at the end; a scan answers
 a dotted path with a column of that very name, a take with the struct around it.
 """
 
@@ -16,15 +16,13 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json_columns import json_to_text
 from lance_ops.core.schema import Field, Schema
-from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Columns", "Projection", "project"]
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 """Column names or dotted paths; None means all."""
-
-_ROW_COLUMNS = (ROW_ID, ROW_ADDRESS)
 
 
 @dataclass(frozen=True)
@@ -76,18 +74,17 @@ def project(
     twice = sorted({name for name in names if names.count(name) > 1}) if columns is not None else []
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is asked for twice")
-    asked = dict(zip(_ROW_COLUMNS, (with_row_id, with_row_address), strict=True))
+    asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address}
     names = names + [name for name, wanted in asked.items() if wanted and name not in names]
-    stored = [name for name in names if name not in _ROW_COLUMNS]
+    stored = [name for name in names if name not in ROW_COLUMNS]
     read = snapshot.schema if columns is None else snapshot.schema.project(stored)
     outputs = {output.field.name: output for output in (_output(read, name, flatten=flatten) for name in names)}
     return Projection(read, tuple(outputs.values()), snapshot.uri)
 
 
 def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
-    if name in _ROW_COLUMNS:
-        field = pa.field(name, pa.uint64())
-        return _Output(field, field, (name,))
+    if name in ROW_COLUMNS:
+        return _Output(row_field(name), row_field(name), (name,))
     lineage: list[Field] = [read.field(name)]
     while (parent := read.by_id(lineage[0].parent_id)) is not None:
         lineage.insert(0, parent)

@@ -13,9 +13,8 @@ from lance_ops.api.handle import Handle
 from lance_ops.api.projection import Columns, Projection, project
 from lance_ops.api.requests import Filter, refuse, scan_request
 from lance_ops.api.scanner import LanceScanner
-from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.snapshot.scan import ScanRequest
-from lance_ops.snapshot.take import take_addresses, take_positions
+from lance_ops.snapshot.take import take_positions, take_row_ids
 
 __all__ = ["Reading"]
 
@@ -156,11 +155,9 @@ class Reading(Handle):
         return projection.apply(take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request))
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
-        """Return rows by row id, in the order asked for."""
-        if self.has_stable_row_ids:
-            raise UnsupportedFeature("taking rows by stable row id", self.uri)
+        """Return rows by row id, in the order asked for, repeats included; those that are gone are left out."""
         projection, request = self._take_request(columns)
-        return projection.apply(take_addresses(self._snapshot, np.asarray(row_ids, dtype=np.uint64), request))
+        return projection.apply(take_row_ids(self._snapshot, np.asarray(row_ids, dtype=np.uint64), request))
 
     def _take_request(self, columns: Columns) -> tuple[Projection, ScanRequest]:
         projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)

@@ -7,7 +7,8 @@ from typing import TypeAlias
 from lance_ops.api.projection import Projection
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.snapshot.filters import UserFilter, bind_filter
-from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, ScanRequest
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
+from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Filter", "refuse", "scan_request"]
@@ -43,6 +44,7 @@ def scan_request(
         offset=offset or 0,
         with_row_id=projection.has(ROW_ID),
         with_row_address=projection.has(ROW_ADDRESS),
+        version_columns=tuple(name for name in VERSION_COLUMNS if projection.has(name)),
         include_deleted_rows=bool(include_deleted_rows),
         fragment_ids=fragment_ids,
         use_scalar_index=use_scalar_index is not False,

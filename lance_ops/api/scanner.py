@@ -63,7 +63,7 @@ class LanceScanner:
             fragments = (f for f in self._snapshot.fragments if wanted is None or f.id in wanted)
             left = max(sum(map(self._snapshot.num_live_rows, fragments)) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
-        counted = replace(request, schema=Schema(()), with_row_id=False)
+        counted = replace(request, schema=Schema(()), with_row_id=False, version_columns=())
         return sum(table.num_rows for table in scan(self._snapshot, counted))
 
     def explain_plan(self, verbose: bool = False) -> str:

@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from lance_ops.api.lance_dataset import LanceDataset
-from lance_ops.api.requests import refuse
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.write import append, create, create_or_append, overwrite
+from lance_ops.snapshot.write import append, check_stable_row_ids, create, create_or_append, overwrite
 from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = ["write_dataset"]
@@ -44,6 +43,7 @@ def write_dataset(
     `data_obj` is a table, a record batch, a reader, a pandas data frame, anything with `__arrow_c_stream__`, or an
     iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
     `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
+    `enable_stable_row_ids` is chosen once, at creation: asking an older table without them for them is refused.
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
     """
@@ -54,7 +54,6 @@ def write_dataset(
     target = uri.uri if isinstance(uri, LanceDataset) else fspath(uri)
     if isinstance(uri, LanceDataset) and storage_options is None:
         storage_options = uri.snapshot.storage_options
-    refuse(target, enable_stable_row_ids=enable_stable_row_ids)
     if not enable_v2_manifest_paths:
         raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", target)
     reader = _reader(data_obj, schema)
@@ -63,10 +62,21 @@ def write_dataset(
     if commit_message is not None:
         properties[COMMIT_MESSAGE] = commit_message
     existing = Snapshot.open_if_there(target, storage_options)
+    if existing is not None and enable_stable_row_ids and mode != "create":
+        check_stable_row_ids(existing)
     if existing is None:
         version = FileVersion.parse(data_storage_version or "stable")
         make = create if mode == "create" else create_or_append
-        made = make(target, storage_options, reader, Schema.from_arrow(reader.schema), version, limits, properties)
+        made = make(
+            target,
+            storage_options,
+            reader,
+            Schema.from_arrow(reader.schema),
+            version,
+            limits,
+            properties,
+            stable_row_ids=enable_stable_row_ids,
+        )
     elif mode == "create":
         raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
     elif mode == "append":

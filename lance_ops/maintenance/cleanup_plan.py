@@ -98,6 +98,7 @@ class NamedFiles:
         """Add all that a manifest names."""
         for fragment in manifest.fragments:
             self.paths.update(fragment.data_paths())
+            self.paths.update(fragment.sequence_paths())
             if fragment.deletion_path:
                 self.paths.add(fragment.deletion_path)
         self.index_folders.update(index.directory for index in manifest.indices)

@@ -23,7 +23,8 @@ from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_t
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.index_lookup import open_index
 from lance_ops.snapshot.retry import retry_conflicts
-from lance_ops.snapshot.scan import ROW_ADDRESS, ScanRequest, scan
+from lance_ops.snapshot.row_columns import ROW_ADDRESS
+from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.transactions import CreateIndex

@@ -47,6 +47,7 @@ def create_dataset(
     fragments: Sequence[Fragment],
     file_version: FileVersion,
     *,
+    stable_row_ids: bool = False,
     properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
     own_files: Sequence[str] = (),
@@ -56,7 +57,7 @@ def create_dataset(
     `own_files` are deleted then, as `commit_operation` does.
     """
     transaction = Transaction.new(0, Overwrite(tuple(fragments), schema), properties)
-    manifest = _commit(store, committer, transaction, None, own_files, file_version)
+    manifest = _commit(store, committer, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids)
     return Snapshot(store, committer, manifest, dict(storage_options or {}))
 
 
@@ -94,6 +95,8 @@ def _commit(
     own_files: Sequence[str],
     file_version: FileVersion | None,
     max_retries: int = MAX_RETRIES,
+    *,
+    stable_row_ids: bool = False,
 ) -> Manifest:
     storage_version = file_version.value if file_version else None
     try:
@@ -104,6 +107,7 @@ def _commit(
             base=base,
             data_storage_version=storage_version,
             max_retries=max_retries,
+            stable_row_ids=stable_row_ids,
         )
     except CommitStateUnknown:
         raise

@@ -21,8 +21,9 @@ from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.reference import SnapshotReference
+from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.runners import Runner
-from lance_ops.snapshot.scan import ROW_ADDRESS, TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Delete
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.predicate import Predicate, parse_filter
-from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID
+from lance_ops.snapshot.row_columns import ROW_COLUMNS, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["UserFilter", "bind_filter"]
@@ -19,5 +19,4 @@ UserFilter: TypeAlias = str | pc.Expression | Predicate
 
 def bind_filter(snapshot: Snapshot, given: UserFilter) -> Predicate:
     """Return the predicate; raise `InvalidFilter` or `UnsupportedFeature` as `parse_filter` does."""
-    schema = snapshot.schema.to_arrow_storage()
-    return parse_filter(given, schema.append(pa.field(ROW_ID, pa.uint64())).append(pa.field(ROW_ADDRESS, pa.uint64())))
+    return parse_filter(given, pa.schema([*snapshot.schema.to_arrow_storage(), *map(row_field, ROW_COLUMNS)]))

@@ -16,20 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_lookup import IndexLookup, look_up
 from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_column, row_field
 from lance_ops.snapshot.runners import available_cores
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 
 __all__ = [
-    "ROW_ADDRESS",
-    "ROW_ID",
     "TASK_READAHEAD",
     "ScanPlan",
     "ScanRequest",
@@ -38,9 +36,6 @@ __all__ = [
     "scan",
     "with_row_columns",
 ]
-
-ROW_ID = "_rowid"
-ROW_ADDRESS = "_rowaddr"
 
 Offsets = npt.NDArray[np.uint64]
 
@@ -57,8 +52,8 @@ _TAKE_BELOW = 0.05  # of a block's rows match: fetch the other columns row by ro
 class ScanRequest:
     """What to return. `fragment_ids`, in this order; None means all. `limit` and `offset` count rows of the answer.
 
-    Rows of no columns at all come with their addresses, since a table must have a column to have rows. `readahead` is
-    how many blocks are read before they are asked for.
+    `version_columns` are those of `VERSION_COLUMNS` to add. Rows of no columns at all come with their addresses, since
+    a table must have a column to have rows. `readahead` is how many blocks are read before they are asked for.
     """
 
     schema: Schema
@@ -67,10 +62,19 @@ class ScanRequest:
     offset: int = 0
     with_row_id: bool = False
     with_row_address: bool = False
+    version_columns: tuple[str, ...] = ()
     include_deleted_rows: bool = False
     fragment_ids: tuple[int, ...] | None = None
     use_scalar_index: bool = True
     readahead: int | None = None
+
+    @property
+    def row_columns(self) -> tuple[str, ...]:
+        """The columns of the answer after those of the schema."""
+        wanted = [ROW_ID] if self.with_row_id else []
+        if self.with_row_address or not (wanted or self.version_columns or self.schema.fields):
+            wanted.append(ROW_ADDRESS)
+        return (*wanted, *self.version_columns)
 
 
 @dataclass(frozen=True)
@@ -273,14 +277,19 @@ def _matches(
     """Return for each row of the block whether the predicate is true (not false, not unknown)."""
     assert block.predicate is not None
     columns = block.predicate.columns()
-    names = [name for name in columns if name not in (ROW_ID, ROW_ADDRESS)]
+    names = [name for name in columns if name not in ROW_COLUMNS]
     schema = snapshot.schema.project(names)
     if offsets is None:
         table = reader.read(schema, block.start, block.stop)
         offsets = np.arange(block.start, block.stop, dtype=np.uint64)
     else:
         table = reader.take(schema, offsets)
-    request = ScanRequest(schema, with_row_id=ROW_ID in columns, with_row_address=ROW_ADDRESS in columns)
+    request = ScanRequest(
+        schema,
+        with_row_id=ROW_ID in columns,
+        with_row_address=ROW_ADDRESS in columns,
+        version_columns=tuple(name for name in VERSION_COLUMNS if name in columns),
+    )
     mask = block.predicate.mask(with_row_columns(snapshot, table, block.fragment, offsets, request))
     filled: npt.NDArray[np.bool_] = mask.fill_null(False).to_numpy(zero_copy_only=False)
     return filled
@@ -304,35 +313,18 @@ def _filtered(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
 def empty_answer(request: ScanRequest) -> pa.Table:
     """Return an answer's columns without a row."""
     schema = request.schema.to_arrow_storage()
-    if request.with_row_id:
-        schema = schema.append(pa.field(ROW_ID, pa.uint64()))
-    if _has_address(request):
-        schema = schema.append(pa.field(ROW_ADDRESS, pa.uint64()))
-    return schema.empty_table()
+    return pa.schema([*schema, *map(row_field, request.row_columns)], schema.metadata).empty_table()
 
 
 def with_row_columns(
     snapshot: Snapshot, table: pa.Table, fragment: Fragment, offsets: Offsets, request: ScanRequest
 ) -> pa.Table:
     """Append the row columns that the request asks for; `offsets` are the rows' physical ones."""
-    with_address = _has_address(request)
-    if not (request.with_row_id or with_address):
+    names = request.row_columns
+    if not names:
         return table
-    fields, columns = list(table.schema), list(table.columns)
-    if request.with_row_id:
-        gone = _deleted_mask(snapshot, fragment, offsets) if request.include_deleted_rows else None
-        fields.append(pa.field(ROW_ID, pa.uint64()))
-        columns.append(pa.array(snapshot.row_ids(fragment, offsets), mask=gone))
-    if with_address:
-        fields.append(pa.field(ROW_ADDRESS, pa.uint64()))
-        columns.append(pa.array(row_addrs(fragment.id, offsets)))
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))
-
-
-def _has_address(request: ScanRequest) -> bool:
-    return request.with_row_address or not (request.with_row_id or request.schema.fields)
-
-
-def _deleted_mask(snapshot: Snapshot, fragment: Fragment, offsets: Offsets) -> npt.NDArray[np.bool_]:
-    deleted = snapshot.deletion_vector(fragment)
-    return np.isin(offsets, np.fromiter(deleted, np.uint64, len(deleted)))
+    columns = [
+        row_column(snapshot, name, fragment, offsets, null_if_deleted=request.include_deleted_rows) for name in names
+    ]
+    schema = pa.schema([*table.schema, *map(row_field, names)], table.schema.metadata)
+    return pa.Table.from_arrays([*table.columns, *columns], schema=schema)

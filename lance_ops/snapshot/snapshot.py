@@ -5,9 +5,9 @@ A snapshot never changes. It is pickled as its URI, version and storage options,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from uuid import UUID
 
 import numpy as np
@@ -21,12 +21,17 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
 from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store, open_store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
-from lance_ops.table.row_ids import decode_row_ids
+from lance_ops.table.row_id_index import RowIdIndex, build_row_id_index
 from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot", "open_dataset_store"]
+
+_READS_AT_ONCE = 16
+_LINEAGES_KEPT = 32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,10 +142,26 @@ class Snapshot:
         """Return the row ids at physical offsets: the stable ids of a table that has them, else the addresses."""
         if not self.manifest.uses_stable_row_ids:
             return row_addrs(fragment.id, offsets)
-        if not isinstance(fragment.row_ids, bytes):
-            raise UnsupportedFeature("row ids in a file of their own", self.manifest_uri)
-        row_ids = decode_row_ids(fragment.row_ids, fragment.physical_rows, self.manifest_uri)
-        return row_ids[offsets.astype(np.int64)]
+        return self.lineage(fragment).row_ids.at(offsets)
+
+    def lineage(self, fragment: Fragment) -> RowLineage:
+        """Return the fragment's row ids and versions; of the fragments used last they are kept."""
+        return self._lineage(fragment.id)
+
+    @cached_property
+    def row_id_index(self) -> RowIdIndex:
+        """Where the live rows of a table of stable row ids are, by row id.
+
+        Reads every deletion file. Raises `CorruptFile` if two live rows have the same id.
+        """
+        thinned = [fragment for fragment in self.fragments if fragment.deletion_file]
+        for _ in map_ordered(self.deletion_vector, thinned, min(_READS_AT_ONCE, len(thinned)), _READS_AT_ONCE):
+            pass
+        rows = (
+            (fragment.id, self._read_lineage(fragment.id).row_ids, self.deletion_vector(fragment))
+            for fragment in self.fragments
+        )
+        return build_row_id_index(rows, self.manifest_uri)
 
     def reader(self, fragment: Fragment) -> FragmentReader:
         """Return a reader of the fragment's physical rows."""
@@ -164,6 +185,13 @@ class Snapshot:
         names = {fragment.deletion_path for fragment in manifest.fragments}
         deletions = {path: vector for path, vector in self._deletions.items() if path in names}
         return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions)
+
+    @cached_property
+    def _lineage(self) -> Callable[[int], RowLineage]:
+        return lru_cache(_LINEAGES_KEPT)(self._read_lineage)
+
+    def _read_lineage(self, fragment_id: int) -> RowLineage:
+        return RowLineage(self.store, self.fragments_by_id[fragment_id], self.manifest_uri)
 
     def _counted(self, fragment: Fragment) -> Fragment:
         return replace(fragment, physical_rows=self.reader(fragment).count_rows())

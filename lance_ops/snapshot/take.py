@@ -1,4 +1,4 @@
-"""Random access: rows by position among the live rows, or by address.
+"""Random access: rows by position among the live rows, by row id, or by address.
 
 Of a request only the columns count.
 """
@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
+from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import ScanRequest, empty_answer, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
 
-__all__ = ["take_addresses", "take_positions"]
+__all__ = ["take_addresses", "take_positions", "take_row_ids"]
 
 Addresses = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
@@ -44,6 +44,27 @@ def take_positions(snapshot: Snapshot, positions: Positions, request: ScanReques
         offsets = snapshot.live_offsets(fragment)[within] if fragment.deletion_file else within
         addresses[asked] = row_addrs(fragment.id, offsets)
     return _take(snapshot, addresses, request)
+
+
+def take_row_ids(snapshot: Snapshot, row_ids: Addresses, request: ScanRequest) -> pa.Table:
+    """Return rows by row id, in the order asked for, repeats included; those that are gone are left out.
+
+    Raises `InvalidInput` for an address beyond its fragment, in a table whose row ids are addresses.
+    """
+    if snapshot.manifest.uses_stable_row_ids:
+        found = snapshot.row_id_index.find(row_ids)
+        return _take(snapshot, found[found != np.uint64(TOMBSTONE)], request)
+    live = np.zeros(len(row_ids), dtype=np.bool_)
+    owners, offsets = fragment_of(row_ids), offset_of(row_ids)
+    for fragment_id, places in _grouped(owners):
+        fragment = snapshot.fragments_by_id.get(fragment_id)
+        if fragment is not None:
+            beyond = offsets[places] >= fragment.physical_rows
+            if beyond.any():
+                raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
+            deleted = snapshot.deletion_vector(fragment)
+            live[places] = ~np.isin(offsets[places], np.fromiter(deleted, np.uint64, len(deleted)))
+    return _take(snapshot, row_ids[live], request)
 
 
 def take_addresses(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:

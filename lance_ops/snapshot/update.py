@@ -25,9 +25,10 @@ from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.fragment_writer import data_paths
 from lance_ops.snapshot.reference import SnapshotReference
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.row_writer import RowWriter, output_version
 from lance_ops.snapshot.runners import Runner, run_all
-from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.transactions import Update

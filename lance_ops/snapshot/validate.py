@@ -1,4 +1,4 @@
-"""Check that a version is what it says: its invariants, its files and their sizes."""
+"""Check that a version is what it says: its invariants, its files and their sizes, its rows' ids and versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["validate"]
 
 
 def validate(snapshot: Snapshot) -> None:
-    """Raise `CorruptFile` for the first broken invariant, missing file, wrong size or wrong deletion vector."""
+    """Raise `CorruptFile` for the first broken invariant, missing file, wrong size, deletion vector or row sequence."""
     broken = violations(snapshot.manifest)
     if broken:
         raise CorruptFile(snapshot.manifest_uri, "manifest", "; ".join(str(violation) for violation in broken))
@@ -26,9 +26,33 @@ def validate(snapshot: Snapshot) -> None:
                 f"row {vector.max()} is deleted and there are {fragment.physical_rows}",
             )
         snapshot.reader(fragment).check()
+    if snapshot.manifest.uses_stable_row_ids:
+        _check_row_sequences(snapshot)
     for index in snapshot.manifest.indices:
         for part in index.files if index.base_id is None else ():
             _check_size(snapshot, f"{index.directory}/{part.path}", part.size_bytes)
+
+
+def _check_row_sequences(snapshot: Snapshot) -> None:
+    _ = snapshot.row_id_index  # looks for two live rows of one id
+    next_row_id, version = snapshot.manifest.next_row_id, snapshot.version
+    for fragment in snapshot.fragments:
+        lineage = snapshot.lineage(fragment)
+        ids = lineage.row_ids
+        highest = int((ids.starts + ids.lengths).max(initial=0))
+        if highest > next_row_id:
+            raise CorruptFile(
+                snapshot.manifest_uri,
+                f"fragment {fragment.id}",
+                f"row id {highest - 1} is there and the next to be given is {next_row_id}",
+            )
+        for versions in (lineage.created_at_versions, lineage.last_updated_at_versions):
+            if versions.versions.max(initial=0) > version:
+                raise CorruptFile(
+                    snapshot.manifest_uri,
+                    f"fragment {fragment.id}",
+                    f"rows are said to be of version {versions.versions.max()}, which is to come",
+                )
 
 
 def _check_size(snapshot: Snapshot, path: str, stated: int) -> None:

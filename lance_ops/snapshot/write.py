@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, SchemaMismatch
+from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
@@ -14,7 +14,7 @@ from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write
 from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
 from lance_ops.transactions import Append, Overwrite
 
-__all__ = ["append", "create", "create_or_append", "overwrite"]
+__all__ = ["append", "check_stable_row_ids", "create", "create_or_append", "overwrite"]
 
 Batches = Iterable[pa.RecordBatch | pa.Table]
 
@@ -27,6 +27,8 @@ def create(
     version: FileVersion,
     limits: FragmentLimits,
     properties: Mapping[str, str],
+    *,
+    stable_row_ids: bool = False,
 ) -> Snapshot:
     """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile."""
     store, committer = open_dataset_store(uri, storage_options)
@@ -37,6 +39,7 @@ def create(
         schema,
         fragments,
         version,
+        stable_row_ids=stable_row_ids,
         properties=properties,
         storage_options=storage_options,
         own_files=data_paths(fragments),
@@ -51,17 +54,26 @@ def create_or_append(
     version: FileVersion,
     limits: FragmentLimits,
     properties: Mapping[str, str],
+    *,
+    stable_row_ids: bool = False,
 ) -> Snapshot:
     """Write version 1 or, if somebody else creates the dataset meanwhile, append the same files to theirs.
 
-    Raises `SchemaMismatch` if theirs has another schema.
+    Raises `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row ids asked for.
     """
     store, committer = open_dataset_store(uri, storage_options)
     fragments = tuple(write_fragments(store, batches, schema, version, limits))
     own_files = data_paths(fragments)
     try:
         return create_dataset(
-            store, committer, schema, fragments, version, properties=properties, storage_options=storage_options
+            store,
+            committer,
+            schema,
+            fragments,
+            version,
+            stable_row_ids=stable_row_ids,
+            properties=properties,
+            storage_options=storage_options,
         )
     except CommitStateUnknown:
         raise
@@ -76,7 +88,17 @@ def create_or_append(
             raise SchemaMismatch(
                 f"{theirs.uri} was created meanwhile with another schema or file version: append again"
             )
+        if stable_row_ids:
+            check_stable_row_ids(theirs)
     return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files)
+
+
+def check_stable_row_ids(snapshot: Snapshot) -> None:
+    """Raise `InvalidInput` unless the table has stable row ids, which only its creation can give it."""
+    if not snapshot.manifest.uses_stable_row_ids:
+        raise InvalidInput(
+            f"{snapshot.uri} was created without stable row ids, and they cannot be added: copy it into a new dataset"
+        )
 
 
 def append(snapshot: Snapshot, batches: Batches, limits: FragmentLimits, properties: Mapping[str, str]) -> Snapshot:

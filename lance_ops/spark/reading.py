@@ -15,7 +15,8 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.json_columns import table_to_text, text_schema
 from lance_ops.core.predicate import build
 from lance_ops.snapshot.filters import bind_filter
-from lance_ops.snapshot.scan import ROW_ADDRESS, ROW_ID, ScanRequest, plan_scan, scan
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
+from lance_ops.snapshot.scan import ScanRequest, plan_scan, scan
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.pushdown import pushed_predicate
@@ -44,12 +45,13 @@ class LanceReader(DataSourceReader):
         self._options = options
         self._snapshot = options.open()
         self._shape = to_arrow_schema(schema, timezone="UTC")
-        names = [name for name in self._shape.names if name not in (ROW_ID, ROW_ADDRESS)]
+        names = [name for name in self._shape.names if name not in ROW_COLUMNS]
         self._request = ScanRequest(
             self._snapshot.schema.project(names),
             None if options.filter is None else bind_filter(self._snapshot, options.filter),
             with_row_id=ROW_ID in self._shape.names,
             with_row_address=ROW_ADDRESS in self._shape.names,
+            version_columns=tuple(name for name in VERSION_COLUMNS if name in self._shape.names),
         )
 
     def partitions(self) -> Sequence[InputPartition]:

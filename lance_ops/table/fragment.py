@@ -128,6 +128,11 @@ class Fragment:
         file = self.deletion_file
         return f"{DELETIONS_DIR}/{file.name(self.id)}" if file is not None and file.base_id is None else None
 
+    def sequence_paths(self) -> Iterator[str]:
+        """Yield the paths of the files that hold row ids or versions of its rows."""
+        sequences = (self.row_ids, self.last_updated_at_versions, self.created_at_versions)
+        return (sequence.path for sequence in sequences if isinstance(sequence, ExternalFile))
+
     @classmethod
     def from_pb(cls, message: table_pb2.DataFragment, path: str) -> Fragment:
         """Read the message; `path` names the manifest in errors."""

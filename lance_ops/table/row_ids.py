@@ -4,10 +4,14 @@ A row id sequence is a list of segments; each is the smallest of: a range, a ran
 those present, or an array (of 16, 32 or 64-bit integers, the first two counted from a base). A version sequence is a
 list of runs, each a version and a segment of which only the number of values means something: after a compaction the
 reference leaves the spans of the old fragments in place.
+
+In memory both are runs of rows: of ids that count up, or of one version. A fragment that was appended is one run,
+however many rows it has.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,20 +22,70 @@ from lance_ops.pb import rowids_pb2
 from lance_ops.wire.framing import parse_message
 
 __all__ = [
+    "FIRST_VERSION",
+    "RowIds",
+    "RowVersions",
     "count_row_ids",
+    "decode_row_id_runs",
     "decode_row_ids",
+    "decode_version_runs",
     "decode_versions",
     "encode_row_id_range",
     "encode_row_ids",
     "encode_uniform_versions",
     "encode_versions",
+    "uniform_versions",
 ]
 
 U64s: TypeAlias = npt.NDArray[np.uint64]
 
+FIRST_VERSION = 1
+"""Of rows in a fragment that does not say, as the reference takes it."""
+
 _SEGMENT_BYTES = 24  # what a segment costs before its values, in the cost model that the reference chooses by
 _HOLE_BYTES = 4
 _SORTED_VALUE_BYTES = 2
+_WIDEST_GAP = 8 * _SEGMENT_BYTES  # ids missing between two runs: more cost more in a bitmap than a segment does
+_SHORTEST_PIECE = 64  # ids; shorter ones share an array, so that ids in no order are not a segment each
+
+
+@dataclass(frozen=True, eq=False)
+class RowIds:
+    """The ids of a fragment's rows: run `i` counts up from `starts[i]`, for the `lengths[i]` rows from `rows[i]` on."""
+
+    starts: U64s
+    rows: U64s
+    lengths: U64s
+
+    def at(self, offsets: U64s) -> U64s:
+        """Return the ids of the rows at physical offsets, which it must have."""
+        runs = np.searchsorted(self.rows, offsets, side="right") - 1
+        ids: U64s = self.starts[runs] + (offsets - self.rows[runs])
+        return ids
+
+    def expand(self) -> tuple[U64s, U64s]:
+        """Return every id and its row."""
+        num_rows = int(self.lengths.sum())
+        if num_rows == len(self.starts):
+            return self.starts, self.rows
+        counts = self.lengths.astype(np.int64)
+        within = np.arange(num_rows, dtype=np.uint64) - np.repeat(np.cumsum(self.lengths) - self.lengths, counts)
+        return np.repeat(self.starts, counts) + within, np.repeat(self.rows, counts) + within
+
+
+@dataclass(frozen=True, eq=False)
+class RowVersions:
+    """One version a row: those before row `ends[i]`, from the last end on, have `versions[i]`."""
+
+    versions: U64s
+    ends: U64s
+
+    def at(self, offsets: U64s) -> U64s:
+        """Return the versions of the rows at physical offsets."""
+        if len(self.versions) == 1:
+            return np.full(len(offsets), self.versions[0])
+        found: U64s = self.versions[np.searchsorted(self.ends, offsets, side="right")]
+        return found
 
 
 def encode_row_id_range(start: int, count: int) -> bytes:
@@ -40,8 +94,9 @@ def encode_row_id_range(start: int, count: int) -> bytes:
 
 
 def encode_row_ids(row_ids: U64s) -> bytes:
-    """Return the sequence of these ids, in this order."""
-    return _sequence_of(_segment_of(row_ids))
+    """Return the sequence of these ids, in this order: a segment for each part that ascends without a wide gap."""
+    pieces = _pieces(row_ids)
+    return rowids_pb2.RowIdSequence(segments=[_segment_of(piece) for piece in pieces]).SerializeToString()
 
 
 def decode_row_ids(data: bytes, num_rows: int, path: str) -> U64s:
@@ -52,11 +107,36 @@ def decode_row_ids(data: bytes, num_rows: int, path: str) -> U64s:
     return _concatenate([_values(segment, path, place) for segment in segments])
 
 
+def decode_row_id_runs(data: bytes, num_rows: int, path: str) -> RowIds:
+    """Return the ids as runs, ranges unexpanded; raise `CorruptFile` unless there are `num_rows` of them."""
+    place = "row id sequence"
+    segments = parse_message(rowids_pb2.RowIdSequence, data, path, place).segments
+    counts = [_length(segment, path, place) for segment in segments]
+    _check_count(sum(counts), num_rows, path, place)
+    starts, lengths = [], []
+    for segment, count in zip(segments, counts, strict=True):
+        if segment.WhichOneof("segment") == "range":
+            starts.append(np.array([segment.range.start][:count], np.uint64))
+            lengths.append(np.array([count][:count], np.uint64))
+        else:
+            ids = _values(segment, path, place)
+            breaks = _run_starts(ids)
+            starts.append(ids[breaks])
+            lengths.append(np.diff(breaks, append=count).astype(np.uint64))
+    all_lengths = _concatenate(lengths)
+    return RowIds(_concatenate(starts), np.cumsum(all_lengths) - all_lengths, all_lengths)
+
+
 def count_row_ids(data: bytes, path: str) -> int:
     """Return how many ids a sequence has, without expanding it."""
     place = "row id sequence"
     segments = parse_message(rowids_pb2.RowIdSequence, data, path, place).segments
     return sum(_length(segment, path, place) for segment in segments)
+
+
+def uniform_versions(version: int, count: int) -> RowVersions:
+    """Return one version for all of `count` rows."""
+    return RowVersions(np.array([version], np.uint64), np.array([count], np.uint64))
 
 
 def encode_uniform_versions(version: int, count: int) -> bytes:
@@ -81,6 +161,30 @@ def decode_versions(data: bytes, num_rows: int, path: str) -> U64s:
     counts = [_length(run.span, path, place) for run in runs]
     _check_count(sum(counts), num_rows, path, place)
     return np.repeat(np.array([run.version for run in runs], np.uint64), np.array(counts, np.int64))
+
+
+def decode_version_runs(data: bytes, num_rows: int, path: str) -> RowVersions:
+    """Return the versions as runs; raise `CorruptFile` unless they are of `num_rows` rows."""
+    place = "row version sequence"
+    runs = parse_message(rowids_pb2.RowDatasetVersionSequence, data, path, place).runs
+    counts = [_length(run.span, path, place) for run in runs]
+    _check_count(sum(counts), num_rows, path, place)
+    versions = np.array([run.version for run in runs], np.uint64)
+    return RowVersions(versions, np.cumsum(counts, dtype=np.uint64))
+
+
+def _pieces(row_ids: U64s) -> list[U64s]:
+    """Cut ids where they do not ascend or leave a wide gap; a cut between two short parts is not worth a segment."""
+    missing = row_ids[1:] - row_ids[:-1] - np.uint64(1)  # wraps around where they do not ascend
+    cuts = np.flatnonzero(missing > np.uint64(_WIDEST_GAP)) + 1
+    long = np.diff(cuts, prepend=0, append=len(row_ids)) >= _SHORTEST_PIECE
+    return np.split(row_ids, cuts[long[1:] | long[:-1]])
+
+
+def _run_starts(ids: U64s) -> npt.NDArray[np.int64]:
+    """Return where a run of ids that count up begins."""
+    breaks = np.flatnonzero(ids[1:] - ids[:-1] != 1) + 1
+    return np.concatenate((np.zeros(min(len(ids), 1), np.int64), breaks))
 
 
 def _sequence_of(segment: rowids_pb2.U64Segment) -> bytes:
@@ -229,6 +333,8 @@ def _arange(start: int, end: int) -> U64s:
 
 
 def _concatenate(parts: list[U64s]) -> U64s:
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 

@@ -11,13 +11,17 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.table import Fragment, RowSequence
-from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_uniform_versions, encode_versions
+from lance_ops.table.row_ids import (
+    FIRST_VERSION,
+    decode_row_ids,
+    decode_versions,
+    encode_uniform_versions,
+    encode_versions,
+)
 
 __all__ = ["stamp_all_rows", "stamp_moved_rows", "stamp_rewritten_offsets"]
 
 U64s = npt.NDArray[np.uint64]
-
-_FIRST_VERSION = 1  # of rows in a fragment that does not say, as the reference takes it
 
 
 def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment], version: int) -> tuple[Fragment, ...]:
@@ -68,7 +72,7 @@ def _lineage(origins: Iterable[Fragment]) -> tuple[U64s, U64s]:
 
 def _versions(sequence: RowSequence, fragment: Fragment) -> U64s:
     if sequence is None:
-        return np.full(fragment.physical_rows, _FIRST_VERSION, np.uint64)
+        return np.full(fragment.physical_rows, FIRST_VERSION, np.uint64)
     return decode_versions(_inline(sequence, fragment.id), fragment.physical_rows, _where(fragment.id)).copy()
 
 

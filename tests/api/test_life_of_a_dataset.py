@@ -101,8 +101,10 @@ def test_row_ids_lead_back_to_their_rows(dataset: lance_ops.LanceDataset) -> Non
     assert table.column("_rowid").to_pylist() == [(3 << 32) | offset for offset in range(5, 10)]
     again = dataset._take_rows(table.column("_rowid").combine_chunks(), columns=["id"])
     assert again.column("id") == table.column("id")
-    with pytest.raises(InvalidInput, match="deleted"):
-        dataset._take_rows([(3 << 32) | 1])
+    gone, unknown = (3 << 32) | 1, 99 << 32
+    assert dataset._take_rows([gone, (3 << 32) | 7, unknown], columns=["id"]).column("id").to_pylist() == [97]
+    with pytest.raises(InvalidInput, match="fragment 3"):
+        dataset._take_rows([(3 << 32) | 10])
 
 
 def test_deleted_rows_are_seen_only_when_asked_for_with_a_null_row_id(dataset: lance_ops.LanceDataset) -> None:
@@ -190,8 +192,13 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
 def test_options_of_the_reference_that_are_not_built_are_refused(dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(UnsupportedFeature, match="nearest"):
         dataset.to_table(nearest={"column": "v", "q": [1.0]})
-    with pytest.raises(UnsupportedFeature, match="enable_stable_row_ids"):
-        lance_ops.write_dataset(rows(0, 1), dataset.uri + "2", enable_stable_row_ids=True)
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_stable_row_ids_cannot_be_added_later(dataset: lance_ops.LanceDataset, mode: str) -> None:
+    with pytest.raises(InvalidInput, match="created without stable row ids"):
+        lance_ops.write_dataset(rows(0, 1), dataset.uri, mode=mode, enable_stable_row_ids=True)
+    assert dataset.latest_version == dataset.version
 
 
 def test_a_dictionary_in_a_legacy_table_is_refused_by_column(dataset_uri: str) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.cleanup_plan import CleanupOptions, NamedFiles
+from lance_ops.table import ExternalFile
 
 Make = Callable[..., lance_ops.LanceDataset]
 NOW = timedelta(0)
@@ -121,3 +123,12 @@ def test_a_stale_writer_cannot_bring_back_a_version_that_was_removed(make: Make)
 def test_options_that_make_no_sense_are_refused(make: Make, options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         make(1).cleanup_old_versions(**options)  # type: ignore[arg-type]
+
+
+def test_files_of_row_id_sequences_are_needed(make: Make) -> None:
+    manifest = make().snapshot.manifest
+    first, *others = manifest.fragments
+    outside = replace(first, row_ids=ExternalFile("data/sequences", 0, 4))
+    named = NamedFiles()
+    named.add(replace(manifest, fragments=(outside, *others)))
+    assert "data/sequences" in named

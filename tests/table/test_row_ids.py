@@ -14,7 +14,9 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.pb import rowids_pb2
 from lance_ops.table.row_ids import (
     count_row_ids,
+    decode_row_id_runs,
     decode_row_ids,
+    decode_version_runs,
     decode_versions,
     encode_row_id_range,
     encode_row_ids,
@@ -46,6 +48,32 @@ def test_what_is_encoded_is_decoded(ids: list[int]) -> None:
 
     assert decode_row_ids(data, len(ids), "s").tolist() == ids
     assert count_row_ids(data, "s") == len(ids)
+    runs = decode_row_id_runs(data, len(ids), "s")
+    assert runs.expand()[0].tolist() == ids
+    assert runs.at(u64s(list(range(len(ids))))).tolist() == ids
+
+
+def test_a_fragment_of_a_billion_rows_is_one_run() -> None:
+    runs = decode_row_id_runs(encode_row_id_range(7, 10**9), 10**9, "s")
+
+    assert len(runs.starts) == 1
+    assert runs.at(u64s([0, 10**9 - 1])).tolist() == [7, 10**9 + 6]
+
+
+def test_ids_of_several_origins_are_a_segment_each() -> None:
+    """As after a compaction: kept rows, rows that an update had moved to the end, rows from far away."""
+    kept, moved, far = list(range(1000)), list(range(300, 600, 2)), list(range(10**9, 10**9 + 200))
+    sequence = rowids_pb2.RowIdSequence.FromString(encode_row_ids(u64s(kept + moved + far)))
+
+    kinds = [segment.WhichOneof("segment") for segment in sequence.segments]
+    assert kinds == ["range", "range_with_bitmap", "range"]
+    assert decode_row_ids(sequence.SerializeToString(), 1350, "s").tolist() == kept + moved + far
+
+
+def test_ids_in_no_order_are_no_segment_each() -> None:
+    shuffled = np.random.default_rng(5).permutation(5000).astype(np.uint64)
+
+    assert segment_of(encode_row_ids(shuffled)).WhichOneof("segment") == "array"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +139,8 @@ def test_versions_come_back(versions: list[int]) -> None:
     data = encode_versions(u64s(versions))
 
     assert decode_versions(data, len(versions), "s").tolist() == versions
+    rows = u64s(list(range(len(versions))))
+    assert decode_version_runs(data, len(versions), "s").at(rows).tolist() == versions
     runs = rowids_pb2.RowDatasetVersionSequence.FromString(data).runs
     assert all(before.version != after.version for before, after in pairwise(runs))
 
@@ -128,4 +158,6 @@ def test_of_a_runs_span_only_the_count_is_read() -> None:
         bitmap = rowids_pb2.U64Segment.RangeWithBitmap(start=0, end=10, bitmap=bytes.fromhex("5703"))
         sequence.runs.add(span=rowids_pb2.U64Segment(range_with_bitmap=bitmap), version=version)
 
-    assert decode_versions(sequence.SerializeToString(), 14, "s").tolist() == [3] * 7 + [8] * 7
+    data = sequence.SerializeToString()
+    assert decode_versions(data, 14, "s").tolist() == [3] * 7 + [8] * 7
+    assert decode_version_runs(data, 14, "s").at(u64s([6, 7])).tolist() == [3, 8]

@@ -1,0 +1,62 @@
+"""The columns that a scan can add to a table's own: which row it is, where it is, and which versions made it so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.addresses import row_addrs
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+
+__all__ = [
+    "ROW_ADDRESS",
+    "ROW_COLUMNS",
+    "ROW_CREATED_AT_VERSION",
+    "ROW_ID",
+    "ROW_LAST_UPDATED_AT_VERSION",
+    "VERSION_COLUMNS",
+    "row_column",
+    "row_field",
+]
+
+ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
+ROW_CREATED_AT_VERSION = "_row_created_at_version"
+ROW_LAST_UPDATED_AT_VERSION = "_row_last_updated_at_version"
+
+VERSION_COLUMNS = (ROW_CREATED_AT_VERSION, ROW_LAST_UPDATED_AT_VERSION)
+ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, *VERSION_COLUMNS)
+
+U64s: TypeAlias = npt.NDArray[np.uint64]
+
+_VALUES: Mapping[str, Callable[[Snapshot, Fragment, U64s], U64s]] = {
+    ROW_ID: lambda snapshot, fragment, offsets: snapshot.row_ids(fragment, offsets),
+    ROW_ADDRESS: lambda snapshot, fragment, offsets: row_addrs(fragment.id, offsets),
+    ROW_CREATED_AT_VERSION: lambda snapshot, fragment, offsets: snapshot.lineage(fragment).created_at_versions.at(
+        offsets
+    ),
+    ROW_LAST_UPDATED_AT_VERSION: lambda snapshot, fragment, offsets: snapshot.lineage(
+        fragment
+    ).last_updated_at_versions.at(offsets),
+}
+
+
+def row_field(name: str) -> pa.Field:
+    """Return a row column's field."""
+    return pa.field(name, pa.uint64())
+
+
+def row_column(
+    snapshot: Snapshot, name: str, fragment: Fragment, offsets: U64s, *, null_if_deleted: bool = False
+) -> pa.Array:
+    """Return a row column of the rows at physical offsets; with `null_if_deleted` a deleted row has no id."""
+    gone = None
+    if null_if_deleted and name == ROW_ID:
+        deleted = snapshot.deletion_vector(fragment)
+        gone = np.isin(offsets, np.fromiter(deleted, np.uint64, len(deleted)))
+    return pa.array(_VALUES[name](snapshot, fragment, offsets), mask=gone)

@@ -1,0 +1,59 @@
+"""What a fragment says of its rows besides their values: stable row ids, and which versions made and changed them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from lance_ops.store import Store
+from lance_ops.table import ExternalFile, Fragment, RowSequence
+from lance_ops.table.row_ids import (
+    FIRST_VERSION,
+    RowIds,
+    RowVersions,
+    decode_row_id_runs,
+    decode_version_runs,
+    uniform_versions,
+)
+
+__all__ = ["RowLineage"]
+
+
+class RowLineage:
+    """The sequences of one fragment, each read and decoded when first asked for."""
+
+    def __init__(self, store: Store, fragment: Fragment, manifest_uri: str) -> None:
+        self._store = store
+        self._fragment = fragment
+        self._manifest_uri = manifest_uri
+
+    @cached_property
+    def row_ids(self) -> RowIds:
+        """The rows' stable ids; raise `CorruptFile` if there are none, or not one a row."""
+        data, source = self._bytes(self._fragment.row_ids)
+        return decode_row_id_runs(data or b"", self._fragment.physical_rows, source)
+
+    @cached_property
+    def created_at_versions(self) -> RowVersions:
+        """The version that brought each row."""
+        return self._versions(self._fragment.created_at_versions)
+
+    @cached_property
+    def last_updated_at_versions(self) -> RowVersions:
+        """The version that last changed each row."""
+        return self._versions(self._fragment.last_updated_at_versions)
+
+    def _versions(self, sequence: RowSequence) -> RowVersions:
+        data, source = self._bytes(sequence)
+        if data is None:
+            return uniform_versions(FIRST_VERSION, self._fragment.physical_rows)
+        return decode_version_runs(data, self._fragment.physical_rows, source)
+
+    def _bytes(self, sequence: RowSequence) -> tuple[bytes | None, str]:
+        """Return a sequence and the file it stands in."""
+        if not isinstance(sequence, ExternalFile):
+            return sequence, f"{self._manifest_uri}: fragment {self._fragment.id}"
+        stop = sequence.offset + sequence.size
+        return (
+            self._store.get_range(sequence.path, sequence.offset, stop).to_pybytes(),
+            self._store.uri_of(sequence.path),
+        )

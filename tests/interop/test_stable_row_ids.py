@@ -1,0 +1,105 @@
+"""Tables of stable row ids in turns: the same ids, versions and rows for both libraries after each turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.snapshot.fragment_writer import FragmentLimits
+from lance_ops.snapshot.write import append
+from lance_ops.table import Manifest, decode_manifest
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+LINEAGE = ["_rowid", "_rowaddr", "_row_created_at_version", "_row_last_updated_at_version"]
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    return pa.table({"a": range(start, stop), "b": [f"text {number}" for number in range(start, stop)]})
+
+
+def newest(uri: str) -> Manifest:
+    path = min(Path(uri, "_versions").glob("*.manifest"))
+    return decode_manifest(path.read_bytes(), str(path))
+
+
+def assert_same(uri: str) -> pa.Table:
+    """Check that both read the same rows, ids and versions, by scan and by id; return them."""
+    ours, theirs = lance_ops.dataset(uri), lance.dataset(uri)
+    assert ours.version == theirs.version
+    assert ours.has_stable_row_ids
+    assert theirs.has_stable_row_ids
+    mine, other = ours.to_table(columns=["a", "b", *LINEAGE]), theirs.to_table(columns=["a", "b", *LINEAGE])
+    assert mine.equals(other)
+    ours.validate()
+    theirs.validate()
+    next_row_id = newest(uri).next_row_id
+    ids = np.random.default_rng(ours.version).permutation(next_row_id + 3)
+    assert ours._take_rows(ids).equals(theirs._take_rows(ids))
+    row_ids = mine.column("_rowid").to_pylist()
+    assert len(set(row_ids)) == len(row_ids)
+    assert all(row_id < next_row_id for row_id in row_ids)
+    return mine
+
+
+def test_both_write_in_turns_and_ids_only_count_up(dataset_uri: str) -> None:
+    lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=6)
+    assert assert_same(dataset_uri).column("_rowid").to_pylist() == list(range(10))
+    lance.write_dataset(rows(10, 14), dataset_uri, mode="append")
+    assert_same(dataset_uri)
+    lance_ops.write_dataset(rows(14, 20), dataset_uri, mode="append")
+    assert assert_same(dataset_uri).column("_rowid").to_pylist() == list(range(20))
+    lance_ops.dataset(dataset_uri).delete("a in (3, 11)")
+    assert_same(dataset_uri)
+    lance.dataset(dataset_uri).delete("a >= 18 or a = 0")
+    assert_same(dataset_uri)
+    lance.dataset(dataset_uri).update({"b": "'new'"}, where="a in (1, 4, 12)")
+    table = assert_same(dataset_uri)
+    assert table.filter(pa.compute.field("b") == "new").column("_row_created_at_version").to_pylist() == [1, 1, 2]
+    lance_ops.write_dataset(rows(0, 5), dataset_uri, mode="overwrite")
+    assert assert_same(dataset_uri).column("_rowid").to_pylist() == list(range(20, 25))
+    lance_ops.dataset(dataset_uri, version=2).restore()
+    assert assert_same(dataset_uri).column("_rowid").to_pylist() == list(range(14))
+    lance.write_dataset(rows(90, 92), dataset_uri, mode="append")
+    assert assert_same(dataset_uri).column("_rowid").to_pylist() == [*range(14), 25, 26]
+
+
+def test_the_first_version_is_theirs_byte_for_byte_in_what_it_says_of_rows(dataset_uri: str) -> None:
+    for uri, library in ((dataset_uri, lance_ops), (dataset_uri + "2", lance)):
+        library.write_dataset(rows(0, 100), uri, enable_stable_row_ids=True, max_rows_per_file=30)
+        library.write_dataset(rows(100, 120), uri, mode="append")
+    ours, theirs = newest(dataset_uri), newest(dataset_uri + "2")
+    assert (ours.reader_feature_flags, ours.writer_feature_flags) == (2, 2)
+    assert ours.next_row_id == theirs.next_row_id == 120
+    for mine, other in zip(ours.fragments, theirs.fragments, strict=True):
+        assert mine.row_ids == other.row_ids
+        assert mine.created_at_versions == other.created_at_versions
+        assert mine.last_updated_at_versions == other.last_updated_at_versions
+
+
+def test_a_concurrent_append_of_the_reference_gets_the_ids_first(dataset_uri: str) -> None:
+    lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True)
+    stale = lance_ops.dataset(dataset_uri)
+    lance.write_dataset(rows(10, 15), dataset_uri, mode="append")
+    append(stale.snapshot, rows(15, 18).to_batches(), FragmentLimits(), {})
+    assert assert_same(dataset_uri).column("_rowid").to_pylist() == list(range(18))
+
+
+@pytest.mark.parametrize(
+    "predicate", ["_row_created_at_version > 1", "_row_last_updated_at_version = 3", "_rowid in (2, 12, 40) and a < 12"]
+)
+def test_row_columns_filter_as_they_do_there(dataset_uri: str, predicate: str) -> None:
+    lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True)
+    lance_ops.write_dataset(rows(10, 14), dataset_uri, mode="append")
+    lance.dataset(dataset_uri).update({"b": "'new'"}, where="a in (2, 12)")
+    columns = ["_row_last_updated_at_version", "a", "_row_created_at_version"]
+    ours = lance_ops.dataset(dataset_uri).to_table(columns, predicate, with_row_id=True)
+    theirs = lance.dataset(dataset_uri).to_table(columns, predicate, with_row_id=True)
+    assert ours.num_rows
+    assert ours.equals(theirs)
+    assert lance_ops.dataset(dataset_uri).count_rows(predicate) == ours.num_rows
