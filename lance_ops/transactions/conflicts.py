@@ -134,7 +134,7 @@ def _nulls_may_be_forbidden(ours: Footprint, theirs: Footprint) -> Iterator[Verd
 def _restated_fragments_stand_still(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if ours.restates_fragments and (theirs.fragments or theirs.adds_rows):
         yield Retry("fragments were added or changed, and ours states all of them")
-    if theirs.restates_fragments and ours.fragments:
+    if theirs.restates_fragments and (ours.fragments or ours.may_thin):
         yield Retry("every fragment was stated anew")
 
 
@@ -150,7 +150,7 @@ def _a_fragment_that_left_is_gone(ours: Footprint, theirs: Footprint) -> Iterato
 
 def _values_are_read_before_rows_move(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     written = frozenset(theirs.writes)
-    stale = (ours.thins | ours.moves) & written
+    stale = (ours.thins | ours.may_thin | ours.moves) & written
     if stale:
         yield Retry(f"{_fragments(stale)} got new values that ours did not see")
     lost = frozenset(ours.writes) & theirs.moves
@@ -187,8 +187,9 @@ def _deletions_follow_rows(ours: Footprint, theirs: Footprint) -> Iterator[Verdi
 
 
 def _deletions_in_one_fragment_are_merged(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    if ours.thins & theirs.thins:
-        yield Rebase(ours.thins & theirs.thins)
+    merged = (ours.thins & theirs.thins) | (ours.may_thin & theirs.deletes)
+    if merged:
+        yield Rebase(merged)
 
 
 _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (

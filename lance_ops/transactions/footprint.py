@@ -56,6 +56,7 @@ class Footprint:
       `moves`      some of their rows, changed, go to new fragments (update)
       `rewrites`   all of their rows, unchanged, go to new fragments (compaction)
       `writes`     get new values in place, by field
+      `may_thin`   got rows from a rewrite, and which of these are to be deleted only the rows can tell
     `restates_fragments` means that the operation spells out every fragment (merge), so that none may come or go.
     """
 
@@ -64,6 +65,7 @@ class Footprint:
     moves: frozenset[int] = _NONE
     rewrites: frozenset[int] = _NONE
     writes: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    may_thin: frozenset[int] = _NONE
     adds_rows: bool = False
     restates_fragments: bool = False
 
@@ -89,26 +91,24 @@ class Footprint:
 
     @property
     def fragments(self) -> frozenset[int]:
-        """Every fragment that is there before and touched."""
+        """Every fragment that is there before and touched for certain."""
         return self.thins | self.drops | self.moves | self.rewrites | frozenset(self.writes)
 
     @property
     def deletes(self) -> frozenset[int]:
         """Fragments that lose rows for good, some or all."""
-        return (self.thins | self.drops) - self.rewrites
+        return (self.thins | self.may_thin | self.drops) - self.rewrites
 
     def after(self, old: frozenset[int], new: frozenset[int]) -> Footprint:
-        """Return what is touched once the rows of the old fragments are in the new ones: any of these may be."""
-
-        def follow(ids: frozenset[int]) -> frozenset[int]:
-            return ids - old | new if ids & old else ids
-
-        gone = self.drops & old  # as a whole, and then only a part of the new ones
+        """Return what a deletion touches once the rows of the old fragments are in the new ones."""
+        if not self.deletes & old:
+            return self
         return replace(
             self,
-            thins=follow(self.thins) | (new if gone else _NONE),
+            thins=self.thins - old,
             drops=self.drops - old,
-            moves=follow(self.moves),
+            moves=self.moves - old,
+            may_thin=self.may_thin - old | new,
         )
 
     @property

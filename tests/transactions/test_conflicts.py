@@ -70,6 +70,8 @@ def test_what_followed_a_rewrite_meets_others_where_it_is_now() -> None:
     for ours in (delete(0, 2), delete(2, dropped=(0,)), update(0, 2)):
         assert judge(ours, rewrite(8, 9), moved) == Carry(frozenset({8}))
         assert judge(ours, delete(7, 9), moved) == Rebase(frozenset({7}))
+        assert judge(ours, delete(dropped=(8,)), moved) == Rebase(frozenset({8}))
+        assert isinstance(judge(ours, MERGE, moved), Retry)
         assert isinstance(judge(ours, replacement(7), moved), Retry)
         assert isinstance(judge(ours, replacement(9), moved), Compatible)
 
