@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +37,18 @@ def test_every_public_name_is_listed_and_resolves() -> None:
     assert set(lance_ops.__all__) <= set(dir(lance_ops))
     for name in lance_ops.__all__:
         assert getattr(lance_ops, name) is not None
+
+
+def test_reading_a_local_dataset_brings_no_sql_and_no_network(tmp_path: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+import pyarrow as pa, lance_ops
+lance_ops.write_dataset(pa.table({{"a": [1, 2]}}), {str(tmp_path / "t")!r})
+assert lance_ops.dataset({str(tmp_path / "t")!r}).to_table().num_rows == 2
+print(*({{"sqlglot", "fsspec", "sqlalchemy"}} & sys.modules.keys()))
+assert lance_ops.dataset({str(tmp_path / "t")!r}).count_rows("a = 2") == 1
+print("sqlglot" in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["True"]

@@ -9,8 +9,9 @@ the arrays before it is used as a place.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lance_ops.core.on_demand import on_demand
 
 if TYPE_CHECKING:
     from lance_ops.kernels.chunks import cut_chunks
@@ -69,11 +70,4 @@ _MODULES = {
     "walk_entries": "full_zip",
 }
 
-
-def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    kernel = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = kernel  # the next use does not come here
-    return kernel
+__getattr__ = on_demand(__name__, _MODULES)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import caching
+from numba.core.runtime.nrt import rtsys
 
 __all__ = ["kernel", "part"]
 
@@ -57,6 +58,13 @@ class _CacheImpl(_Impl):  # type: ignore[misc]
 
 class _Cache(_FunctionCache):  # type: ignore[misc]
     _impl_class = _CacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # numba's own first fills its tables of all that it can compile, which takes half a second and 40 MB. Loading
+        # needs of that the runtime alone, and a compiler fills them itself.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 
 from lance_ops.core.errors import (
@@ -187,7 +187,8 @@ class FsspecStore(Store):
     def _connect(self, scheme: str, authority: str) -> Any:
         protocol = self._service.protocol(scheme)
         try:
-            kind = fsspec.get_filesystem_class(protocol)
+            # Not before a remote store is used: it brings asyncio and ssl, which no local dataset needs.
+            kind = import_module("fsspec").get_filesystem_class(protocol)
         except ImportError as error:
             raise StoreError(f"{scheme}:// needs {self._service.package}, which is not installed: {error}") from error
         except ValueError as error:

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput
-from lance_ops.core.predicate import build
+from lance_ops.core.predicate import build, sql
 from lance_ops.core.predicate.nodes import Expression
-from lance_ops.core.predicate.sql import parse_sql_value
 from lance_ops.core.predicate.types import compute_type, is_numeric, is_text
 from lance_ops.core.predicate.values import Literal
 
@@ -43,7 +42,7 @@ def parse_value(text: str, schema: pa.Schema) -> Expression:
     """
     if not isinstance(text, str):
         raise InvalidFilter(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
-    return parse_sql_value(text, schema)
+    return sql.parse_sql_value(text, schema)
 
 
 def parse_assignment(column: str, arrow_type: pa.DataType, text: str, schema: pa.Schema) -> Assignment:

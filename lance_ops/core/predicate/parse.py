@@ -6,10 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidFilter
+from lance_ops.core.predicate import sql
 from lance_ops.core.predicate.arrow_expression import parse_arrow
 from lance_ops.core.predicate.nodes import Predicate
 from lance_ops.core.predicate.resolve import Name, resolve
-from lance_ops.core.predicate.sql import parse_sql
 from lance_ops.core.predicate.values import Column
 
 __all__ = ["parse_filter"]
@@ -25,7 +25,7 @@ def parse_filter(given: str | pc.Expression | Predicate, schema: pa.Schema) -> P
     a condition; `UnsupportedFeature` for a function or construct that this library does not know.
     """
     if isinstance(given, str):
-        return parse_sql(given, schema)
+        return sql.parse_sql(given, schema)
     if isinstance(given, pc.Expression):
         return parse_arrow(given, schema)
     if not isinstance(given, Predicate):
@@ -33,4 +33,4 @@ def parse_filter(given: str | pc.Expression | Predicate, schema: pa.Schema) -> P
     columns = [node for node in given.walk() if isinstance(node, Column)]
     if all(column == resolve(schema, [Name(name) for name in column.path]) for column in columns):
         return given
-    return parse_sql(given.to_sql(), schema)
+    return sql.parse_sql(given.to_sql(), schema)

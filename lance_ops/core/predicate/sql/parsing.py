@@ -15,10 +15,10 @@ from lance_ops.core.predicate.calls import call
 from lance_ops.core.predicate.case import case
 from lance_ops.core.predicate.coerce import number_literal
 from lance_ops.core.predicate.conditions import CompareOp
-from lance_ops.core.predicate.dialect import LanceDialect
 from lance_ops.core.predicate.nodes import Expression, Predicate
 from lance_ops.core.predicate.resolve import Name, resolve
 from lance_ops.core.predicate.spelling import NANOSECONDS
+from lance_ops.core.predicate.sql.dialect import LanceDialect
 from lance_ops.core.predicate.types import is_text
 from lance_ops.core.predicate.values import ArithmeticOp, Column, Literal
 
