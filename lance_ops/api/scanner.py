@@ -40,8 +40,8 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """Return the whole answer."""
-        tables = scan(self._snapshot, self._request)
-        return self._projection.apply(pa.concat_tables([empty_answer(self._request), *tables]))
+        tables = list(scan(self._snapshot, self._request)) or [empty_answer(self._request)]
+        return self._projection.apply(pa.concat_tables(tables))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the answer in batches of at most `batch_size` rows, holding only a few blocks at a time."""

@@ -56,7 +56,7 @@ class Field:
 
     def to_arrow(self) -> pa.Field:
         """Return the Arrow field as a user sees it: see `Schema.to_arrow`."""
-        return text_schema(_restore_extensions(pa.schema([self.storage_field]))).field(0)
+        return Schema((self,)).to_arrow().field(0)
 
     def walk(self) -> Iterator[Field]:
         """Yield this field and all below it, parents first."""
@@ -99,12 +99,23 @@ class Schema:
 
         Users see JSON as text, who reads files the bytes it is stored in.
         """
-        restored = _restore_extensions(self.to_arrow_storage())
+        if not self._has_extensions:
+            return self._storage
+        restored = _restore_extensions(self._storage)
         return text_schema(restored) if json_as_text else restored
 
     def to_arrow_storage(self) -> pa.Schema:
         """Return the Arrow schema with extension types left as metadata on their storage types."""
+        return self._storage
+
+    @cached_property
+    def _storage(self) -> pa.Schema:
         return pa.schema([column.storage_field for column in self.fields], _encode_metadata(self.metadata))
+
+    @cached_property
+    def _has_extensions(self) -> bool:
+        # which types are known may change; whether a field names one does not
+        return any(EXTENSION_NAME.encode() in (node.metadata or {}) for node in _walk_arrow(self._storage))
 
     @property
     def names(self) -> list[str]:
@@ -222,8 +233,6 @@ def _prune(node: Field, keep: set[int]) -> Field:
 
 
 def _restore_extensions(schema: pa.Schema) -> pa.Schema:
-    if not any(EXTENSION_NAME.encode() in (node.metadata or {}) for node in _walk_arrow(schema)):
-        return schema
     return pa.ipc.read_schema(schema.serialize())
 
 

@@ -26,7 +26,17 @@ from lance_ops.encodings.values import (
 )
 from lance_ops.encodings.variable import narrow_offsets
 
-__all__ = ["array_of", "bitmap_of", "bits_per_value_of", "own_copy", "select", "spread", "validity_of", "values_of"]
+__all__ = [
+    "array_of",
+    "bitmap_of",
+    "bits_per_value_of",
+    "own_copy",
+    "positions_of",
+    "select",
+    "spread",
+    "validity_of",
+    "values_of",
+]
 
 Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -135,6 +145,11 @@ def spread(values: Values, present: Bools) -> Values:
             np.zeros(-(-len(present) * values.bits_per_value // 8), np.uint8), values.bits_per_value, len(present)
         )
     return _select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
+
+
+def positions_of(positions: Indices) -> pa.Array:
+    """Return positions as an Arrow array, without a copy; `pa.array` would import pandas first, where there is one."""
+    return pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(np.ascontiguousarray(positions))])
 
 
 def own_copy(array: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.file.arrays import positions_of
 from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Column, Extent, read_footer_version
 from lance_ops.file.opened import Batches, Sections
@@ -117,7 +118,7 @@ class FileReader:
         if len(wanted) < 2 or (wanted[1:] > wanted[:-1]).all():
             return self._read(projection, _as_rows(wanted))
         distinct, position = np.unique(wanted, return_inverse=True)
-        return self._read(projection, _as_rows(distinct)).take(pa.array(position))
+        return self._read(projection, _as_rows(distinct)).take(positions_of(position))
 
     def iter_batches(
         self, schema: Schema | None = None, start: int = 0, stop: int | None = None, batch_rows: int = 8192
@@ -141,6 +142,10 @@ class FileReader:
                 continue
             yield from _batches(table, batch_rows)
             first += window
+
+    def encoded_bytes(self, schema: Schema) -> int:
+        """Return how many bytes of the file the fields asked for take, roughly."""
+        return self._file.columns.encoded_bytes(schema)
 
     def describe(self) -> list[list[tuple[str, ...]]]:
         """Name, for each column and page, the layout and the encodings met, outermost first."""
@@ -214,7 +219,7 @@ class FileReader:
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
         """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""
-        size = self._file.columns.encoded_bytes(projection)
+        size = self.encoded_bytes(projection)
         rows = self.num_rows * _WINDOW_BYTES // max(size, 1)
         with reporting(self.path, "schema"):
             rows = min(rows, _DECODED_BYTES // max(_row_bytes(projection), 1))

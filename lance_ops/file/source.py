@@ -24,6 +24,9 @@ Positions = npt.NDArray[np.int64]
 
 T = TypeVar("T")
 
+_WHOLE = np.zeros(1, np.int64)
+"""Where a mapped file begins, in the file and in its map."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
@@ -85,21 +88,9 @@ class FileSource:
         self._store = store
         self._path = path
         self.name = store.uri_of(path)
-        self._mapped: SourceBytes | None = None
-        if store.reads_in_place:
-            data = np.frombuffer(store.get(path), dtype=np.uint8)
-            self._mapped = SourceBytes(data, np.zeros(1, np.int64), np.zeros(1, np.int64))
-            actual = len(data)
-        else:
-            actual = store.size(path) if size_bytes is None else size_bytes
-        if size_bytes and actual != size_bytes:
-            raise CorruptFile(self.name, "size", f"the file has {actual} bytes where {size_bytes} are recorded")
-        self.size_bytes = actual
-
-    @property
-    def is_mapped(self) -> bool:
-        """Whether every byte is at hand without a read."""
-        return self._mapped is not None
+        actual = store.get(path).size if store.reads_in_place else size_bytes or store.size(path)
+        self.size_bytes = size_bytes or actual
+        self._check_size(actual)
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of one range that lies in the file."""
@@ -107,8 +98,11 @@ class FileSource:
 
     def fetch(self, ranges: Ranges) -> SourceBytes:
         """Return the bytes of ranges that lie in the file; neighbours are read together."""
-        if self._mapped is not None:
-            return self._mapped
+        if self._store.reads_in_place:
+            # asked for anew each time: who holds the map of a file holds its disk space too
+            data = np.frombuffer(self._store.get(self._path), dtype=np.uint8)
+            self._check_size(len(data))
+            return SourceBytes(data, _WHOLE, _WHOLE)
         starts, stops = _merge(ranges)
         buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
         sizes = stops - starts
@@ -118,6 +112,11 @@ class FileSource:
         parts = [np.frombuffer(buffer, dtype=np.uint8) for buffer in buffers]
         data = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
         return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
+
+    def _check_size(self, actual: int) -> None:
+        if actual != self.size_bytes:
+            reason = f"the file has {actual} bytes where {self.size_bytes} are recorded"
+            raise CorruptFile(self.name, "size", reason)
 
 
 def run(source: FileSource, tasks: Sequence[Steps[T]]) -> list[T]:

@@ -18,6 +18,8 @@ from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileReader
+from lance_ops.file.columns import is_blob
+from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 
@@ -36,12 +38,15 @@ class _Source:
 
 
 class FragmentReader:
-    """Reads ranges or scattered offsets of one fragment's physical rows. Files are opened when first needed."""
+    """Reads ranges or scattered offsets of one fragment's physical rows. Files are opened when first needed.
 
-    def __init__(self, store: Store, fragment: Fragment) -> None:
+    `files` keeps them open for others.
+    """
+
+    def __init__(self, store: Store, fragment: Fragment, files: OpenFiles) -> None:
         self._store = store
         self._fragment = fragment
-        self._readers: dict[str, FileReader] = {}
+        self._files = files
 
     @property
     def fragment(self) -> Fragment:
@@ -56,6 +61,15 @@ class FragmentReader:
     def take(self, schema: Schema, offsets: Offsets) -> pa.Table:
         """Return the rows at physical `offsets`, in the order asked for."""
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
+
+    def encoded_bytes(self, schema: Schema) -> int:
+        """Return how many bytes of its files the fields of `schema` take, roughly; at most, where some are blobs."""
+        return sum(
+            source.file.file_size_bytes
+            if any(is_blob(field) for field in source.schema.walk())
+            else self._open(source.file).encoded_bytes(source.schema)
+            for source in self._sources(schema)
+        )
 
     def check(self) -> None:
         """Open every data file; raise `CorruptFile` for one that does not have the fragment's rows."""
@@ -93,11 +107,7 @@ class FragmentReader:
     def _open(self, file: DataFile) -> FileReader:
         if file.base_id is not None:
             raise UnsupportedFeature("a data file under another base path", file.path)
-        reader = self._readers.get(file.path)
-        if reader is None:
-            reader = FileReader(self._store, f"{DATA_DIR}/{file.path}", size_bytes=file.file_size_bytes or None)
-            self._readers[file.path] = reader
-        return reader
+        return self._files.open(self._store, f"{DATA_DIR}/{file.path}", file.file_size_bytes)
 
 
 def _part_in(field: Field, held: set[int]) -> Field | None:

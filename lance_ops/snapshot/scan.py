@@ -140,14 +140,14 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     blocks: list[Block] = []
     for fragment in fragments:
         if lookup is not None and fragment.id in lookup.covered:
-            rows = _block_rows(fragment, request.schema)
+            rows = _block_rows(snapshot, fragment, request.schema)
             offsets = np.array(lookup.rows.offsets(fragment.id) - snapshot.deletion_vector(fragment), dtype=np.uint64)
             blocks.extend(
                 Block(fragment, 0, fragment.physical_rows, offsets[at : at + rows], lookup.remainder)
                 for at in range(0, len(offsets), rows)
             )
         else:
-            blocks.extend(_range_blocks(fragment, 0, fragment.physical_rows, request))
+            blocks.extend(_range_blocks(snapshot, fragment, 0, fragment.physical_rows, request))
     return ScanPlan(request, tuple(blocks), request.offset, lookup)
 
 
@@ -204,23 +204,28 @@ def _window(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragme
                 start, stop = int(live[start]), int(live[stop - 1]) + 1
             elif rows < fragment.physical_rows:
                 stop = fragment.physical_rows
-            yield from _range_blocks(fragment, start, stop, request)
+            yield from _range_blocks(snapshot, fragment, start, stop, request)
         first -= rows
         last = None if last is None else last - rows
         if last is not None and last <= 0:
             return
 
 
-def _range_blocks(fragment: Fragment, start: int, stop: int, request: ScanRequest) -> Iterator[Block]:
-    rows = _block_rows(fragment, request.schema)
+def _range_blocks(
+    snapshot: Snapshot, fragment: Fragment, start: int, stop: int, request: ScanRequest
+) -> Iterator[Block]:
+    rows = _block_rows(snapshot, fragment, request.schema)
     return (Block(fragment, at, min(at + rows, stop), None, request.predicate) for at in range(start, stop, rows))
 
 
-def _block_rows(fragment: Fragment, schema: Schema) -> int:
+def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:
     """Return how many rows fit into a block, by what they take in the file or, where it packs them well, in memory."""
-    stored = sum(file.file_size_bytes for file in fragment.files) // max(fragment.physical_rows, 1)
-    decoded = sum(_width(field.arrow_type) for field in schema.fields)
-    return min(max(_BLOCK_BYTES // max(stored, decoded, 1), 1), _MAX_BLOCK_ROWS)
+    num_rows = max(fragment.physical_rows, 1)
+    decoded = max(sum(_width(field.arrow_type) for field in schema.fields), 1)
+    stored = sum(file.file_size_bytes for file in fragment.files)
+    if stored > max(_BLOCK_BYTES, decoded * num_rows):  # other columns may be what makes the file large
+        stored = snapshot.reader(fragment).encoded_bytes(schema)
+    return min(max(_BLOCK_BYTES // max(stored // num_rows, decoded), 1), _MAX_BLOCK_ROWS)
 
 
 def _width(arrow_type: pa.DataType) -> int:
@@ -248,10 +253,12 @@ def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, reques
     live = None if request.include_deleted_rows else _live_mask(snapshot, block)
     if block.predicate is None:
         table = reader.read(request.schema, block.start, block.stop)
-        offsets = np.arange(block.start, block.stop, dtype=np.uint64)
         if live is not None:
-            table, offsets = _filtered(table, live), offsets[live]
-        return with_row_columns(snapshot, table, block.fragment, offsets, request)
+            table = _filtered(table, live)
+        if not request.row_columns:
+            return table
+        offsets = np.arange(block.start, block.stop, dtype=np.uint64)
+        return with_row_columns(snapshot, table, block.fragment, offsets if live is None else offsets[live], request)
     mask = _matches(snapshot, reader, block, None)
     if live is not None:
         mask &= live

@@ -21,6 +21,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
 from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store, open_store
@@ -30,6 +31,7 @@ from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot", "open_dataset_store"]
 
+_MAX_OPEN_FILES = 64
 _READS_AT_ONCE = 16
 _LINEAGES_KEPT = 32
 
@@ -44,6 +46,7 @@ class Snapshot:
     storage_options: Mapping[str, str] = field(default_factory=dict)
     opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict)
     _deletions: dict[str, BitMap] = field(default_factory=dict)
+    _files: OpenFiles = field(default_factory=lambda: OpenFiles(_MAX_OPEN_FILES))
 
     @classmethod
     def open(cls, uri: str, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -165,7 +168,7 @@ class Snapshot:
 
     def reader(self, fragment: Fragment) -> FragmentReader:
         """Return a reader of the fragment's physical rows."""
-        return FragmentReader(self.store, fragment)
+        return FragmentReader(self.store, fragment, self._files)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
@@ -184,7 +187,7 @@ class Snapshot:
         opened = {uuid: index for uuid, index in self.opened_indices.items() if uuid in ids}
         names = {fragment.deletion_path for fragment in manifest.fragments}
         deletions = {path: vector for path, vector in self._deletions.items() if path in names}
-        return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions)
+        return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions, self._files)
 
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:

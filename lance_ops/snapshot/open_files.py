@@ -1,0 +1,38 @@
+"""Data files kept open, so that reading a few rows again does not begin with their metadata.
+
+What an open file knows is small: where pages and chunks are, dictionaries, symbol tables. It holds no bytes of values
+and no descriptor, so a file that clean-up deletes is gone, whoever has it open here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+
+from lance_ops.file import FileReader
+from lance_ops.store import Store
+
+__all__ = ["OpenFiles"]
+
+
+class OpenFiles:
+    """The most recently read data files of a dataset; they never change, so one serves every version.
+
+    There is no lock for a forked child to find held: each step is one that the interpreter does not interrupt, and
+    two threads that miss the same file open it twice.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._readers: OrderedDict[str, FileReader] = OrderedDict()
+
+    def open(self, store: Store, path: str, size_bytes: int) -> FileReader:
+        """Return a reader; a `size_bytes` of 0 is not recorded. Raises what opening a file does."""
+        reader = self._readers.get(path)
+        if reader is None:
+            reader = self._readers[path] = FileReader(store, path, size_bytes or None)
+        with suppress(KeyError):  # another thread has let go of it meanwhile
+            self._readers.move_to_end(path)
+            while len(self._readers) > self._capacity:
+                self._readers.popitem(last=False)
+        return reader
