@@ -22,6 +22,7 @@ from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, Rew
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.index_remap import IndexRemap
+from lance_ops.maintenance.row_lineage import with_lineage
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.retry import retry_conflicts
@@ -116,7 +117,7 @@ def compact_files(
 
 
 def execute(task: CompactionTask) -> RewriteResult:
-    """Rewrite the task's live rows, in order, into new fragments."""
+    """Rewrite the task's live rows, in order, into new fragments; stable row ids move along."""
     snapshot = task.snapshot.open()
     limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
     fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
@@ -125,7 +126,10 @@ def execute(task: CompactionTask) -> RewriteResult:
     with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
         for table in scan(snapshot, request):
             writer.write(table)
-        return RewriteResult(snapshot.version, fragments, deleted, tuple(writer.finish()))
+        new = tuple(writer.finish())
+        if snapshot.manifest.uses_stable_row_ids:
+            new = with_lineage(snapshot, fragments, new)
+        return RewriteResult(snapshot.version, fragments, deleted, new)
 
 
 def _commit_beside_indices(

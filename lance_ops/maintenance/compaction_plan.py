@@ -13,7 +13,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.indices import index_type_of
+from lance_ops.maintenance.index_remap import moves_with_rows
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
@@ -78,11 +78,9 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
 
     The first group is rewritten whatever the limits, so that a compaction always makes progress.
 
-    Raises `UnsupportedFeature` for a table of stable row ids, and for an index on the rows to move that cannot be
-    remapped here: before anything is written.
+    Raises `UnsupportedFeature` for an index on the rows to move that cannot be remapped here: before anything is
+    written. In a table of stable row ids there is none: see `moves_with_rows`.
     """
-    if snapshot.manifest.uses_stable_row_ids:
-        raise UnsupportedFeature("compacting a table of stable row ids", snapshot.uri)
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
     total = _Size()
@@ -106,9 +104,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
 def _check_indices(snapshot: Snapshot, moving: list[int]) -> None:
     for index in snapshot.manifest.indices:
         if not index.is_system and index.covers(moving):
-            kind = index_type_of(index)
-            if index.base_id is not None or (index.index_version or 0) > kind.newest_index_version:
-                raise UnsupportedFeature("remapping an index of this version or under another base path", index.name)
+            moves_with_rows(snapshot, index)
 
 
 def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fragment]]:

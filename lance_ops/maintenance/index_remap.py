@@ -7,15 +7,31 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from lance_ops.core.address_map import AddressMap
-from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.names import INDICES_DIR
+from lance_ops.indices import RowKey
 from lance_ops.snapshot.commit import delete_paths
-from lance_ops.snapshot.index_lookup import open_index
+from lance_ops.snapshot.index_lookup import open_index, row_key_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import RewrittenIndex
 
-__all__ = ["IndexRemap"]
+__all__ = ["IndexRemap", "moves_with_rows"]
+
+
+def moves_with_rows(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+    """Return whether a segment is to be remapped when the rows it covers move: it names them by address.
+
+    In a table of stable row ids most segments name rows by id, which move along by themselves. What cannot be remapped
+    there ceases to cover the rows that moved (`Rewrite` sees to that), and they are scanned. Elsewhere it raises
+    `UnsupportedFeature`: as a segment that lost its rows, it would be useless.
+    """
+    try:
+        return row_key_of(snapshot, segment) is RowKey.ADDRESS
+    except UnsupportedFeature:
+        if snapshot.manifest.uses_stable_row_ids:
+            return False
+        raise
 
 
 class IndexRemap:
@@ -52,7 +68,11 @@ class IndexRemap:
 
     def _affected(self, snapshot: Snapshot) -> Iterator[IndexMetadata]:
         old = self._moves.old_fragment_ids & snapshot.fragments_by_id.keys()
-        return (index for index in snapshot.manifest.indices if not index.is_system and index.covers(old))
+        return (
+            index
+            for index in snapshot.manifest.indices
+            if not index.is_system and index.covers(old) and moves_with_rows(snapshot, index)
+        )
 
     def _check_whole(self, snapshot: Snapshot, segment: IndexMetadata) -> None:
         for group in self._moves.groups:

@@ -21,9 +21,8 @@ from lance_ops.core.names import INDICES_DIR
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.index_lookup import open_index
+from lance_ops.snapshot.index_lookup import open_index, row_key_of
 from lance_ops.snapshot.retry import retry_conflicts
-from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexFile, IndexMetadata
@@ -44,7 +43,6 @@ def create_scalar_index(
     """
     kind = index_type_named(index_type)
     kind.check(snapshot.schema.field(column))
-    _check_addresses(snapshot, kind)
     index_name = name or f"{column}_idx"
 
     def attempt(current: Snapshot) -> Snapshot:
@@ -98,14 +96,13 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
         return snapshot
     try:
         kind = index_type_of(segments[0])
-        _check_addresses(snapshot, kind)
         field = _indexed_field(snapshot, segments[0])
         first, *others = (open_index(snapshot, segment) for segment in segments)
     except UnsupportedFeature:
         if skip_unsupported:
             return snapshot
         raise
-    if any(segment.fragment_bitmap is None for segment in segments):  # what its rows are of nobody knows
+    if not _can_merge(snapshot, segments):
         return _commit(snapshot, _train(snapshot, kind, field, name), segments)
     directory, index_id = _new_directory()
     files = first.merge(
@@ -118,15 +115,22 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
     return _commit(snapshot, new, segments)
 
 
-def _check_addresses(snapshot: Snapshot, kind: IndexType) -> None:
-    stable = snapshot.manifest.uses_stable_row_ids
-    if kind.row_key(kind.index_version(stable_row_ids=stable), stable_row_ids=stable) is not RowKey.ADDRESS:
-        raise UnsupportedFeature(f"a {kind.name} index of stable row ids", snapshot.uri)
+def _can_merge(snapshot: Snapshot, segments: tuple[IndexMetadata, ...]) -> bool:
+    """Return whether it can be told of the segments' entries which still hold.
+
+    Not if a segment does not say what it covers. And not by id: an updated row has its id in two segments, under the
+    old value and the new one. An address is in one.
+    """
+    return all(
+        segment.fragment_bitmap is not None and row_key_of(snapshot, segment) is RowKey.ADDRESS for segment in segments
+    )
 
 
 def _train(snapshot: Snapshot, kind: IndexType, field: Field, name: str) -> IndexMetadata:
     directory, index_id = _new_directory()
-    files = kind.train(_rows(snapshot, field, None), field, snapshot.store.child(directory))
+    stable = snapshot.manifest.uses_stable_row_ids
+    row_key = kind.row_key(kind.index_version(stable_row_ids=stable), stable_row_ids=stable)
+    files = kind.train(_rows(snapshot, field, None, row_key), field, snapshot.store.child(directory))
     return _metadata(snapshot, kind, field, name, index_id, files)
 
 
@@ -156,14 +160,17 @@ def _metadata(
     )
 
 
-def _rows(snapshot: Snapshot, field: Field, fragment_ids: tuple[int, ...] | None) -> Iterator[pa.RecordBatch]:
-    """Yield the column's live values with the rows' addresses."""
+def _rows(
+    snapshot: Snapshot, field: Field, fragment_ids: tuple[int, ...] | None, row_key: RowKey = RowKey.ADDRESS
+) -> Iterator[pa.RecordBatch]:
+    """Yield the column's live values with the rows' addresses or ids."""
     schema = snapshot.schema.project([snapshot.schema.path_of(field.id)])
-    request = ScanRequest(schema, with_row_address=True, fragment_ids=fragment_ids)
+    by_id = row_key is RowKey.STABLE_ID
+    request = ScanRequest(schema, with_row_id=by_id, with_row_address=not by_id, fragment_ids=fragment_ids)
     wanted = pa.schema([pa.field(INDEX_VALUE, field.arrow_type), pa.field(INDEX_ROW, pa.uint64())])
     for table in scan(snapshot, request):
         values = _leaf(table.column(0), schema, field)
-        yield from pa.Table.from_arrays([values, table.column(ROW_ADDRESS)], schema=wanted).to_batches()
+        yield from pa.Table.from_arrays([values, table.columns[-1]], schema=wanted).to_batches()
 
 
 def _leaf(column: pa.ChunkedArray, schema: Schema, field: Field) -> pa.ChunkedArray:

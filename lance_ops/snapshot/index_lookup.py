@@ -8,17 +8,19 @@ fragments that an index in use does not cover are scanned with the whole predica
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 from pyroaring import BitMap
 
+from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Predicate, split
 from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
-__all__ = ["IndexLookup", "look_up", "open_index"]
+__all__ = ["IndexLookup", "look_up", "open_index", "row_key_of"]
 
 
 @dataclass(frozen=True)
@@ -85,19 +87,33 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
     )
 
 
+def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
+    """Return what a segment names rows by.
+
+    Raises `UnsupportedFeature` for one of a kind or version that is not read here, or under another base path.
+    """
+    kind, version = index_type_of(segment), segment.index_version or 0
+    if segment.base_id is not None or version > kind.newest_index_version:
+        raise UnsupportedFeature("an index of this version or under another base path", f"index {segment.name!r}")
+    return kind.row_key(version, stable_row_ids=snapshot.manifest.uses_stable_row_ids)
+
+
 def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
-    """Open one segment; it is kept with the snapshot, so that further queries find its lookup table in memory."""
+    """Open one segment; it is kept with the snapshot, so that further queries find its lookup table in memory.
+
+    Raises `UnsupportedFeature` as `row_key_of` does.
+    """
     loaded = snapshot.opened_indices.get(metadata.uuid)
     if loaded is None:
-        if metadata.base_id is not None:
-            raise UnsupportedFeature("an index under another base path", f"index {metadata.name!r}")
+        if row_key_of(snapshot, metadata) is RowKey.STABLE_ID:  # fragments say nothing about ids
+            metadata = replace(metadata, fragment_bitmap=None)
         loaded = load_index(snapshot.store, metadata)
         snapshot.opened_indices[metadata.uuid] = loaded
     return loaded
 
 
 def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
-    """Return (column path, segments, type) of the indices that name rows by address and say what they cover."""
+    """Return (column path, segments, type) of the indices that are read here and say what they cover."""
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
         by_name.setdefault(index.name, []).append(index)
@@ -107,21 +123,16 @@ def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, 
 def _usable(
     snapshot: Snapshot, by_name: dict[str, list[IndexMetadata]]
 ) -> Iterator[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
-    stable = snapshot.manifest.uses_stable_row_ids
     for segments in by_name.values():
         first = segments[0]
         if first.is_system or len(first.fields) != 1 or any(s.fragment_bitmap is None for s in segments):
             continue
         try:
-            index_type = index_type_of(first)
+            for segment in segments:
+                row_key_of(snapshot, segment)
         except UnsupportedFeature:
-            continue  # a kind that is not read here: the rows are scanned
-        versions = {segment.index_version or 0 for segment in segments}
-        if max(versions) > index_type.newest_index_version:
-            continue
-        if any(index_type.row_key(version, stable_row_ids=stable) is not RowKey.ADDRESS for version in versions):
-            continue
-        yield snapshot.schema.path_of(first.fields[0]), tuple(segments), index_type
+            continue  # the rows are scanned
+        yield snapshot.schema.path_of(first.fields[0]), tuple(segments), index_type_of(first)
 
 
 def _search(snapshot: Snapshot, answer: _Answer) -> tuple[RowAddressSet, BitMap]:
@@ -129,6 +140,15 @@ def _search(snapshot: Snapshot, answer: _Answer) -> tuple[RowAddressSet, BitMap]
     for segment in answer.segments:
         fragments = segment.covers(snapshot.fragments_by_id)
         if fragments:
-            rows |= open_index(snapshot, segment).search(answer.query).restrict(set(fragments))
+            found = open_index(snapshot, segment).search(answer.query)
+            if row_key_of(snapshot, segment) is RowKey.STABLE_ID:
+                found = _where_they_are(snapshot, found)
+            rows |= found.restrict(set(fragments))
             covered |= fragments
     return rows, covered
+
+
+def _where_they_are(snapshot: Snapshot, row_ids: RowAddressSet) -> RowAddressSet:
+    """Return the addresses of live rows by id. A row that was updated is not where the segment covers any more."""
+    found = snapshot.row_id_index.find(row_ids.addresses())
+    return RowAddressSet.from_addresses(found[found != np.uint64(TOMBSTONE)], exact=row_ids.exact)

@@ -103,3 +103,63 @@ def test_row_columns_filter_as_they_do_there(dataset_uri: str, predicate: str) -
     assert ours.num_rows
     assert ours.equals(theirs)
     assert lance_ops.dataset(dataset_uri).count_rows(predicate) == ours.num_rows
+
+
+@pytest.mark.parametrize("compactors", ["ours first", "theirs first"])
+def test_compactions_in_turns_move_ids_and_versions_with_their_rows(dataset_uri: str, compactors: str) -> None:
+    def compact(library: object) -> None:
+        assert library in (lance_ops, lance)
+        before = assert_same(dataset_uri).drop_columns(["_rowaddr"])
+        dataset = lance_ops.dataset(dataset_uri) if library is lance_ops else lance.dataset(dataset_uri)
+        assert dataset.optimize.compact_files(materialize_deletions_threshold=0.0).fragments_removed
+        assert assert_same(dataset_uri).drop_columns(["_rowaddr"]).equals(before)
+
+    first, second = (lance_ops, lance) if compactors == "ours first" else (lance, lance_ops)
+    lance_ops.write_dataset(rows(0, 100), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=60)
+    lance.dataset(dataset_uri).delete("a % 9 = 4")
+    lance.dataset(dataset_uri).update({"b": "'new'"}, where="a % 10 = 1")
+    compact(first)
+    lance_ops.write_dataset(rows(100, 110), dataset_uri, mode="append")
+    lance.dataset(dataset_uri).update({"b": "'newer'"}, where="a in (21, 50, 105)")
+    compact(second)
+    lance_ops.dataset(dataset_uri).update({"b": "'newest'"}, where="a in (0, 21, 50, 109)")
+    lance_ops.dataset(dataset_uri).delete("a = 99")
+    compact(first)
+    table = {row["a"]: row for row in assert_same(dataset_uri).to_pylist()}
+    versions = ("_row_created_at_version", "_row_last_updated_at_version")
+    assert [table[21][name] for name in versions] == [1, 10]
+    assert [table[11][name] for name in versions] == [1, 3]
+    assert [table[102][name] for name in versions] == [6, 6]
+
+
+def test_each_library_uses_the_others_indices_after_its_compaction(dataset_uri: str) -> None:
+    """BTREE holds addresses and is remapped; BITMAP holds ids and follows by itself."""
+
+    def check() -> None:
+        assert_same(dataset_uri)
+        for predicate in ("a = 777", "a < 40", "key = 3", "key = 100"):
+            ours, theirs = lance_ops.dataset(dataset_uri), lance.dataset(dataset_uri)
+            expected = ours.to_table(filter=predicate, use_scalar_index=False)
+            assert "ScalarIndexQuery" in theirs.scanner(filter=predicate).explain_plan()
+            assert theirs.to_table(filter=predicate).equals(expected), predicate
+            if predicate.startswith("a"):
+                assert "ScalarIndexQuery" in ours.scanner(filter=predicate).explain_plan()
+            assert ours.to_table(filter=predicate).equals(expected), predicate
+
+    table = rows(0, 1000).append_column("key", pa.array([number % 10 for number in range(1000)]))
+    lance_ops.write_dataset(table, dataset_uri, enable_stable_row_ids=True, max_rows_per_file=300)
+    lance_ops.dataset(dataset_uri).create_scalar_index("a", "BTREE")
+    lance.dataset(dataset_uri).create_scalar_index("key", "BITMAP")
+    check()
+    lance.dataset(dataset_uri).delete("a % 7 = 5")
+    lance_ops.dataset(dataset_uri).optimize.compact_files()
+    assert len(lance_ops.dataset(dataset_uri).get_fragments()) == 1
+    for index in newest(dataset_uri).indices:
+        assert index.covers(fragment.id for fragment in newest(dataset_uri).fragments), index.name
+    check()
+    lance.dataset(dataset_uri).update({"key": "100"}, where="a in (8, 700)")
+    lance_ops.dataset(dataset_uri).optimize.compact_files()
+    check()
+    lance.dataset(dataset_uri).optimize.compact_files(materialize_deletions_threshold=0.0)
+    lance_ops.dataset(dataset_uri).optimize.optimize_indices()
+    check()
