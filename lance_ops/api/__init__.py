@@ -2,6 +2,7 @@
 
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
+from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
 from lance_ops.api.optimize import DatasetOptimizer
 from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
@@ -11,9 +12,11 @@ from lance_ops.api.write import write_dataset
 __all__ = [
     "DatasetOptimizer",
     "DeleteResult",
+    "ExecuteResult",
     "LanceDataset",
     "LanceFragment",
     "LanceScanner",
+    "MergeInsertBuilder",
     "Tag",
     "Tags",
     "UpdateResult",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TypedDict
 
 from lance_ops.api.handle import Handle
+from lance_ops.api.merge_insert import MergeInsertBuilder
 from lance_ops.api.requests import Filter
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.deletion import delete
@@ -85,3 +86,10 @@ class RowChanges(Handle):
         snapshot, num_updated = retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
         self._move(snapshot)
         return UpdateResult(num_rows_updated=num_updated)
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.
+
+        Without `on` the table's declared primary key is matched. See `lance_ops.api.merge_insert`.
+        """
+        return MergeInsertBuilder(self, on)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
@@ -56,7 +57,7 @@ def write_dataset(
         storage_options = uri.snapshot.storage_options
     if not enable_v2_manifest_paths:
         raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", target)
-    reader = _reader(data_obj, schema)
+    reader = reader_of(data_obj, schema)
     limits = FragmentLimits(max_rows_per_file, max_bytes_per_file)
     properties = dict(transaction_properties or {})
     if commit_message is not None:
@@ -86,34 +87,6 @@ def write_dataset(
         version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
         made = overwrite(existing, reader, Schema.from_arrow(reader.schema), version, limits, properties)
     return LanceDataset(made)
-
-
-def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    if isinstance(data, LanceDataset):
-        data = data.scanner().to_reader()
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if isinstance(data, pa.Table):
-        return data.to_reader() if schema is None else data.cast(schema).to_reader()
-    if isinstance(data, pa.RecordBatchReader):
-        return data if schema is None else data.cast(schema)
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, schema=schema, preserve_index=False).to_reader()
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data, schema=schema)
-    if isinstance(data, Iterable) and schema is not None:
-        return pa.RecordBatchReader.from_batches(schema, _batches(data))
-    raise InvalidInput(
-        f"cannot write a {type(data).__name__}: pass Arrow data, a pandas data frame, or batches together with a schema"
-    )
-
-
-def _batches(data: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    for item in data:
-        if isinstance(item, pa.Table):
-            yield from item.to_batches()
-        else:
-            yield item
 
 
 def _check_append_version(snapshot: Snapshot, asked: str | None) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
     from lance_ops.kernels.full_zip import walk_entries
+    from lance_ops.kernels.hashes import xxh64
     from lance_ops.kernels.levels import (
         collapse_lists,
         count_children,
@@ -48,6 +49,7 @@ __all__ = [
     "pack_blocks",
     "unpack_blocks",
     "walk_entries",
+    "xxh64",
 ]
 
 _MODULES = {
@@ -68,6 +70,7 @@ _MODULES = {
     "pack_blocks": "fastlanes",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",
+    "xxh64": "hashes",
 }
 
 __getattr__ = on_demand(__name__, _MODULES)

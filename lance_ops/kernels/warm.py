@@ -13,6 +13,7 @@ from lance_ops.kernels.chunks import cut_chunks
 from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
 from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
 from lance_ops.kernels.full_zip import walk_entries
+from lance_ops.kernels.hashes import xxh64
 from lance_ops.kernels.levels import (
     collapse_lists,
     count_children,
@@ -52,6 +53,7 @@ def warm() -> None:
     count_children(none, readable(flags[:0]), levels, none)
     expand_lists(none, readable(flags[:0]), levels, levels, none, 0, 1, 2, out_levels, out_levels, offsets)
     mark_nulls(readable(flags[:0]), none, 1, out_levels)
+    xxh64(data, ends, symbols[:0])
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 
 

@@ -13,19 +13,29 @@ import pyarrow.types as pt
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json_columns import holds_json, json_to_storage
 
-__all__ = ["conform"]
+__all__ = ["conform", "conform_columns"]
 
 
 def conform(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
     """Return `data` with exactly this (storage) schema; raise `SchemaMismatch` naming the field that does not fit."""
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    _refuse_extra(table, schema)
+    columns = [_column(table, field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def conform_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return `table` with its columns in this schema's order and types; those it lacks it goes on lacking."""
+    _refuse_extra(table, schema)
+    return conform(table, pa.schema([field for field in schema if field.name in table.schema.names], schema.metadata))
+
+
+def _refuse_extra(table: pa.Table, schema: pa.Schema) -> None:
     extra = [name for name in table.schema.names if name not in schema.names]
     if extra:
         raise SchemaMismatch(
             f"column {extra[0]!r} is not in the table (which has {', '.join(schema.names)}): drop it or add the column"
         )
-    columns = [_column(table, field) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:

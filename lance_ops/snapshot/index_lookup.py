@@ -20,7 +20,7 @@ from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, ind
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
-__all__ = ["IndexLookup", "look_up", "open_index", "row_key_of"]
+__all__ = ["IndexLookup", "look_up", "open_index", "row_key_of", "serving_index"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,14 @@ def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
     if segment.base_id is not None or version > kind.newest_index_version:
         raise UnsupportedFeature("an index of this version or under another base path", f"index {segment.name!r}")
     return kind.row_key(version, stable_row_ids=snapshot.manifest.uses_stable_row_ids)
+
+
+def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
+    """Return the name of the index that can answer one condition on one column; None if none can."""
+    for path, segments, index_type in _usable_indices(snapshot):
+        if condition.columns() == (path,) and index_type.serves(condition) is not None:
+            return segments[0].name
+    return None
 
 
 def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:

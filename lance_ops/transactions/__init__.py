@@ -5,6 +5,7 @@ from __future__ import annotations
 from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit, find_token, find_transaction
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.landed import Landed, newest_first, read_manifest, read_transaction, read_version
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context, Operation
@@ -58,6 +59,7 @@ __all__ = [
     "Delete",
     "Footprint",
     "Incompatible",
+    "InsertedKeys",
     "Landed",
     "Merge",
     "Operation",

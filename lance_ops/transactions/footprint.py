@@ -8,7 +8,9 @@ from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
 
-__all__ = ["EVERY_KEY", "Footprint", "IndexedPart", "InsertedKeys", "Key"]
+from lance_ops.transactions.inserted_keys import InsertedKeys
+
+__all__ = ["EVERY_KEY", "Footprint", "IndexedPart", "Key"]
 
 Key = tuple[str, str]
 """(scope, key) in one of the manifest's maps: scopes are `config`, `table`, `schema` and `field {id}`."""
@@ -30,20 +32,6 @@ class IndexedPart:
     def reaches(self, fragment_ids: frozenset[int]) -> bool:
         """Return whether the index covers one of the fragments."""
         return bool(fragment_ids) and (self.fragments is None or not self.fragments.isdisjoint(BitMap(fragment_ids)))
-
-
-@dataclass(frozen=True, slots=True)
-class InsertedKeys:
-    """Primary keys of inserted rows: their hashes, or None for a filter that only says maybe."""
-
-    field_ids: tuple[int, ...]
-    hashes: frozenset[int] | None
-
-    def may_meet(self, other: InsertedKeys) -> bool:
-        """Return whether both may have inserted the same key."""
-        if self.field_ids != other.field_ids or self.hashes is None or other.hashes is None:
-            return True
-        return not self.hashes.isdisjoint(other.hashes)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lance_ops.table import Fragment
-from lance_ops.table.row_ids import decode_row_ids
+from lance_ops.table.row_ids import count_row_ids, decode_row_ids
 from lance_ops.transactions import Operation, Update
 
 __all__ = ["shape_of"]
@@ -16,7 +16,7 @@ def shape_of(operation: Operation) -> dict[str, Any]:
     assert isinstance(operation, Update)
     return {
         "removed": sorted(operation.removed_fragment_ids),
-        "updated": [shape_of_fragment(fragment) for fragment in operation.updated_fragments],
+        "updated": sorted((shape_of_fragment(f) for f in operation.updated_fragments), key=lambda shape: shape["id"]),
         "new": [shape_of_fragment(fragment) for fragment in operation.new_fragments],
         "fields_modified": operation.fields_modified,
         "fields_for_preserving_frag_bitmap": set(operation.fields_for_preserving_frag_bitmap),
@@ -34,5 +34,5 @@ def shape_of_fragment(fragment: Fragment) -> dict[str, Any]:
         "files": [(file.fields, file.column_indices, file.numbers) for file in fragment.files],
         "physical_rows": fragment.physical_rows,
         "deleted": fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0,
-        "row_ids": decode_row_ids(known, fragment.physical_rows, "").tolist() if isinstance(known, bytes) else known,
+        "row_ids": decode_row_ids(known, count_row_ids(known, ""), "").tolist() if isinstance(known, bytes) else [],
     }

@@ -99,3 +99,42 @@ def cut_chunks(costs: list[int], chunk_bytes: int, max_bytes: int, max_values: i
         counts.append(len(costs) if len(costs) in fits else powers[-1])
         costs = costs[counts[-1] :]
     return counts
+
+
+def xxh64(data: bytes) -> int:
+    """Hash one string with seed 0."""
+    mask = (1 << 64) - 1
+    primes = (
+        *(0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9),
+        *(0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5),
+    )
+    one, two, three, four, five = primes
+
+    def rotate(value: int, bits: int) -> int:
+        return ((value << bits) | (value >> (64 - bits))) & mask
+
+    def step(state: int, word: int) -> int:
+        return rotate((state + word * two) & mask, 31) * one & mask
+
+    rest = data
+    state = five
+    if len(data) >= 32:
+        lanes = [(one + two) & mask, two, 0, -one & mask]
+        while len(rest) >= 32:
+            lanes = [step(lane, int.from_bytes(rest[8 * i : 8 * i + 8], "little")) for i, lane in enumerate(lanes)]
+            rest = rest[32:]
+        state = sum(rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & mask
+        for lane in lanes:
+            state = ((state ^ step(0, lane)) * one + four) & mask
+    state = (state + len(data)) & mask
+    while len(rest) >= 8:
+        state = (rotate(state ^ step(0, int.from_bytes(rest[:8], "little")), 27) * one + four) & mask
+        rest = rest[8:]
+    if len(rest) >= 4:
+        state = (rotate(state ^ (int.from_bytes(rest[:4], "little") * one & mask), 23) * two + three) & mask
+        rest = rest[4:]
+    for byte in rest:
+        state = rotate(state ^ (byte * five & mask), 11) * one & mask
+    state = (state ^ (state >> 33)) * two & mask
+    state = (state ^ (state >> 29)) * three & mask
+    return state ^ (state >> 32)

@@ -14,8 +14,9 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, IndexMetadata, Manifest
 from lance_ops.table.roaring import decode_bitmap, encode_bitmap
 from lance_ops.table.row_ids import count_row_ids
-from lance_ops.transactions.footprint import Footprint, InsertedKeys
+from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import drop_orphans, holds_row_addresses, uncover
+from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.lookup import by_id, check_present
 from lance_ops.transactions.numbering import number_fragments, with_row_ids
 from lance_ops.transactions.operation import Context, Operation
@@ -102,7 +103,7 @@ class Update(Operation):
             moves=removed if in_place else updated | removed,
             writes=dict.fromkeys(updated, frozenset(self.fields_modified)) if in_place else {},
             adds_rows=bool(self.new_fragments),
-            inserted_keys=self._inserted_keys(),
+            inserted_keys=None if self.inserted_rows is None else InsertedKeys.decode(self.inserted_rows),
             is_known=not self.compacted_sstables,
         )
 
@@ -154,13 +155,6 @@ class Update(Operation):
             return replace(index, fragment_bitmap=FrozenBitMap(known | BitMap(moved)))
 
         return tuple(map(followed, indices))
-
-    def _inserted_keys(self) -> InsertedKeys | None:
-        if self.inserted_rows is None:
-            return None
-        keys = transaction_pb2.Transaction.KeyExistenceFilter.FromString(self.inserted_rows)
-        exact = frozenset(keys.exact.key_hashes) if keys.WhichOneof("data") == "exact" else None
-        return InsertedKeys(tuple(keys.field_ids), exact)
 
 
 def _has_only_moved_rows(fragment: Fragment) -> bool:

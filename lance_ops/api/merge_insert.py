@@ -1,0 +1,144 @@
+"""`MergeInsertBuilder`: a merge by key, put together clause by clause under the reference's names.
+
+A source row whose key the table has is matched; `when_matched_…` says what becomes of the table's row, the last one
+said counts. Nulls match nothing. Two source rows for one row of the table are refused where the row would be updated or
+deleted; source rows that the table has no key for are all inserted, equal ones too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Self, TypedDict
+
+import pyarrow as pa
+
+from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.handle import Handle
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.snapshot.filters import UserFilter
+from lance_ops.snapshot.merge_insert import (
+    Matched,
+    MergeCounts,
+    MergeSpec,
+    merge_insert,
+    plan_merge,
+    prepare_merge,
+)
+from lance_ops.snapshot.merge_insert.matching import find_matches
+from lance_ops.snapshot.retry import retry_conflicts
+from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.transactions import Transaction
+
+__all__ = ["ExecuteResult", "MergeInsertBuilder"]
+
+_WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
+
+
+class ExecuteResult(TypedDict):
+    """What a merge did."""
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
+class MergeInsertBuilder:
+    """Says what happens to rows, then happens: `execute` commits and moves the dataset's handle."""
+
+    def __init__(self, dataset: Handle, on: str | Iterable[str] | None) -> None:
+        self._dataset = dataset
+        self._spec = MergeSpec((on,) if isinstance(on, str) else tuple(on or ()))
+        self._retries = 10
+        self._timeout = timedelta(seconds=30)
+
+    def when_matched_update_all(self, condition: str | None = None) -> Self:
+        """Give matched rows the source's values, where `condition` (on `source.…` and `target.…`) is true."""
+        return self._with(matched=Matched.UPDATE, condition=condition)
+
+    def when_matched_delete(self) -> Self:
+        """Delete matched rows."""
+        return self._with(matched=Matched.DELETE, condition=None)
+
+    def when_matched_fail(self) -> Self:
+        """Refuse the whole merge if any row matches."""
+        return self._with(matched=Matched.FAIL, condition=None)
+
+    def when_not_matched_insert_all(self) -> Self:
+        """Insert source rows that match nothing."""
+        return self._with(inserts=True)
+
+    def when_not_matched_by_source_delete(self, expr: UserFilter | None = None) -> Self:
+        """Delete rows of the table that no source row matches, of these only where `expr` is true."""
+        return self._with(deletes_unmatched=True, unmatched=expr)
+
+    def conflict_retries(self, max_retries: int) -> Self:
+        """Set how often the merge is planned again after a conflict."""
+        self._retries = max_retries
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> Self:
+        """Set after which time no further attempt is begun."""
+        self._timeout = timeout
+        return self
+
+    def use_index(self, use_index: bool) -> Self:
+        """Say whether an index on the key may be asked; with it off, every row's key is read."""
+        return self._with(use_index=use_index)
+
+    def data_storage_version(self, version: str) -> Self:
+        """Set the file version of the files written."""
+        return self._with(file_version=version)
+
+    def write_mode(self, mode: str) -> Self:
+        """Say how updated rows are written: `auto` and `rewrite_rows` write them whole into new fragments.
+
+        Raises `UnsupportedFeature` for `rewrite_columns`.
+        """
+        if mode not in _WRITE_MODES:
+            raise InvalidInput(f"write mode {mode!r} is none of {', '.join(_WRITE_MODES)}")
+        if mode == "rewrite_columns":
+            raise UnsupportedFeature("write mode rewrite_columns", self._dataset.uri)
+        return self
+
+    def execute(
+        self,
+        data_obj: Any,
+        *,
+        schema: pa.Schema | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> ExecuteResult:
+        """Merge the rows of `data_obj` (whatever `write_dataset` takes), which are held in memory.
+
+        When nothing changes, nothing is committed. Conflicts with concurrent traffic are retried by planning again;
+        `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
+        """
+        source = reader_of(data_obj, schema).read_all()
+        snapshot, counts = retry_conflicts(
+            self._dataset.snapshot,
+            lambda current: merge_insert(current, self._spec, source, runner or InThreads(), transaction_properties),
+            self._retries,
+            self._timeout,
+        )
+        self._dataset._move(snapshot)
+        return _result(counts)
+
+    def execute_uncommitted(
+        self, data_obj: Any, *, schema: pa.Schema | None = None, runner: Runner | None = None
+    ) -> tuple[Transaction, ExecuteResult]:
+        """Write what `execute` would, and return the transaction for `LanceDataset.commit` instead of committing it."""
+        plan = plan_merge(self._dataset.snapshot, self._spec, reader_of(data_obj, schema).read_all())
+        prepared = prepare_merge(plan, (runner or InThreads()).map(find_matches, plan.tasks))
+        return Transaction.new(plan.snapshot.version, prepared.operation), _result(prepared.counts)
+
+    def _with(self, **changes: Any) -> Self:
+        self._spec = replace(self._spec, **changes)
+        return self
+
+
+def _result(counts: MergeCounts) -> ExecuteResult:
+    return ExecuteResult(
+        num_inserted_rows=counts.inserted, num_updated_rows=counts.updated, num_deleted_rows=counts.deleted
+    )

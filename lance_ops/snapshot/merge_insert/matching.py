@@ -1,0 +1,198 @@
+"""Find which rows of the target the source has rows for, and what becomes of them.
+
+    plan_matching(snapshot, merge) -> tasks     pure: which fragments each task looks at, by an index or by their keys
+    find_matches(task) -> Matches               anywhere: addresses of target rows with the source's rows for them
+
+The source's keys are in memory. The target's are streamed, so that memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate import Column, In, Predicate
+from lance_ops.snapshot.fragment_shares import fragment_shares
+from lance_ops.snapshot.index_lookup import serving_index
+from lance_ops.snapshot.merge_insert.keys import NO_CODE, SourceKeys
+from lance_ops.snapshot.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
+from lance_ops.snapshot.reference import SnapshotReference
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["MatchTask", "Matches", "find_matches", "plan_matching"]
+
+Addresses = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int64]
+
+_INDEX_BELOW = 0.05
+"""Keys for a row of the table up to which an index is asked for them; beyond, reading all keys costs less."""
+
+
+@dataclass(frozen=True)
+class MatchTask:
+    """Fragments to look through; with `by_index` only at the rows that an index, or a scan, finds by that predicate."""
+
+    snapshot: SnapshotReference
+    merge: BoundMerge
+    keys: SourceKeys
+    fragment_ids: tuple[int, ...] | None
+    by_index: Predicate | None = None
+    index_name: str | None = None
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Rows of the target, by address.
+
+    `updated[i]` gets the values of source row `source_rows[i]`; `deleted` were matched, `orphaned` were not, and both
+    are to go. `found` are the codes of the source's keys that the target has.
+    """
+
+    updated: Addresses
+    source_rows: Rows
+    deleted: Addresses
+    orphaned: Addresses
+    found: Rows
+
+    @classmethod
+    def joined(cls, parts: Sequence[Matches]) -> Matches:
+        """Return the matches of several parts of the target as one."""
+        no_row, no_address = np.empty(0, np.int64), np.empty(0, np.uint64)
+        every = [cls(no_address, no_row, no_address, no_address, no_row), *parts]
+        return cls(
+            np.concatenate([part.updated for part in every]),
+            np.concatenate([part.source_rows for part in every]),
+            np.concatenate([part.deleted for part in every]),
+            np.concatenate([part.orphaned for part in every]),
+            np.unique(np.concatenate([part.found for part in every])),
+        )
+
+
+def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...]:
+    """Choose between an index on the key, for few keys, and reading every row's key."""
+    reference = SnapshotReference.of(snapshot)
+    keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
+    merge = replace(merge, source=merge.source.select(_source_columns(merge)))  # a task may travel
+    if merge.spec.use_index and not merge.spec.deletes_unmatched and len(merge.keys) == 1 and keys.num_codes:
+        wanted = In(merge.keys[0], keys.values)
+        few = keys.num_codes <= max(1, _INDEX_BELOW * snapshot.num_rows)
+        index = serving_index(snapshot, wanted) if few else None
+        if index is not None:
+            return (MatchTask(reference, merge, keys, None, wanted, index),)
+    return tuple(MatchTask(reference, merge, keys, ids) for ids in fragment_shares(snapshot))
+
+
+def find_matches(task: MatchTask) -> Matches:
+    """Match the task's live rows; raise `InvalidInput` where two source rows are for one of them.
+
+    Raises it for any match of a merge that allows none.
+    """
+    snapshot = task.snapshot.open()
+    names = _needed_columns(task.merge)
+    request = ScanRequest(
+        snapshot.schema.project(name for name in names if name not in ROW_COLUMNS),
+        task.by_index,
+        with_row_id=ROW_ID in names,
+        with_row_address=True,
+        version_columns=tuple(name for name in names if name in VERSION_COLUMNS),
+        fragment_ids=task.fragment_ids,
+        readahead=TASK_READAHEAD,
+    )
+    blocks = _at_least(scan(snapshot, request), len(task.merge.source))
+    return Matches.joined([_match(task, rows) for rows in blocks])
+
+
+def _needed_columns(merge: BoundMerge) -> list[str]:
+    """Return the target's columns to read: keys, and what the conditions ask for."""
+    names = [key.name for key in merge.keys]
+    if merge.condition is not None:
+        nodes = (node for node in merge.condition.walk() if isinstance(node, Column) and node.path[0] == TARGET)
+        names += [replace(node, path=node.path[1:]).name for node in nodes]
+    if merge.unmatched is not None:
+        names += merge.unmatched.columns()
+    return list(dict.fromkeys(names))
+
+
+def _source_columns(merge: BoundMerge) -> list[str]:
+    """Return the source's columns that matching looks at."""
+    nodes = merge.condition.walk() if merge.condition is not None else ()
+    asked = (node.path[1] for node in nodes if isinstance(node, Column) and node.path[0] == SOURCE)
+    return list(dict.fromkeys([*(key.path[0] for key in merge.keys), *asked]))
+
+
+def _at_least(tables: Iterator[pa.Table], num_rows: int) -> Iterator[pa.Table]:
+    """Join blocks until there are so many rows: each look-up costs as much as the source has keys, at least."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(map(len, waiting)) >= num_rows:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _match(task: MatchTask, rows: pa.Table) -> Matches:
+    merge, addresses = task.merge, rows.column(ROW_ADDRESS).to_numpy()
+    codes = task.keys.look_up(key_columns(rows, merge.keys))
+    hits = np.flatnonzero(codes != NO_CODE)
+    found = np.unique(codes[hits])
+    none: Addresses = np.empty(0, np.uint64)
+    matches = Matches(none, np.empty(0, np.int64), none, _orphaned(merge, rows, codes, addresses), found)
+    if merge.spec.matched is Matched.KEEP or not len(hits):
+        return matches
+    places, source_rows = task.keys.rows_of(codes[hits])
+    places = hits[places]
+    if merge.spec.matched is Matched.FAIL:
+        raise InvalidInput(f"the merge found a matching row, and allows none: {_spelled(merge, source_rows[0])}")
+    if merge.condition is not None:
+        holds = _holds(merge, merge.condition, rows, places, source_rows)
+        places, source_rows = places[holds], source_rows[holds]
+    twice = np.flatnonzero(places[1:] == places[:-1])  # they ascend
+    if len(twice):
+        raise InvalidInput(
+            "ambiguous merge: several source rows match the same target row, "
+            f"{_spelled(merge, source_rows[twice[0]])}; leave one source row for each key"
+        )
+    if merge.spec.matched is Matched.DELETE:
+        return replace(matches, deleted=addresses[places])
+    return replace(matches, updated=addresses[places], source_rows=source_rows)
+
+
+def _orphaned(merge: BoundMerge, rows: pa.Table, codes: Rows, addresses: Addresses) -> Addresses:
+    if not merge.spec.deletes_unmatched:
+        return np.empty(0, np.uint64)
+    doomed = codes == NO_CODE
+    if merge.unmatched is not None:
+        doomed &= merge.unmatched.mask(rows).fill_null(False).to_numpy(zero_copy_only=False)
+    gone: Addresses = addresses[doomed]
+    return gone
+
+
+def _holds(
+    merge: BoundMerge, condition: Predicate, rows: pa.Table, places: Rows, source_rows: Rows
+) -> npt.NDArray[np.bool_]:
+    """Return for which pairs of rows the condition is true."""
+    sides = {
+        SOURCE: _struct(merge.source.take(pa.array(source_rows))),
+        TARGET: _struct(rows.drop_columns([ROW_ADDRESS]).take(pa.array(places))),
+    }
+    truths = condition.mask(pa.record_batch(list(sides.values()), names=list(sides)))
+    holds: npt.NDArray[np.bool_] = truths.fill_null(False).to_numpy(zero_copy_only=False)
+    return holds
+
+
+def _struct(rows: pa.Table) -> pa.StructArray:
+    return pa.StructArray.from_arrays([column.combine_chunks() for column in rows.columns], fields=list(rows.schema))
+
+
+def _spelled(merge: BoundMerge, source_row: int) -> str:
+    batch = merge.source.slice(source_row, 1).combine_chunks().to_batches()[0]
+    return ", ".join(f"{key.name} = {key.evaluate(batch)[0].as_py()!r}" for key in merge.keys)

@@ -1,0 +1,113 @@
+"""What a merge does with rows: as a user says it, and bound to a version and a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate import Column, Predicate, parse_filter
+from lance_ops.core.predicate.resolve import Name, resolve
+from lance_ops.core.schema import split_path
+from lance_ops.snapshot.conform import conform_columns
+from lance_ops.snapshot.filters import UserFilter, bind_filter
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["SOURCE", "TARGET", "BoundMerge", "Matched", "MergeSpec", "bind_merge", "key_columns", "primary_key"]
+
+SOURCE = "source"
+TARGET = "target"
+
+
+class Matched(Enum):
+    """What happens to a row of the target that the source has a row for."""
+
+    KEEP = "keep"
+    UPDATE = "update"
+    DELETE = "delete"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class MergeSpec:
+    """A merge as it was asked for. `condition` is on columns `source.…` and `target.…` and restricts updates.
+
+    Target rows without a source row are deleted when `deletes_unmatched`, of these only where `unmatched` is true.
+    """
+
+    on: tuple[str, ...]
+    matched: Matched = Matched.KEEP
+    condition: str | None = None
+    inserts: bool = False
+    deletes_unmatched: bool = False
+    unmatched: UserFilter | None = None
+    use_index: bool = True
+    file_version: str | None = None
+
+
+@dataclass(frozen=True)
+class BoundMerge:
+    """A merge whose every column is known. `source` has the table's types and order, and maybe not all its columns."""
+
+    spec: MergeSpec
+    source: pa.Table
+    keys: tuple[Column, ...]
+    condition: Predicate | None
+    unmatched: Predicate | None
+
+    def source_keys(self) -> list[pa.Array]:
+        """Return the source's key columns."""
+        return key_columns(self.source, self.keys)
+
+
+def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMerge:
+    """Check a merge against a version and a source.
+
+    Raises `InvalidInput` for a merge that does nothing or a key that is not there, `SchemaMismatch` naming a column
+    of the source that does not fit, `InvalidFilter` for a condition that does not.
+    """
+    if spec.matched is Matched.KEEP and not (spec.inserts or spec.deletes_unmatched):
+        raise InvalidInput("the merge changes nothing: say when_matched_…, when_not_matched_… or both")
+    on = spec.on or primary_key(snapshot)
+    if not on:
+        raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
+    schema = snapshot.schema.to_arrow_storage()
+    fitted = conform_columns(source, schema)
+    for path in on:
+        snapshot.schema.field(path)
+        if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
+            raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
+    keys = tuple(_key(schema, path) for path in on)
+    condition = None
+    if spec.condition is not None:
+        condition = parse_filter(spec.condition, _both(fitted.schema, schema))
+    unmatched = None if spec.unmatched is None else bind_filter(snapshot, spec.unmatched)
+    return BoundMerge(spec, fitted, keys, condition, unmatched)
+
+
+def primary_key(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the paths of the fields that are declared to be the table's primary key."""
+    return tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.unenforced_primary_key)
+
+
+def key_columns(rows: pa.Table, keys: Sequence[Column]) -> list[pa.Array]:
+    """Return the values of each key column, in one piece."""
+    batches = rows.to_batches()
+    return [_one_piece([key.evaluate(batch) for batch in batches], key.type) for key in keys]
+
+
+def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
+
+
+def _key(schema: pa.Schema, path: str) -> Column:
+    names = [path] if path in schema.names else split_path(path)
+    return resolve(schema, [Name(name) for name in names])
+
+
+def _both(source: pa.Schema, target: pa.Schema) -> pa.Schema:
+    """Return the schema that a condition is bound to: each side as one struct column."""
+    return pa.schema([pa.field(SOURCE, pa.struct(list(source))), pa.field(TARGET, pa.struct(list(target)))])

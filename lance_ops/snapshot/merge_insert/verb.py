@@ -1,0 +1,200 @@
+"""Bring a source's rows into a table by key, as one commit.
+
+    plan_merge(snapshot, spec, source) -> MergePlan      the source's keys, and the tasks that match them
+    find_matches(task) -> Matches                        anywhere
+    prepare_merge(plan, matches) -> PreparedMerge        rows written, deletion files written, nothing committed
+    commit_merge(plan, prepared) -> Snapshot             one transaction
+
+Updated rows keep their ids in a table of stable row ids and come before the inserted ones. A source that lacks columns
+leaves them as they are in updated rows and null in inserted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.schema import Schema
+from lance_ops.snapshot.commit import commit_operation, removing_on_failure
+from lance_ops.snapshot.deletion_files import hide_rows
+from lance_ops.snapshot.fragment_writer import data_paths
+from lance_ops.snapshot.merge_insert.inserted import inserted_keys
+from lance_ops.snapshot.merge_insert.keys import NO_CODE
+from lance_ops.snapshot.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
+from lance_ops.snapshot.merge_insert.spec import BoundMerge, MergeSpec, bind_merge
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
+from lance_ops.snapshot.row_writer import RowWriter, output_version
+from lance_ops.snapshot.runners import Runner
+from lance_ops.snapshot.scan import ScanRequest
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.take import take_addresses
+from lance_ops.table import Fragment
+from lance_ops.transactions import Update
+
+__all__ = [
+    "MergeCounts",
+    "MergePlan",
+    "PreparedMerge",
+    "commit_merge",
+    "merge_insert",
+    "plan_merge",
+    "prepare_merge",
+]
+
+_ROWS_AT_ONCE = 1 << 16
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MergeCounts:
+    """How many rows were inserted, updated and deleted."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+NOTHING = MergeCounts(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """A merge as of the snapshot's version."""
+
+    snapshot: Snapshot
+    merge: BoundMerge
+    tasks: tuple[MatchTask, ...]
+
+    @property
+    def index_name(self) -> str | None:
+        """The index that is asked for the source's keys; None when the table's keys are read."""
+        return self.tasks[0].index_name if self.tasks else None
+
+    def explain(self) -> str:
+        """Describe how rows are matched, one node a line."""
+        keys = ", ".join(key.name for key in self.merge.keys)
+        lines = [f"MergeInsert: on=[{keys}], source_rows={self.merge.source.num_rows}"]
+        if self.index_name is not None:
+            return "\n".join([*lines, f"  ScalarIndexQuery: query=[{keys} IN source keys]@{self.index_name}"])
+        fragments = len(self.snapshot.fragments)
+        return "\n".join(
+            [*lines, f"  LanceRead: projection=[{keys}], num_fragments={fragments}, tasks={len(self.tasks)}"]
+        )
+
+
+@dataclass(frozen=True)
+class PreparedMerge:
+    """The operation to commit and the files it brings; it is empty where nothing changes."""
+
+    operation: Update
+    counts: MergeCounts
+    own_files: tuple[str, ...]
+
+
+def merge_insert(
+    snapshot: Snapshot,
+    spec: MergeSpec,
+    source: pa.Table,
+    runner: Runner,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, MergeCounts]:
+    """Merge and commit; return the new snapshot, the same one where nothing changed.
+
+    Raises as `bind_merge` and `find_matches` do, and `RetryableConflict` when a concurrent commit touched the same rows
+    or inserted the same primary key: plan again on the newest version.
+    """
+    plan = plan_merge(snapshot, spec, source)
+    prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks))
+    return commit_merge(plan, prepared, properties), prepared.counts
+
+
+def plan_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> MergePlan:
+    """Bind a merge to a version and choose how its rows are matched."""
+    output_version(snapshot, spec.file_version)
+    merge = bind_merge(snapshot, spec, source)
+    return MergePlan(snapshot, merge, plan_matching(snapshot, merge))
+
+
+def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches]) -> PreparedMerge:
+    """Write the rows and deletion files; on an error nothing is left of them."""
+    snapshot, merge, matches = plan.snapshot, plan.merge, Matches.joined(outcomes)
+    inserted = _unmatched_source_rows(plan, matches) if merge.spec.inserts else np.empty(0, np.int64)
+    gone = np.concatenate((matches.updated, matches.deleted, matches.orphaned))
+    counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
+    new = _write_rows(plan, matches, inserted)
+    with removing_on_failure(snapshot.store, data_paths(new)):
+        hidden = hide_rows(snapshot, _offsets(gone))
+    operation = Update(
+        removed_fragment_ids=hidden.removed,
+        updated_fragments=hidden.updated,
+        new_fragments=new,
+        fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
+        inserted_rows=inserted_keys(snapshot, merge, inserted),
+    )
+    return PreparedMerge(operation, counts, (*data_paths(new), *hidden.paths))
+
+
+def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Commit what was prepared; see `merge_insert`."""
+    if prepared.counts == NOTHING:
+        return plan.snapshot
+    return commit_operation(plan.snapshot, prepared.operation, properties=properties, own_files=prepared.own_files)
+
+
+def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
+    """Return the source rows whose key the target does not have; one with a null in it is never there."""
+    if not plan.tasks:
+        return np.arange(plan.merge.source.num_rows)
+    keys = plan.tasks[0].keys
+    known = np.zeros(keys.num_codes + 1, np.bool_)
+    known[matches.found] = True
+    return np.flatnonzero((keys.codes == NO_CODE) | ~known[keys.codes])
+
+
+def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows) -> tuple[Fragment, ...]:
+    snapshot, merge = plan.snapshot, plan.merge
+    with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version)) as writer:
+        for rows, row_ids in _updated_rows(snapshot, merge.source, matches):
+            writer.write_moved(rows, row_ids)
+        for at in range(0, len(inserted), _ROWS_AT_ONCE):
+            writer.write_new(merge.source.take(pa.array(inserted[at : at + _ROWS_AT_ONCE])))
+        return writer.finish()
+
+
+def _updated_rows(
+    snapshot: Snapshot, source: pa.Table, matches: Matches
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.uint64]]]:
+    """Yield updated rows whole, in the order they stand in the table, with the row ids they have."""
+    missing = [name for name in snapshot.schema.names if name not in source.schema.names]
+    request = ScanRequest(
+        snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
+    )
+    order = np.argsort(matches.updated)
+    for at in range(0, len(order), _ROWS_AT_ONCE):
+        chosen = order[at : at + _ROWS_AT_ONCE]
+        rows = source.take(pa.array(matches.source_rows[chosen]))
+        if not missing and not snapshot.manifest.uses_stable_row_ids:
+            yield rows, matches.updated[chosen]
+            continue
+        old = take_addresses(snapshot, matches.updated[chosen], request)
+        row_ids = old.column(ROW_ID).to_numpy()
+        old = old.drop_columns([ROW_ID, ROW_ADDRESS])
+        for position, name in enumerate(old.schema.names):
+            rows = rows.append_column(old.schema.field(position), old.column(name))
+        yield rows, row_ids
+
+
+def _offsets(addresses: npt.NDArray[np.uint64]) -> dict[int, BitMap]:
+    """Return physical offsets by fragment."""
+    ascending = np.sort(addresses)
+    fragments, offsets = fragment_of(ascending), offset_of(ascending).astype(np.uint32)
+    starts = np.flatnonzero(np.diff(fragments, prepend=fragments[:1] + np.uint64(1)))
+    ends = [*starts[1:], len(fragments)][: len(starts)]
+    return {int(fragments[start]): BitMap(offsets[start:end]) for start, end in zip(starts, ends, strict=True)}

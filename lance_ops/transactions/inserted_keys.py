@@ -1,0 +1,96 @@
+"""The primary keys that a transaction inserts, so that two writers do not insert the same one.
+
+On the wire they are a set of hashes, or a split block Bloom filter of 1024 blocks: each block is eight 32-bit words,
+and a key sets one bit in each word of one block. The hash is xxHash64 of the key's bytes; its high half chooses the
+block, its low half, multiplied by a constant for each word, the bits (https://parquet.apache.org/docs/file-format/bloomfilter).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.pb import transaction_pb2
+
+__all__ = ["InsertedKeys"]
+
+U64s = npt.NDArray[np.uint64]
+
+_BLOCKS = 1024
+_WORDS = 8
+_NUM_ITEMS = 8192  # what the filter is stated to be made for, with the probability below
+_PROBABILITY = 0.00057
+_SALT = np.array(
+    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertedKeys:
+    """Keys of these fields, as the set of their hashes or as a filter that knows what is not among them."""
+
+    field_ids: tuple[int, ...]
+    hashes: frozenset[int] | None = None
+    bloom: bytes | None = None
+
+    @classmethod
+    def from_hashes(cls, field_ids: tuple[int, ...], hashes: U64s) -> Self:
+        """Make the filter of keys with these hashes, of the size that the reference makes."""
+        words = np.zeros((_BLOCKS, _WORDS), np.uint32)
+        np.bitwise_or.at(words, _block_of(hashes, _BLOCKS), _bits_of(hashes))
+        return cls(field_ids, bloom=words.astype("<u4").tobytes())
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the wire's message."""
+        message = transaction_pb2.Transaction.KeyExistenceFilter.FromString(data)
+        which = message.WhichOneof("data")
+        return cls(
+            tuple(message.field_ids),
+            frozenset(message.exact.key_hashes) if which == "exact" else None,
+            message.bloom.bitmap if which == "bloom" else None,
+        )
+
+    def encode(self) -> bytes:
+        """Return the wire's message."""
+        message = transaction_pb2.Transaction.KeyExistenceFilter(field_ids=self.field_ids)
+        if self.hashes is not None:
+            message.exact.key_hashes.extend(sorted(self.hashes))
+        elif self.bloom is not None:
+            message.bloom.bitmap = self.bloom
+            message.bloom.num_bits = 8 * len(self.bloom)
+            message.bloom.number_of_items = _NUM_ITEMS
+            message.bloom.probability = _PROBABILITY
+        return message.SerializeToString(deterministic=True)
+
+    def may_meet(self, other: InsertedKeys) -> bool:
+        """Return whether both may have inserted the same key; yes where they do not compare."""
+        if self.field_ids != other.field_ids:
+            return True
+        if self.hashes is not None and other.hashes is not None:
+            return not self.hashes.isdisjoint(other.hashes)
+        mine, theirs = self._words(), other._words()
+        if mine is None or theirs is None or mine.shape != theirs.shape:
+            return True
+        return bool(((mine & theirs) != 0).all(axis=1).any())
+
+    def _words(self) -> npt.NDArray[np.uint32] | None:
+        if self.hashes is not None:
+            return InsertedKeys.from_hashes(self.field_ids, np.array(sorted(self.hashes), np.uint64))._words()
+        if self.bloom is None or len(self.bloom) % (4 * _WORDS):
+            return None
+        return np.frombuffer(self.bloom, "<u4").reshape(-1, _WORDS)
+
+
+def _block_of(hashes: U64s, num_blocks: int) -> npt.NDArray[np.int64]:
+    return (((hashes >> np.uint64(32)) * np.uint64(num_blocks)) >> np.uint64(32)).astype(np.int64)
+
+
+def _bits_of(hashes: U64s) -> npt.NDArray[np.uint32]:
+    low = hashes.astype(np.uint32)
+    places = (low[:, None] * _SALT[None, :]) >> np.uint32(27)
+    bits: npt.NDArray[np.uint32] = np.left_shift(np.uint32(1), places)
+    return bits

@@ -1,0 +1,154 @@
+"""Merges made by either library are the same to the other, and so are their transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.transactions import InsertedKeys, Update
+from tests.interop.transactions import shape_of
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+Build = Callable[[Any], Any]
+
+LINEAGE = ("_row_created_at_version", "_row_last_updated_at_version")
+PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
+
+
+def table(keys: Any = range(20)) -> pa.Table:
+    keys = list(keys)
+    return pa.table(
+        {
+            "id": pa.array(keys, pa.int32()),
+            "v": pa.array([float(i) for i in range(len(keys))]),
+            "s": [f"a{i}" for i in range(len(keys))],
+        }
+    )
+
+
+def source(*keys: int | None) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(keys, pa.int32()),
+            "v": pa.array([100.0 + (key or 0) for key in keys]),
+            "s": pa.array([f"n{key}" for key in keys], pa.string()),
+        }
+    )
+
+
+def upsert(builder: Any) -> Any:
+    return builder.when_matched_update_all().when_not_matched_insert_all()
+
+
+MERGES: dict[str, tuple[Build, pa.Table, Any]] = {
+    "upsert": (upsert, source(1, 7, 40), "id"),
+    "insert": (lambda b: b.when_not_matched_insert_all(), source(1, 7, 40), "id"),
+    "update": (lambda b: b.when_matched_update_all(), source(1, 17, 40), "id"),
+    "condition": (
+        lambda b: b.when_matched_update_all("source.v > 105 AND target.v < 8").when_not_matched_insert_all(),
+        source(1, 7, 11, 40),
+        "id",
+    ),
+    "delete": (lambda b: b.when_matched_delete(), source(1, 7, 40), "id"),
+    "delete and insert": (lambda b: b.when_matched_delete().when_not_matched_insert_all(), source(1, 7, 40), "id"),
+    "fail, and nothing matches": (
+        lambda b: b.when_matched_fail().when_not_matched_insert_all(),
+        source(40, 41),
+        "id",
+    ),
+    "replace the table": (lambda b: upsert(b).when_not_matched_by_source_delete(), source(1, 7, 40), "id"),
+    "replace a part": (lambda b: upsert(b).when_not_matched_by_source_delete("id > 5"), source(1, 7, 40), "id"),
+    "delete the rest": (lambda b: b.when_not_matched_by_source_delete("v > 5"), source(1, 7, 40), "id"),
+    "new key twice": (upsert, source(40, 40, 1), "id"),
+    "null keys": (upsert, source(1, None, None), "id"),
+    "part of the columns": (upsert, source(1, 40).select(["id", "v"]), "id"),
+    "part of the columns, updates only": (
+        lambda b: b.when_matched_update_all(),
+        source(1, 40).select(["id", "s"]),
+        "id",
+    ),
+    "columns in another order": (upsert, source(1, 40).select(["s", "id", "v"]), "id"),
+    "two keys": (
+        upsert,
+        pa.table({"id": pa.array([1, 2, 3], pa.int32()), "v": [5.0, 6.0, 7.0], "s": ["a1", "a3", "a3"]}),
+        ["id", "s"],
+    ),
+    "all rows of a fragment": (upsert, source(*range(10)), "id"),
+}
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("name", MERGES)
+def test_both_make_the_same_rows_by_the_same_transaction(tmp_path: Path, name: str, stable: bool) -> None:
+    build, rows, on = MERGES[name]
+    keys = [*range(18), None, None] if name == "null keys" else range(20)
+    made, results = [], []
+    for who in ("ours", "theirs"):
+        uri = str(tmp_path / who)
+        lance.write_dataset(table(keys), uri, max_rows_per_file=10, enable_stable_row_ids=stable)
+        dataset = (lance_ops if who == "ours" else lance).dataset(uri)
+        results.append(build(dataset.merge_insert(on)).execute(rows))
+        made.append(lance_ops.dataset(uri))
+        lance.dataset(uri).validate()
+        made[-1].validate()
+        assert lance.dataset(uri).to_table(with_row_id=True) == made[-1].to_table(with_row_id=True)
+    assert results[0] == results[1]
+    ours, theirs = (sorted(map(str, dataset.to_table().to_pylist())) for dataset in made)
+    assert ours == theirs
+    operations = [transaction.operation for dataset in made if (transaction := dataset.read_transaction(2))]
+    assert shape_of(operations[0]) == shape_of(operations[1])
+    if stable:
+        tables = [lance.dataset(dataset.uri).to_table(columns=["id", *LINEAGE], with_row_id=True) for dataset in made]
+        # Which of several inserted rows gets which of the new ids is nobody's promise.
+        old = [[str(row) for row in rows.to_pylist() if row["_rowid"] < 20] for rows in tables]
+        assert sorted(old[0]) == sorted(old[1])
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.array([1, -2, 3]),
+        pa.array([1, 2, 3], pa.int32()),
+        pa.array([1, 2, 2**63 + 1], pa.uint64()),
+        pa.array(["", "a", "x" * 70]),
+        pa.array([b"\0", b"a", b"bc"]),
+    ],
+    ids=lambda keys: str(keys.type),
+)
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "composite"])
+def test_inserted_primary_keys_are_told_in_the_same_filter(tmp_path: Path, keys: pa.Array, beside: bool) -> None:
+    fields = [pa.field("k", keys.type, False, PRIMARY_KEY), pa.field("v", pa.int64(), not beside)]
+    if beside:
+        fields[1] = fields[1].with_metadata(PRIMARY_KEY)
+    rows = pa.table([keys, pa.array([1, 2, 3])], schema=pa.schema(fields))
+    filters = []
+    for who in ("ours", "theirs"):
+        uri = str(tmp_path / who)
+        lance.write_dataset(rows.slice(0, 1), uri)
+        upsert((lance_ops if who == "ours" else lance).dataset(uri).merge_insert()).execute(rows)
+        transaction = lance_ops.dataset(uri).read_transaction(2)
+        assert transaction is not None
+        assert isinstance(transaction.operation, Update)
+        assert transaction.operation.inserted_rows is not None
+        filters.append(InsertedKeys.decode(transaction.operation.inserted_rows))
+    assert filters[0] == filters[1]
+    assert filters[0].bloom
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_the_same_new_primary_key_is_inserted_once_by_two_writers(tmp_path: Path, first: str) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), False, PRIMARY_KEY), pa.field("v", pa.string())])
+    uri = str(tmp_path / "t")
+    lance.write_dataset(pa.table({"id": [1], "v": ["old"]}, schema=schema), uri)
+    handles = {"ours": lance_ops.dataset(uri), "theirs": lance.dataset(uri)}
+    order = sorted(handles, key=lambda who: who != first)
+    for who in order:
+        upsert(handles[who].merge_insert("id")).execute(pa.table({"id": [2], "v": [who]}, schema=schema))
+    assert lance.dataset(uri).to_table().to_pydict() == {"id": [1, 2], "v": ["old", order[1]]}
