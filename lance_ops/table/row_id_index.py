@@ -101,12 +101,15 @@ def build_row_id_index(fragments: Iterable[tuple[int, RowIds, BitMap]], path: st
     Raises `CorruptFile` if two live rows have the same id.
     """
     live = [
-        _Live(row_addr(number, 0), _without(ids, deleted) if deleted else ids) for number, ids, deleted in fragments
+        _Live(row_addr(number, 0), ids.without(np.frombuffer(deleted.to_array(), np.uint32)) if deleted else ids)
+        for number, ids, deleted in fragments
     ]
     starts = _joined([part.row_ids.starts for part in live])
-    if len(starts) and int(starts.max() - starts.min()) < _RUN_WORDS * len(starts):
-        return _table(live, int(starts.min()), path)
     lengths = _joined([part.row_ids.lengths for part in live])
+    if len(starts):
+        base, last = int(starts.min()), int((starts + (lengths - np.uint64(1))).max())
+        if last - base < _RUN_WORDS * len(starts):
+            return _table(live, base, last, path)
     origins = np.array([part.first_addr for part in live], np.uint64)
     shifts = np.repeat(origins, [len(part.row_ids.starts) for part in live])
     shifts += _joined([part.row_ids.rows for part in live]) - starts
@@ -131,15 +134,13 @@ def _runs(starts: U64s, ends: U64s, shifts: U64s, path: str) -> RowIdRuns:
     return RowIdRuns(starts, ends, shifts)
 
 
-def _table(live: list[_Live], base: int, path: str) -> RowIdTable:
+def _table(live: list[_Live], base: int, last: int, path: str) -> RowIdTable:
     """Fill in fragment by fragment: all their rows at once would take several times the table."""
-    runs = [part.row_ids for part in live if len(part.row_ids.starts)]
-    last = max(int((ids.starts + (ids.lengths - np.uint64(1))).max()) for ids in runs)
     addresses = np.full(last - base + 1, TOMBSTONE, np.uint64)
     for part in live:
         ids, rows = part.row_ids.expand()
         addresses[ids - np.uint64(base)] = rows + np.uint64(part.first_addr)
-    if np.count_nonzero(addresses != TOMBSTONE) < sum(int(ids.lengths.sum()) for ids in runs):
+    if np.count_nonzero(addresses != TOMBSTONE) < sum(int(part.row_ids.lengths.sum()) for part in live):
         all_ids, times = np.unique(_joined([part.row_ids.expand()[0] for part in live]), return_counts=True)
         raise _repeated(path, int(all_ids[times > 1][0]))
     return RowIdTable(base, addresses)
@@ -151,19 +152,3 @@ def _repeated(path: str, row_id: int) -> CorruptFile:
 
 def _joined(parts: list[U64s]) -> U64s:
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
-
-
-def _without(row_ids: RowIds, deleted: BitMap) -> RowIds:
-    """Return the runs of what is not deleted."""
-    num_rows = int(row_ids.lengths.sum())
-    gone = np.zeros(num_rows, np.bool_)
-    offsets = np.frombuffer(deleted.to_array(), np.uint32)
-    gone[offsets[offsets < num_rows]] = True
-    cut = np.ones(num_rows, np.bool_)
-    np.not_equal(gone[1:], gone[:-1], out=cut[1:])
-    cut[row_ids.rows] = True
-    cuts = np.flatnonzero(cut)
-    lengths = np.diff(cuts, append=num_rows)
-    live = ~gone[cuts]
-    rows = cuts[live].astype(np.uint64)
-    return RowIds(row_ids.at(rows), rows, lengths[live].astype(np.uint64))

@@ -29,7 +29,6 @@ __all__ = [
     "decode_row_id_runs",
     "decode_row_ids",
     "decode_version_runs",
-    "decode_versions",
     "encode_row_id_range",
     "encode_row_ids",
     "encode_uniform_versions",
@@ -51,17 +50,53 @@ _SHORTEST_PIECE = 64  # ids; shorter ones share an array, so that ids in no orde
 
 @dataclass(frozen=True, eq=False)
 class RowIds:
-    """The ids of a fragment's rows: run `i` counts up from `starts[i]`, for the `lengths[i]` rows from `rows[i]` on."""
+    """The ids of rows of a fragment: run `i` counts up from `starts[i]`, for the `lengths[i]` rows from `rows[i]` on.
+
+    Rows ascend. Where not all rows are meant, there are gaps between the runs.
+    """
 
     starts: U64s
     rows: U64s
     lengths: U64s
 
     def at(self, offsets: U64s) -> U64s:
-        """Return the ids of the rows at physical offsets, which it must have."""
+        """Return the ids of the rows at physical offsets, which must be among its rows."""
         runs = np.searchsorted(self.rows, offsets, side="right") - 1
         ids: U64s = self.starts[runs] + (offsets - self.rows[runs])
         return ids
+
+    def without(self, deleted: npt.NDArray[np.uint32]) -> RowIds:
+        """Return the runs of what is left when rows are deleted; these must be all the rows of a fragment."""
+        if not len(deleted):
+            return self
+        num_rows = int(self.lengths.sum())
+        gone = np.zeros(num_rows, np.bool_)
+        gone[deleted[deleted < num_rows]] = True
+        cut = np.ones(num_rows, np.bool_)
+        np.not_equal(gone[1:], gone[:-1], out=cut[1:])
+        cut[self.rows] = True
+        cuts = np.flatnonzero(cut)
+        live = ~gone[cuts]
+        rows = cuts[live].astype(np.uint64)
+        return RowIds(self.at(rows), rows, np.diff(cuts, append=num_rows)[live].astype(np.uint64))
+
+    def cut_at(self, offsets: U64s) -> RowIds:
+        """Return the same rows in runs that also begin anew at these offsets, where there are rows."""
+        if not len(self.rows):
+            return self
+        runs = np.maximum(np.searchsorted(self.rows, offsets, side="right"), 1) - 1
+        inside = (offsets - self.rows[runs]) < self.lengths[runs]  # wraps around before the first row
+        rows = np.unique(np.concatenate((self.rows, offsets[inside])))
+        ends = (self.rows + self.lengths)[np.searchsorted(self.rows, rows, side="right") - 1]
+        return RowIds(self.at(rows), rows, np.minimum(ends, np.append(rows[1:], ends[-1])) - rows)
+
+    def find(self, row_ids: U64s) -> tuple[npt.NDArray[np.int64], U64s]:
+        """Return which of `row_ids`, ascending, are here, and at which offsets."""
+        first = np.searchsorted(row_ids, self.starts)
+        counts = np.searchsorted(row_ids, self.starts + (self.lengths - np.uint64(1)), side="right") - first
+        before = np.cumsum(counts) - counts
+        found = np.repeat(first - before, counts) + np.arange(counts.sum())
+        return found, row_ids[found] + np.repeat(self.rows - self.starts, counts)
 
     def expand(self) -> tuple[U64s, U64s]:
         """Return every id and its row."""
@@ -86,6 +121,10 @@ class RowVersions:
             return np.full(len(offsets), self.versions[0])
         found: U64s = self.versions[np.searchsorted(self.ends, offsets, side="right")]
         return found
+
+    def expand(self) -> U64s:
+        """Return the version of every row."""
+        return np.repeat(self.versions, np.diff(self.ends, prepend=np.uint64(0)).astype(np.int64))
 
 
 def encode_row_id_range(start: int, count: int) -> bytes:
@@ -152,15 +191,6 @@ def encode_versions(versions: U64s) -> bytes:
     for start, end in zip(starts.tolist(), ends.tolist(), strict=False):
         sequence.runs.add(span=_range(start, end), version=int(versions[start]))
     return sequence.SerializeToString()
-
-
-def decode_versions(data: bytes, num_rows: int, path: str) -> U64s:
-    """Return the version of each row; raise `CorruptFile` unless there are `num_rows` of them."""
-    place = "row version sequence"
-    runs = parse_message(rowids_pb2.RowDatasetVersionSequence, data, path, place).runs
-    counts = [_length(run.span, path, place) for run in runs]
-    _check_count(sum(counts), num_rows, path, place)
-    return np.repeat(np.array([run.version for run in runs], np.uint64), np.array(counts, np.int64))
 
 
 def decode_version_runs(data: bytes, num_rows: int, path: str) -> RowVersions:

@@ -20,7 +20,7 @@ from lance_ops.table import (
     encode_manifest,
     flags_for,
 )
-from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_ids
+from lance_ops.table.row_ids import decode_row_ids, decode_version_runs, encode_row_ids
 
 pytestmark = pytest.mark.interop
 
@@ -106,8 +106,10 @@ def test_its_row_ids_and_versions_are_read(lance: Any, uri: str) -> None:
         ids = decode_row_ids(fragment.row_ids, fragment.physical_rows, "f")
         assert (decode_row_ids(encode_row_ids(ids), len(ids), "f") == ids).all()
         found[0].append(ids[live])
-        found[1].append(decode_versions(fragment.created_at_versions, fragment.physical_rows, "f")[live])
-        found[2].append(decode_versions(fragment.last_updated_at_versions, fragment.physical_rows, "f")[live])
+        found[1].append(decode_version_runs(fragment.created_at_versions, fragment.physical_rows, "f").expand()[live])
+        found[2].append(
+            decode_version_runs(fragment.last_updated_at_versions, fragment.physical_rows, "f").expand()[live]
+        )
 
     for name, parts in zip(columns, found, strict=True):
         assert np.concatenate(parts).tolist() == table.column(name).to_pylist()

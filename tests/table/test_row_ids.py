@@ -17,7 +17,6 @@ from lance_ops.table.row_ids import (
     decode_row_id_runs,
     decode_row_ids,
     decode_version_runs,
-    decode_versions,
     encode_row_id_range,
     encode_row_ids,
     encode_uniform_versions,
@@ -138,7 +137,7 @@ def test_flipped_bytes_are_read_or_corrupt(ids: list[int], flips: list[tuple[int
 def test_versions_come_back(versions: list[int]) -> None:
     data = encode_versions(u64s(versions))
 
-    assert decode_versions(data, len(versions), "s").tolist() == versions
+    assert decode_version_runs(data, len(versions), "s").expand().tolist() == versions
     rows = u64s(list(range(len(versions))))
     assert decode_version_runs(data, len(versions), "s").at(rows).tolist() == versions
     runs = rowids_pb2.RowDatasetVersionSequence.FromString(data).runs
@@ -148,7 +147,7 @@ def test_versions_come_back(versions: list[int]) -> None:
 def test_one_version_is_one_run() -> None:
     data = encode_uniform_versions(9, 4)
 
-    assert decode_versions(data, 4, "s").tolist() == [9] * 4
+    assert decode_version_runs(data, 4, "s").expand().tolist() == [9] * 4
     assert len(rowids_pb2.RowDatasetVersionSequence.FromString(data).runs) == 1
 
 
@@ -159,5 +158,31 @@ def test_of_a_runs_span_only_the_count_is_read() -> None:
         sequence.runs.add(span=rowids_pb2.U64Segment(range_with_bitmap=bitmap), version=version)
 
     data = sequence.SerializeToString()
-    assert decode_versions(data, 14, "s").tolist() == [3] * 7 + [8] * 7
+    assert decode_version_runs(data, 14, "s").expand().tolist() == [3] * 7 + [8] * 7
     assert decode_version_runs(data, 14, "s").at(u64s([6, 7])).tolist() == [3, 8]
+
+
+@given(IDS, st.lists(st.integers(0, 210), max_size=30), st.lists(st.integers(0, 210), max_size=8))
+def test_runs_without_deleted_rows_and_cut_again_are_the_rows_left(
+    ids: list[int], deleted: list[int], cuts: list[int]
+) -> None:
+    runs = decode_row_id_runs(encode_row_ids(u64s(ids)), len(ids), "s")
+
+    left = runs.without(np.array(deleted, np.uint32)).cut_at(u64s(cuts))
+
+    expected = [(row_id, row) for row, row_id in enumerate(ids) if row not in deleted]
+    found_ids, rows = left.expand()
+    assert list(zip(found_ids.tolist(), rows.tolist(), strict=True)) == expected
+    assert {row for _, row in expected}.intersection(cuts) <= set(left.rows.tolist())
+
+
+@given(IDS, st.sets(st.integers(0, 300)))
+def test_rows_are_found_by_id(ids: list[int], others: set[int]) -> None:
+    asked = sorted({*ids[::2], *others})
+    runs = decode_row_id_runs(encode_row_ids(u64s(ids)), len(ids), "s")
+
+    which, rows = runs.find(u64s(asked))
+
+    rows_of = {row_id: row for row, row_id in enumerate(ids)}
+    expected = {row_id: rows_of[row_id] for row_id in asked if row_id in rows_of}
+    assert dict(zip(u64s(asked)[which].tolist(), rows.tolist(), strict=True)) == expected

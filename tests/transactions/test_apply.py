@@ -24,7 +24,7 @@ from lance_ops.table import (
     Manifest,
     violations,
 )
-from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_id_range, encode_row_ids
+from lance_ops.table.row_ids import decode_row_ids, decode_version_runs, encode_row_id_range, encode_row_ids
 from lance_ops.transactions import (
     NO_TABLE,
     Append,
@@ -91,7 +91,7 @@ def row_ids(each: Fragment) -> list[int]:
 def versions(each: Fragment, which: str) -> list[int]:
     data = getattr(each, f"{which}_versions")
     assert isinstance(data, bytes)
-    return [int(version) for version in decode_versions(data, each.physical_rows, "f")]
+    return [int(version) for version in decode_version_runs(data, each.physical_rows, "f").expand()]
 
 
 class TestEveryVersion:
