@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
 from lance_ops import kernels
@@ -11,8 +12,10 @@ from lance_ops.kernels.arrays import readable
 
 __all__ = ["gather_ranges", "scatter_ranges", "uniform_stride"]
 
-# Up to here, a loop in Python costs less than it takes to load the kernel, or less than copying the bytes does.
+# Up to here, a loop in Python costs less than copying the bytes does, or than what Arrow needs to begin.
 _FEW_RANGES = 64
+# Up to here Arrow is as fast as the kernel, and spares the time and the memory that loading its compiler takes.
+_MANY_RANGES = 16 * 1024
 _LONG_RANGE_BYTES = 4096
 
 
@@ -44,8 +47,13 @@ def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
         return data[first : first + total]
     if len(starts) > 2 and uniform_stride(starts[:-1], sizes[:-1]) is not None:
         return _gather_uniform(data, starts, sizes, total)
-    if (starts[1:] == starts[:-1] + sizes[:-1]).all():
+    gaps = starts[1:] - starts[:-1] - sizes[:-1]
+    if not gaps.any():
         return data[first : first + total]
+    if (sizes == sizes[0]).all():
+        return _gather_equal(data, starts, int(sizes[0]))
+    if _FEW_RANGES < len(starts) <= _MANY_RANGES and gaps.min() >= 0:
+        return _gather_ascending(data, starts, sizes)
     out = np.empty(total, np.uint8)
     scatter_ranges(data, starts, sizes, out, np.cumsum(sizes) - sizes)
     return out
@@ -61,6 +69,22 @@ def scatter_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, p
         return
     for start, size, place in zip(starts.tolist(), sizes.tolist(), places.tolist(), strict=True):
         out[place : place + size] = data[start : start + size]
+
+
+def _gather_equal(data: Bytes, starts: Integers, size: int) -> Bytes:
+    """Every place of `data` is one element of a view whose elements overlap."""
+    if not size:
+        return np.empty(0, np.uint8)
+    values = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
+    return values[starts].view(np.uint8)
+
+
+def _gather_ascending(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
+    """The ranges and the gaps between them are byte strings in turn: Arrow takes every second one."""
+    offsets = np.stack([starts, starts + sizes], axis=1).reshape(-1)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    return np.frombuffer(strings.take(pa.array(np.arange(0, len(offsets), 2))).buffers()[2], np.uint8)
 
 
 def _gather_uniform(data: Bytes, starts: Integers, sizes: Integers, total: int) -> Bytes:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_ops.encodings import gather
 from lance_ops.encodings.contract import ChunkBuffers, CorruptValues
 from lance_ops.encodings.gather import gather_ranges, uniform_stride
 
@@ -26,6 +27,25 @@ def test_ranges_are_brought_together_in_order(wanted: list[tuple[int, int]]) -> 
     sizes = np.array([size for _, size in wanted], np.int64)
     expected = b"".join(DATA[start : start + size].tobytes() for start, size in wanted)
     assert gather_ranges(DATA, starts, sizes).tobytes() == expected
+
+
+@pytest.mark.parametrize("most", [1, 40])
+def test_many_ascending_ranges_are_brought_together_with_and_without_the_kernel(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "_MANY_RANGES", most * 10)
+    generator = np.random.default_rng(most)
+    starts = np.arange(0, 1900, 10)
+    sizes = generator.integers(0, 11, len(starts))
+    expected = b"".join(DATA[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True))
+    assert gather_ranges(DATA, starts, sizes).tobytes() == expected
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 100])
+def test_ranges_of_one_size_are_brought_together_in_any_order(size: int) -> None:
+    starts = np.random.default_rng(size).integers(0, len(DATA) - size + 1, 100)
+    expected = b"".join(DATA[start : start + size].tobytes() for start in starts)
+    assert gather_ranges(DATA, starts, np.full(100, size)).tobytes() == expected
 
 
 def test_ranges_that_lie_end_to_end_are_not_copied() -> None:
