@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core import caching
+from numba.core import caching, config
 from numba.core.runtime.nrt import rtsys
 
 __all__ = ["kernel", "part"]
@@ -26,6 +26,7 @@ _InTree: Any = caching.InTreeCacheLocator
 _Impl: Any = caching.CompileResultCacheImpl
 _FunctionCache: Any = caching.FunctionCache
 _njit: Any = numba.njit
+_config: Any = config
 
 
 class _FilledCacheLocator(_InTree):  # type: ignore[misc]
@@ -38,8 +39,11 @@ class _FilledCacheLocator(_InTree):  # type: ignore[misc]
 
 
 def _stamp_of_all_kernels() -> str:
-    """Return a hash of every source file here: a kernel holds the compiled pieces of other files too."""
-    digest = hashlib.sha256()
+    """Return a hash of every source file here: a kernel holds the compiled pieces of other files too.
+
+    What is compiled with checks of bounds is something else.
+    """
+    digest = hashlib.sha256(b"checked" if _config.BOUNDSCHECK else b"")
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
     return digest.hexdigest()

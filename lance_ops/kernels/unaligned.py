@@ -1,6 +1,8 @@
 """Eight bytes at any place of a byte array, read or written as one little-endian word.
 
-Nothing is checked: a kernel that uses these has made sure that the eight bytes lie in the array.
+Nothing is checked: a kernel that uses these has made sure that the eight bytes lie in the array. When numba is asked to
+check the bounds of arrays (`NUMBA_BOUNDSCHECK=1`) or to compile nothing (`NUMBA_DISABLE_JIT=1`), the bytes are read and
+written one by one, so that they are checked as well.
 """
 
 from __future__ import annotations
@@ -11,14 +13,17 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import part
 
 __all__ = ["load_word", "store_word"]
 
 _pointer_add: Any = cgutils.pointer_add
 _intrinsic: Any = intrinsic
+_config: Any = config
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
@@ -49,5 +54,21 @@ def _store_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
     return types.void(array, types.intp, types.uint64), generate
 
 
-load_word: Callable[[NDArray[np.uint8], int], np.uint64] = _intrinsic(_load_word)
-store_word: Callable[[NDArray[np.uint8], int, np.uint64], None] = _intrinsic(_store_word)
+def _load_bytes(array: NDArray[np.uint8], offset: int) -> np.uint64:
+    word = np.uint64(0)
+    for byte in range(8):
+        word |= np.uint64(array[offset + byte]) << np.uint64(8 * byte)
+    return word
+
+
+def _store_bytes(array: NDArray[np.uint8], offset: int, word: np.uint64) -> None:
+    for byte in range(8):
+        array[offset + byte] = np.uint8(word >> np.uint64(8 * byte) & np.uint64(0xFF))
+
+
+load_word: Callable[[NDArray[np.uint8], int], np.uint64]
+store_word: Callable[[NDArray[np.uint8], int, np.uint64], None]
+if _config.BOUNDSCHECK or _config.DISABLE_JIT:
+    load_word, store_word = part(_load_bytes), part(_store_bytes)
+else:
+    load_word, store_word = _intrinsic(_load_word), _intrinsic(_store_word)
