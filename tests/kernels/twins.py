@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
+Levels = NDArray[np.uint16]
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 
@@ -138,3 +139,76 @@ def xxh64(data: bytes) -> int:
     state = (state ^ (state >> 33)) * two & mask
     state = (state ^ (state >> 29)) * three & mask
     return state ^ (state >> 32)
+
+
+def keep_levels(levels: Levels, most: int) -> Levels:
+    return levels[levels <= most]
+
+
+def count_levels(levels: Levels, most: int, starts: Integers, stops: Integers) -> list[int]:
+    return [int((levels[start:stop] <= most).sum()) for start, stop in zip(starts, stops, strict=True)]
+
+
+def collapse_lists(
+    rep: Levels, definition: Levels, list_level: int, item_end: int, list_end: int, null: int, empty: int
+) -> tuple[Levels, Levels, list[int], list[bool]]:
+    starts = rep >= list_level
+    if not len(definition):
+        return rep[starts], definition, [*np.flatnonzero(starts).tolist(), len(rep)], []
+    is_list, is_item = starts & (definition <= list_end), definition <= item_end
+    before = np.append(0, np.cumsum(is_item))
+    offsets = [*before[np.flatnonzero(is_list)].tolist(), int(before[-1])]
+    present = (definition < null) | (definition == empty)
+    return rep[starts], definition[starts], offsets, present[is_list].tolist()
+
+
+def expand_lists(
+    offsets: Integers,
+    present: NDArray[np.bool_] | None,
+    rep: Levels,
+    codes: Levels,
+    slots: Integers,
+    level: int,
+    null_code: int,
+    empty_code: int,
+) -> list[tuple[int, int, int]]:
+    out = []
+    for first_rep, code, slot in zip(rep.tolist(), codes.tolist(), slots.tolist(), strict=True):
+        if code:
+            out.append((first_rep, code, -1))
+        elif present is not None and not present[slot]:
+            out.append((first_rep, null_code, -1))
+        elif offsets[slot] == offsets[slot + 1]:
+            out.append((first_rep, empty_code, -1))
+        else:
+            items = range(int(offsets[slot]), int(offsets[slot + 1]))
+            out += [(level if number else first_rep, 0, item) for number, item in enumerate(items)]
+    return out
+
+
+def mark_nulls(present: NDArray[np.bool_], slots: Integers, code: int, codes: Levels) -> Levels:
+    marked = codes.copy()
+    open_entries = np.flatnonzero(codes == 0)
+    marked[open_entries[~present[slots[open_entries]]]] = code
+    return marked
+
+
+def walk_entries(
+    rows: list[bytes], word_bytes: int, bits_def: int, most_def: int, value_bytes: int, length_bytes: int
+) -> tuple[list[int], list[bytes]] | None:
+    """Return control words and values; None where a row ends inside an entry."""
+    words, values = [], []
+    for row in rows:
+        while row:
+            if len(row) < word_bytes:
+                return None
+            words.append(int.from_bytes(row[:word_bytes], "little"))
+            row = row[word_bytes:]
+            if words[-1] % (1 << bits_def) > most_def:
+                continue
+            size = int.from_bytes(row[:length_bytes], "little") if length_bytes else value_bytes
+            if len(row) < length_bytes + size:
+                return None
+            values.append(row[length_bytes : length_bytes + size])
+            row = row[length_bytes + size :]
+    return words, values
