@@ -28,7 +28,7 @@ from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.rle import RleEncoding
-from lance_ops.encodings.stats import FixedStatistics, estimate_distinct, sample_runs
+from lance_ops.encodings.stats import FixedStatistics, estimate_distinct, estimate_index_bytes, sample_runs
 from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, Integers, PackedValues, Values, VariableWidth
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
@@ -79,11 +79,14 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
     return Structure.FULL_ZIP if _largest_value_bytes(values) >= _LARGE_VALUE_BYTES else Structure.MINI_BLOCK
 
 
-def choose_dictionary(values: Values, options: EncodingOptions, version: FileVersion) -> DictionaryValues | None:
+def choose_dictionary(
+    values: Values, options: EncodingOptions, version: FileVersion, statistics: FixedStatistics | None = None
+) -> DictionaryValues | None:
     """Make a dictionary of a page's values if that makes the page smaller, else return None.
 
-    The page is then a mini-block page, however large a value is. 2.1 has dictionaries of strings only; 2.2 has them
-    of 64- and 128-bit values too.
+    `statistics` are the values' where they are integers; they are measured anew if not given. The page is then a
+    mini-block page, however large a value is. 2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit
+    values too.
     """
     unwanted = options.compression in ("none", "fsst") or options.structural_encoding == Structure.FULL_ZIP.value
     if unwanted or values.num_values < _MIN_DICTIONARY_VALUES:
@@ -93,29 +96,36 @@ def choose_dictionary(values: Values, options: EncodingOptions, version: FileVer
         plain_bytes: float = raw_bytes
     elif isinstance(values, FixedWidth) and values.bits_per_value in (64, 128) and version >= FileVersion.V2_2:
         raw_bytes = values.size_bytes
-        plain_bytes = _plain_bytes(values)
+        statistics = _measured(values, statistics)
+        plain_bytes = _plain_bytes(values, statistics)
     else:
         return None
     most_share = _DICTIONARY_SHARE if options.dict_size_ratio is None else options.dict_size_ratio
     most_bytes = min(raw_bytes * most_share, plain_bytes * _DICTIONARY_WORTH)
     most_entries = values.num_values / (options.dict_divisor or 2)
     num_entries = estimate_distinct(values)
-    if num_entries > most_entries or _least_dictionary_bytes(values, num_entries) > most_bytes:
+    if num_entries > most_entries or _least_dictionary_bytes(values, num_entries, statistics) > most_bytes:
         return None
-    made = encode_dictionary(values)
-    indices = FixedStatistics(made.indices)
-    size = _raw_bytes(made.entries) + min(indices.bitpacked_bytes, indices.rle_bytes)
-    if made.entries.num_values > most_entries or size > most_bytes or made.entries.size_bytes > _MAX_DICTIONARY_BYTES:
+    made = encode_dictionary(values, int(most_entries))
+    if made is None or made.entries.size_bytes > _MAX_DICTIONARY_BYTES:
+        return None
+    size = _raw_bytes(made.entries) + min(made.statistics.bitpacked_bytes, made.statistics.rle_bytes)
+    if size > most_bytes:
         return None
     if isinstance(values, VariableWidth) and size > raw_bytes * _SURE and _coded_bytes(values) < size:
         return None
     return made
 
 
-def choose_mini_block(values: Values, options: EncodingOptions, version: FileVersion) -> Encoding:
-    """Choose the encoding of a mini-block page's values, or of its dictionary's indices."""
+def choose_mini_block(
+    values: Values, options: EncodingOptions, version: FileVersion, statistics: FixedStatistics | None = None
+) -> Encoding:
+    """Choose the encoding of a mini-block page's values, or of its dictionary's indices.
+
+    `statistics` are the values' where they are integers; they are measured anew if not given.
+    """
     if isinstance(values, FixedWidth):
-        return _choose_fixed(values, options)
+        return _choose_fixed(values, options, statistics)
     if isinstance(values, VariableWidth):
         plain = VariableEncoding(values.bits_per_offset)
         codec = _codec_asked_for(options)
@@ -157,24 +167,24 @@ def choose_block(values: Values, options: EncodingOptions, version: FileVersion)
 
 def choose_levels(levels: FixedWidth, num_levels: Integers, version: FileVersion) -> Encoding:
     """Choose the encoding of repetition or definition levels, cut into blocks of `num_levels[i]`; 2.2 knows runs."""
-    width = int(levels.as_integers().max(initial=1)).bit_length()
-    packed = OutOfLineBitpackingEncoding(levels.bits_per_value, width)
+    statistics = FixedStatistics(levels)
+    packed = OutOfLineBitpackingEncoding(levels.bits_per_value, max(statistics.bit_width, 1))
     sizes: list[tuple[Encoding, float]] = [
         (FlatEncoding(levels.bits_per_value), levels.size_bytes),
         (packed, packed.size_of_blocks(num_levels)),
     ]
     if version >= FileVersion.V2_2:
-        sizes.append((RleEncoding(levels.bits_per_value), FixedStatistics(levels).rle_bytes + 8 * len(num_levels)))
+        sizes.append((RleEncoding(levels.bits_per_value), statistics.rle_bytes + 8 * len(num_levels)))
     return _smallest(sizes)
 
 
-def _choose_fixed(values: FixedWidth, options: EncodingOptions) -> Encoding:
+def _choose_fixed(values: FixedWidth, options: EncodingOptions, statistics: FixedStatistics | None) -> Encoding:
     bits = values.bits_per_value
     flat = FlatEncoding(bits)
     codec = _codec_asked_for(options)
     if bits not in INTEGER_BITS or values.num_values == 0 or options.compression == "none":
         return flat if codec is None or bits % 8 else _with_codec(codec, values, [flat])
-    statistics = FixedStatistics(values)
+    statistics = _measured(values, statistics)
     runs = RleEncoding(bits)
     if options.rle_threshold is not None and statistics.num_runs < options.rle_threshold * values.num_values:
         return runs
@@ -295,18 +305,25 @@ def _encoded_bytes(encoding: Encoding, runs: list[Values]) -> int:
     return sum(int(sizes.sum()) for run in runs for sizes in encoding.encode_chunks(run).sizes)
 
 
-def _plain_bytes(values: FixedWidth) -> float:
+def _measured(values: FixedWidth, statistics: FixedStatistics | None) -> FixedStatistics:
+    return statistics if statistics is not None and statistics.values is values else FixedStatistics(values)
+
+
+def _plain_bytes(values: FixedWidth, statistics: FixedStatistics) -> float:
     """The bytes of fixed-width values in their smallest encoding without a dictionary."""
     if values.bits_per_value not in INTEGER_BITS:
         return values.size_bytes
-    statistics = FixedStatistics(values)
     return min(statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes)
 
 
-def _least_dictionary_bytes(values: FixedWidth | VariableWidth, num_entries: float) -> float:
-    """Estimate the fewest bytes of entries and indices, by the number of entries alone."""
-    index_bits = int(num_entries).bit_length()
-    return num_entries / values.num_values * _raw_bytes(values) * 0.7 + values.num_values * index_bits / 16
+def _least_dictionary_bytes(
+    values: FixedWidth | VariableWidth, num_entries: float, statistics: FixedStatistics | None
+) -> float:
+    """Estimate the fewest bytes of entries and indices, by the number of entries and a few blocks."""
+    entry_bytes = num_entries / values.num_values * _raw_bytes(values) * 0.7
+    if isinstance(values, FixedWidth) and values.bits_per_value in INTEGER_BITS and statistics is not None:
+        return entry_bytes + min(estimate_index_bytes(values, num_entries), statistics.rle_bytes_of(32))
+    return entry_bytes + values.num_values * int(num_entries).bit_length() / 16
 
 
 def _raw_bytes(values: FixedWidth | VariableWidth) -> int:

@@ -6,13 +6,16 @@ A mini-block page with a dictionary stores positions as its values, u32, and the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
-from lance_ops.encodings.stats import arrow_of
+from lance_ops import kernels
+from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, VariableWidth
-from lance_ops.encodings.variable import narrow_offsets
+from lance_ops.encodings.variable import offsets_of_lengths
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["DictionaryValues", "encode_dictionary"]
 
@@ -24,21 +27,41 @@ class DictionaryValues:
     entries: FixedWidth | VariableWidth
     indices: FixedWidth
 
-
-def encode_dictionary(values: FixedWidth | VariableWidth) -> DictionaryValues:
-    """Find the distinct values and where each value is among them."""
-    encoded = arrow_of(values).dictionary_encode()
-    indices = encoded.indices.to_numpy().astype(np.uint32)
-    positions = FixedWidth(indices.view(np.uint8), 32, len(indices))
-    return DictionaryValues(_values_of(encoded.dictionary, values), positions)
+    @cached_property
+    def statistics(self) -> FixedStatistics:
+        """Measures of the indices."""
+        return FixedStatistics(self.indices)
 
 
-def _values_of(entries: pa.Array, like: FixedWidth | VariableWidth) -> FixedWidth | VariableWidth:
-    if isinstance(like, FixedWidth):
-        data = np.frombuffer(entries.buffers()[1], np.uint8)
-        return FixedWidth(data[: len(entries) * like.bits_per_value // 8], like.bits_per_value, len(entries))
-    _, offset_buffer, data_buffer = entries.buffers()
-    dtype = np.int32 if pa.types.is_binary(entries.type) else np.int64
-    offsets = np.frombuffer(offset_buffer, dtype, len(entries) + 1)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
-    return VariableWidth(narrow_offsets(offsets.astype(np.int64), like.bits_per_offset), data[: int(offsets[-1])])
+def encode_dictionary(values: FixedWidth | VariableWidth, most_entries: int) -> DictionaryValues | None:
+    """Find the distinct values and where each value is among them; None if they are more than `most_entries`.
+
+    None, too, if two values that differ have one hash.
+    """
+    num_values = values.num_values
+    firsts, indices = np.empty(most_entries, np.int64), np.empty(num_values, np.uint32)
+    positions = FixedWidth(indices.view(np.uint8), 32, num_values)
+    if isinstance(values, FixedWidth) and values.bits_per_value == 64:
+        num_entries = kernels.number_words(readable(values.as_integers()), firsts, indices)
+        if num_entries < 0:
+            return None
+        entries = values.as_integers()[firsts[:num_entries]]
+        return DictionaryValues(FixedWidth(entries.view(np.uint8), 64, num_entries), positions)
+    if isinstance(values, VariableWidth):
+        offsets = values.offsets.astype(np.int64, copy=False)
+    else:
+        offsets = np.arange(num_values + 1) * (values.bits_per_value // 8)
+    sizes, hashes = np.diff(offsets), np.empty(num_values, np.uint64)
+    data = readable(values.data)
+    kernels.hash_values(data, readable(offsets[:-1]), readable(sizes), len(data), hashes)
+    num_entries = kernels.number_words(readable(hashes), firsts, indices)
+    if num_entries < 0:
+        return None
+    firsts = firsts[:num_entries]
+    if not kernels.are_entries(data, readable(offsets), readable(firsts), readable(indices)):
+        return None
+    entry_bytes = gather_ranges(values.data, offsets[firsts], sizes[firsts])
+    if isinstance(values, VariableWidth):
+        entry_offsets = offsets_of_lengths(sizes[firsts], values.bits_per_offset)
+        return DictionaryValues(VariableWidth(entry_offsets, entry_bytes), positions)
+    return DictionaryValues(FixedWidth(entry_bytes, values.bits_per_value, num_entries), positions)

@@ -23,7 +23,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_widths, pack, packed_bytes, unpack
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, packed_bytes, unpack
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -71,9 +71,7 @@ class InlineBitpackingEncoding(Encoding):
         integers = self._expect(values)
         if len(num_values) and num_values.max() > BLOCK:
             raise ValueError(f"inline bitpacking of more than {BLOCK} values in one block")
-        widths = bit_widths(integers, num_values)
-        data, sizes = pack(integers, num_values, widths, self.bits_per_value // 8)
-        data[np.cumsum(sizes) - sizes] = widths
+        data, sizes = pack(integers, num_values)
         return EncodedChunks(num_values, (data,), (sizes,))
 
     def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:

@@ -105,7 +105,7 @@ class OutOfLineBitpackingEncoding(Encoding):
         counts = np.full(int(parts.sum()), BLOCK, np.int64)
         last = np.cumsum(parts) - 1
         counts[last[tail > 0]] = tail[tail > 0]
-        packed, sizes = pack(integers, counts, np.full(len(counts), self.bit_width, np.int64))
+        packed, sizes = pack(integers, counts, self.bit_width)
         raw = np.zeros(len(counts), np.bool_)
         raw[last[self._keeps_raw(tail)]] = True
         if not raw.any():

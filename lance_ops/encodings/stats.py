@@ -8,33 +8,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_widths, packed_bytes
+from lance_ops import kernels
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
 from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth
+from lance_ops.kernels.arrays import readable
 
-__all__ = ["FixedStatistics", "arrow_of", "estimate_distinct", "sample_runs"]
+__all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "sample_runs"]
 
 _SAMPLE_VALUES = 8192
+_SAMPLE_BLOCKS = 8
+# Of a sampled value, so much of either end is looked at.
+_END_BYTES = 32
 
 
 @dataclass(frozen=True, eq=False)
 class FixedStatistics:
-    """Measures of fixed-width values of 8, 16, 32 or 64 bits, each taken when it is first asked for."""
+    """Measures of fixed-width values of 8, 16, 32 or 64 bits, taken together when the first is asked for."""
 
     values: FixedWidth
 
     @cached_property
+    def _measured(self) -> tuple[int, Integers]:
+        """The number of runs, and the bits that each block of 1024 values needs."""
+        unions = np.empty(-(-self.values.num_values // BLOCK), np.uint64)
+        num_runs = kernels.measure_integers(readable(self.values.as_integers()), BLOCK, unions)
+        return num_runs, bit_lengths(unions)
+
+    @property
     def num_runs(self) -> int:
         """Runs of equal values."""
-        integers = self.values.as_integers()
-        return int(np.count_nonzero(integers[1:] != integers[:-1])) + (len(integers) > 0)
+        return self._measured[0]
 
     @cached_property
+    def bit_width(self) -> int:
+        """The bits that the largest value needs."""
+        return int(self._measured[1].max(initial=0))
+
+    @property
     def flat_bytes(self) -> int:
         """The values as they are."""
         return self.values.size_bytes
@@ -42,44 +56,70 @@ class FixedStatistics:
     @cached_property
     def bitpacked_bytes(self) -> int:
         """The values in blocks of 1024, each as wide as its largest value needs."""
-        full, rest = divmod(self.values.num_values, BLOCK)
-        counts: Integers = np.array([BLOCK] * full + [rest] * (rest > 0), np.int64)
-        widths = bit_widths(self.values, counts)
-        return int((packed_bytes(widths) + self.values.bits_per_value // 8).sum())
+        return int((packed_bytes(self._measured[1]) + self.values.bits_per_value // 8).sum())
 
-    @cached_property
+    @property
     def rle_bytes(self) -> int:
         """A value and a length byte for each run; chunks cut runs, and lengths do beyond 255."""
+        return self.rle_bytes_of(self.values.bits_per_value)
+
+    def rle_bytes_of(self, bits_per_value: int) -> int:
+        """The same for values of another width that change where these do."""
         num_cuts = self.values.num_values // 255
-        return min(self.num_runs + num_cuts, self.num_runs * 2) * (self.values.bits_per_value // 8 + 1)
+        return min(self.num_runs + num_cuts, self.num_runs * 2) * (bits_per_value // 8 + 1)
 
 
 def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
-    """Estimate how many distinct values there are; exact for few values.
+    """Estimate how many distinct values there are.
 
-    From a sample, by how many values it has once and twice (Chao 1984, bias-corrected).
+    From a sample, by how many values it has once and twice (Chao 1984, bias-corrected). Long values that have their
+    length and both ends in common count as one.
     """
-    array = arrow_of(values)
-    if len(array) > 2 * _SAMPLE_VALUES:
-        picked = np.sort(np.random.default_rng(0).choice(len(array), _SAMPLE_VALUES, replace=False))
-        array = array.take(pa.array(picked))
-    counts = pc.value_counts(array).field("counts").to_numpy()
-    if len(array) == values.num_values:
-        return len(counts)
+    num_values = values.num_values
+    is_whole = num_values <= 2 * _SAMPLE_VALUES
+    if is_whole:
+        picked = np.arange(num_values)
+    else:
+        picked = np.sort(np.random.default_rng(0).integers(0, num_values, _SAMPLE_VALUES))
+        picked = picked[_run_ends(picked)]
+    ends = _run_ends(np.sort(_keys(values, picked)))
+    if is_whole:
+        return len(ends)
+    counts = np.diff(ends, prepend=-1)
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    return min(values.num_values, len(counts) + once * (once - 1) / (2 * (twice + 1)))
+    return min(num_values, len(counts) + once * (once - 1) / (2 * (twice + 1)))
 
 
-def arrow_of(values: FixedWidth | VariableWidth) -> pa.Array:
-    """View values as an Arrow array without nulls, without a copy."""
+def estimate_index_bytes(values: FixedWidth, num_entries: float) -> float:
+    """Estimate the bytes of packed positions of 8- to 64-bit values in a dictionary of so many entries.
+
+    Entries are in the order of their first appearance. A block with `k` distinct values, which may be any of them, has
+    a position of about `k / (k + 1)` times their number.
+    """
+    blocks = sample_runs(values, BLOCK, _SAMPLE_BLOCKS)
+    kept = [len(_run_ends(np.sort(block.as_integers()))) for block in blocks if isinstance(block, FixedWidth)]
+    widths = [int(num_entries * k / (k + 1)).bit_length() for k in kept]
+    return values.num_values * sum(widths) / max(len(widths), 1) / 8
+
+
+def _run_ends(numbers: NDArray[np.signedinteger] | NDArray[np.unsignedinteger]) -> Integers:
+    """Return which number is the last of each run."""
+    return np.flatnonzero(np.append(numbers[1:] != numbers[:-1], len(numbers) > 0))
+
+
+def _keys(values: FixedWidth | VariableWidth, picked: Integers) -> NDArray[np.unsignedinteger]:
+    """Return a number for each picked value, the same for equal ones."""
     if isinstance(values, VariableWidth):
-        arrow_type: Any = pa.binary() if values.bits_per_offset == 32 else pa.large_binary()
-        buffers = [None, pa.py_buffer(values.offsets), pa.py_buffer(values.data)]
-        return pa.Array.from_buffers(arrow_type, values.num_values, buffers)
-    if values.bits_per_value in INTEGER_BITS:
-        return pa.array(values.as_integers())
-    arrow_type = pa.binary(values.bits_per_value // 8)
-    return pa.Array.from_buffers(arrow_type, values.num_values, [None, pa.py_buffer(np.ascontiguousarray(values.data))])
+        starts = values.offsets[picked].astype(np.int64)
+        sizes = values.offsets[picked + 1] - starts
+    elif values.bits_per_value in INTEGER_BITS:
+        return values.as_integers()[picked]
+    else:
+        sizes = np.full(len(picked), values.bits_per_value // 8, np.int64)
+        starts = picked * sizes
+    hashes = np.empty(len(picked), np.uint64)
+    kernels.hash_values(readable(values.data), readable(starts), readable(sizes), _END_BYTES, hashes)
+    return hashes
 
 
 def sample_runs(values: FixedWidth | VariableWidth, run_values: int, num_runs: int) -> list[Values]:

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _ALL_PRESENT = readable(np.empty(0, np.uint8))
+_IN_A_ROW = readable(np.empty(0, np.int64))
 
 Bools = npt.NDArray[np.bool_]
 Offsets = npt.NDArray[np.int64]
@@ -220,22 +221,29 @@ def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
 
 
 def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
-    codes = _no_codes(layers[0].length)
+    codes: Levels | None = None
+    occurs = _no_occurrences(layers)
     num_slots = layers[0].length
     for depth, layer in enumerate(layers):
         if layer.validity is not None:
-            codes[(codes == 0) & ~layer.validity] = _null_code(depth)
+            present, code = layer.validity.view(np.uint8), _null_code(depth)
+            if codes is None:
+                codes = (present ^ 1).astype(np.uint16)
+                codes *= code
+                occurs[code] = not present.all()
+            else:
+                kernels.mark_nulls(readable(present), _IN_A_ROW, 0, 0, code, codes, occurs)
         if isinstance(layer, FixedLists):
-            codes = np.repeat(codes, layer.dimension)
+            codes = None if codes is None else np.repeat(codes, layer.dimension)
             num_slots *= layer.dimension
-    scheme, definition = _number(layers, codes)
+    scheme, definition = _number(layers, codes, occurs)
     return EncodedLevels(scheme, layers[0].length, num_slots, None, definition, slice(0, num_slots))
 
 
 def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     num_rows = layers[0].length
-    codes = _no_codes(num_rows)
-    slots = np.arange(num_rows, dtype=np.int64)  # -1: ended at a list
+    codes, occurs = np.zeros(num_rows, np.uint16), _no_occurrences(layers)
+    slots, first_slot, num_slots, ended = _IN_A_ROW, 0, num_rows, 0
     level = sum(isinstance(layer, Lists) for layer in layers)
     rep = np.full(num_rows, level, dtype=np.uint16)
     for depth, layer in enumerate(layers):
@@ -244,30 +252,25 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
         present = _ALL_PRESENT if layer.validity is None else readable(layer.validity.view(np.uint8))
         if isinstance(layer, Items):
             if layer.validity is not None:
-                kernels.mark_nulls(present, readable(slots), _null_code(depth), codes)
+                kernels.mark_nulls(present, readable(slots), first_slot, ended, _null_code(depth), codes, occurs)
             continue
         level -= 1
-        offsets, ended = readable(layer.offsets), (_null_code(depth), _empty_code(depth))
-        outer_rep, outer_codes, outer_slots = readable(rep), readable(codes), readable(slots)
-        total = kernels.count_children(offsets, present, outer_codes, outer_slots)
-        rep, codes, slots = np.empty(total, np.uint16), np.empty(total, np.uint16), np.empty(total, np.int64)
-        kernels.expand_lists(offsets, present, outer_rep, outer_codes, outer_slots, level, *ended, rep, codes, slots)
-    scheme, definition = _number(layers, codes)
-    visible = slots if definition is None else slots[slots >= 0]
-    return EncodedLevels(scheme, num_rows, len(slots), rep, definition, _as_slice(visible))
-
-
-def _as_slice(slots: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
-    if not len(slots):
-        return slice(0, 0)
-    first = int(slots[0])
-    # Slots ascend strictly, so the span alone tells whether any is left out.
-    return slice(first, first + len(slots)) if int(slots[-1]) - first + 1 == len(slots) else slots
+        outer = readable(codes), readable(slots), first_slot, ended
+        outer_rep, offsets = readable(rep), readable(layer.offsets)
+        num_entries, num_slots, first_slot, is_run = kernels.count_children(offsets, present, *outer)
+        rep, codes = np.empty(num_entries, np.uint16), np.empty(num_entries, np.uint16)
+        slots = np.empty(0 if is_run else num_entries, np.int64)
+        ended = _empty_code(depth)
+        endings = level, _null_code(depth), ended
+        kernels.expand_lists(offsets, present, outer_rep, *outer, *endings, rep, codes, slots, occurs)
+    scheme, definition = _number(layers, codes, occurs)
+    visible = slots[slots >= 0] if len(slots) else slice(first_slot, first_slot + num_slots)
+    return EncodedLevels(scheme, num_rows, len(rep), rep, definition, visible)
 
 
 # While levels are built their final numbers are not known: an entry that ends at the layer of a depth has a code.
-def _no_codes(count: int) -> Levels:
-    return np.zeros(count, dtype=np.uint16)
+def _no_occurrences(layers: Sequence[Layer]) -> npt.NDArray[np.uint8]:
+    return np.zeros(2 * len(layers) + 1, dtype=np.uint8)
 
 
 def _null_code(depth: int) -> int:
@@ -278,9 +281,10 @@ def _empty_code(depth: int) -> int:
     return 2 * depth + 2
 
 
-def _number(layers: Sequence[Layer], codes: Levels) -> tuple[LevelScheme, Levels | None]:
+def _number(
+    layers: Sequence[Layer], codes: Levels | None, occurs: npt.NDArray[np.uint8]
+) -> tuple[LevelScheme, Levels | None]:
     """Replace codes by levels, innermost layer first, giving levels only to what occurs."""
-    occurs = np.bincount(codes, minlength=2 * len(layers) + 1) > 0
     kinds: list[int] = []
     levels = np.zeros(2 * len(layers) + 1, dtype=np.uint16)
     level = 0
@@ -298,10 +302,16 @@ def _number(layers: Sequence[Layer], codes: Levels) -> tuple[LevelScheme, Levels
         if empty:
             level += 1
             levels[_empty_code(depth)] = level
-    return LevelScheme(tuple(kinds)), levels[codes] if level else None
+    scheme = LevelScheme(tuple(kinds))
+    if codes is None or not level:
+        return scheme, None
+    used = np.flatnonzero(occurs)
+    if (levels[used] != used).any():
+        kernels.renumber_levels(codes, levels)
+    return scheme, codes
 
 
-def _is_in_null_struct(layers: Sequence[Layer], occurs: Bools, depth: int) -> bool:
+def _is_in_null_struct(layers: Sequence[Layer], occurs: npt.NDArray[np.uint8], depth: int) -> bool:
     """Return whether a struct around a list, inside of the next list, is ever null."""
     for outer in reversed(range(depth)):
         if isinstance(layers[outer], Lists):

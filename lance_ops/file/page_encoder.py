@@ -12,6 +12,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.choose import Structure, choose_dictionary, choose_structure
+from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import select, validity_of, values_of
 from lance_ops.file.container import Extent
@@ -24,6 +25,8 @@ from lance_ops.file.layouts.mini_block import encode_mini_block
 from lance_ops.file.levels import EncodedLevels, Items, encode_levels
 
 __all__ = ["encode_blob_page", "encode_page"]
+
+_FIRST_ENTRIES = 4096
 
 Bools = npt.NDArray[np.bool_]
 
@@ -43,11 +46,12 @@ def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     if constant is not None:
         return encode_constant(constant, levels, choice)
     page = None
-    dictionary = choose_dictionary(values, choice.options, choice.version)
+    statistics = FixedStatistics(values) if isinstance(values, FixedWidth) else None
+    dictionary = choose_dictionary(values, choice.options, choice.version, statistics)
     if dictionary is not None:
-        page = encode_mini_block(dictionary.indices, levels, choice, dictionary.entries)
+        page = encode_mini_block(dictionary.indices, levels, choice, dictionary.entries, dictionary.statistics)
     elif choose_structure(values, choice.options) is Structure.MINI_BLOCK:
-        page = encode_mini_block(values, levels, choice)
+        page = encode_mini_block(values, levels, choice, statistics=statistics)
     return encode_full_zip(values, levels, choice) if page is None else page
 
 
@@ -112,12 +116,25 @@ def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> Fi
     """Return the value that every entry has which is not null; None if there are several, or pages cannot say so."""
     if choice.version < FileVersion.V2_2 or not isinstance(values, FixedWidth | VariableWidth):
         return None
-    present = None
-    if levels.definition is not None:
-        visible = levels.definition <= levels.scheme.max_visible_def
-        present = levels.definition[visible] == 0
-    first = 0 if present is None else int(np.argmax(present))
-    return values.slice(first, first + 1) if _all_equal(values, first, present) else None
+    for entries in (slice(_FIRST_ENTRIES), slice(None)):  # most columns differ soon, and none is looked at further
+        present, num_values = _present(levels, entries)
+        if num_values == 0 or (present is not None and not present.any()):
+            continue  # what is there comes later
+        first = 0 if present is None else int(np.argmax(present))
+        if not _all_equal(values.slice(0, num_values), first, present):
+            return None
+    return values.slice(first, first + 1)
+
+
+def _present(levels: EncodedLevels, entries: slice) -> tuple[Bools | None, int]:
+    """Return which visible values of some entries are not null, None if all are, and how many those values are."""
+    definition = levels.definition
+    if definition is None:
+        return None, len(range(*entries.indices(levels.num_entries)))
+    definition = definition[entries]
+    if levels.scheme.has_invisible:
+        definition = definition[definition <= levels.scheme.max_visible_def]
+    return (definition == 0) if levels.scheme.max_visible_def else None, len(definition)
 
 
 def _all_equal(values: FixedWidth | VariableWidth, first: int, present: Bools | None) -> bool:

@@ -14,60 +14,70 @@ from typing import TYPE_CHECKING
 from lance_ops.core.on_demand import on_demand
 
 if TYPE_CHECKING:
-    from lance_ops.kernels.chunks import cut_chunks
-    from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
+    from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
+    from lance_ops.kernels.distinct import are_entries, number_words
+    from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
+    from lance_ops.kernels.flatten import count_children, expand_lists, mark_nulls, renumber_levels
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
     from lance_ops.kernels.full_zip import walk_entries
     from lance_ops.kernels.hashes import xxh64
-    from lance_ops.kernels.levels import (
-        collapse_lists,
-        count_children,
-        count_levels,
-        expand_lists,
-        keep_levels,
-        mark_nulls,
-    )
+    from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
     from lance_ops.kernels.lz4 import lz4_decode
+    from lance_ops.kernels.measure import hash_values, measure_integers
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.strings import join_strings
 
 __all__ = [
+    "are_entries",
     "collapse_lists",
     "copy_ranges",
     "count_children",
     "count_levels",
     "cut_chunks",
+    "end_entries",
     "expand_lists",
     "fsst_decode",
     "fsst_decode_chunks",
     "fsst_encode",
     "fsst_train",
+    "hash_values",
+    "index_rows",
     "join_strings",
     "keep_levels",
     "lz4_decode",
     "mark_nulls",
-    "pack_blocks",
+    "measure_integers",
+    "number_words",
+    "pack_runs",
+    "renumber_levels",
     "unpack_blocks",
     "walk_entries",
     "xxh64",
 ]
 
 _MODULES = {
+    "are_entries": "distinct",
     "collapse_lists": "levels",
     "copy_ranges": "ranges",
-    "count_children": "levels",
+    "count_children": "flatten",
     "count_levels": "levels",
     "cut_chunks": "chunks",
-    "expand_lists": "levels",
+    "end_entries": "chunks",
+    "expand_lists": "flatten",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
     "fsst_encode": "fsst",
     "fsst_train": "fsst",
+    "hash_values": "measure",
+    "index_rows": "chunks",
     "join_strings": "strings",
     "keep_levels": "levels",
     "lz4_decode": "lz4",
-    "mark_nulls": "levels",
-    "pack_blocks": "fastlanes",
+    "mark_nulls": "flatten",
+    "measure_integers": "measure",
+    "number_words": "distinct",
+    "pack_runs": "fastlanes",
+    "renumber_levels": "flatten",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",
     "xxh64": "hashes",

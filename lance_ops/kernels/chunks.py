@@ -1,4 +1,4 @@
-"""Where a chunk ends, for values that cost different numbers of bytes."""
+"""Where the chunks of a page end, in values and in entries, and which rows they hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel
 
-__all__ = ["cut_chunks"]
+__all__ = ["cut_chunks", "end_entries", "index_rows"]
 
 
 @kernel
@@ -39,3 +39,42 @@ def cut_chunks(
         num_chunks += 1
         start += count
     return num_chunks
+
+
+@kernel
+def end_entries(
+    definition: NDArray[np.uint16], most_visible: int, counts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> None:
+    """Write after which entry each chunk of `counts[i]` values ends: right after its last value.
+
+    The levels of entries with a value are at most `most_visible`; there are as many of them as values.
+    """
+    entry = 0
+    for chunk in range(len(counts)):
+        left = counts[chunk]
+        while left > 0:
+            left -= definition[entry] <= most_visible
+            entry += 1
+        ends[chunk] = entry
+
+
+@kernel
+def index_rows(
+    rep: NDArray[np.uint16], row_level: int, chunk_ends: NDArray[np.int64], words: NDArray[np.uint64]
+) -> None:
+    """Write two numbers for each chunk: how many rows end in it, and how many entries after them it has.
+
+    A row starts at repetition level `row_level`, and the first entry starts one.
+    """
+    entry, num_begun, num_ended, row_start = 0, 0, 0, 0
+    for chunk in range(len(chunk_ends)):
+        chunk_start = entry
+        while entry < chunk_ends[chunk]:
+            starts = rep[entry] == row_level
+            num_begun += starts
+            row_start = entry if starts else row_start
+            entry += 1
+        is_open = entry < len(rep) and rep[entry] != row_level
+        words[2 * chunk] = num_begun - is_open - num_ended
+        words[2 * chunk + 1] = entry - max(row_start, chunk_start) if is_open else 0
+        num_ended = num_begun - is_open

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
-__all__ = ["pack_blocks", "unpack_blocks"]
+__all__ = ["pack_runs", "unpack_blocks"]
 
 _ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 _ROW_BYTES = 128
@@ -79,35 +79,85 @@ def unpack_blocks(
                     store_word(out, target + word, value)
 
 
-@kernel
-def pack_blocks(
-    data: NDArray[np.uint8],
-    widths: NDArray[np.int64],
-    places: NDArray[np.int64],
-    bits: int,
-    out: NDArray[np.uint8],
-) -> None:
-    """Pack consecutive blocks of `data`, block `i` to the zeroed `128 * widths[i]` bytes at `places[i]` of `out`.
-
-    The caller has checked the arrays' sizes; bits of a value above the width are lost.
-    """
-    for block in range(len(widths)):
-        width = widths[block]
-        if width == 0:
-            continue
-        for row in range(bits):
-            source = block * _ROW_BYTES * bits + _row_place(row, bits)
-            target = places[block] + row * width // bits * _ROW_BYTES
-            shift = row * width % bits
-            low = np.uint64(shift)
-            here = min(width, bits - shift)
-            low_mask = _lane_mask(0, here, bits)
-            high_mask = _lane_mask(here, width - here, bits)
+@part
+def _pack_block(data: NDArray[np.uint8], start: int, width: int, bits: int, out: NDArray[np.uint8], place: int) -> None:
+    """Write the `128 * width` packed bytes of the block at `start`."""
+    for row in range(bits if width else 0):
+        source = start + _row_place(row, bits)
+        target = place + row * width // bits * _ROW_BYTES
+        shift = row * width % bits
+        low = np.uint64(shift)
+        here = min(width, bits - shift)
+        low_mask = _lane_mask(0, here, bits)
+        if shift == 0:
+            # the first value of these words: whatever they held is gone
+            for word in range(0, _ROW_BYTES, 8):
+                store_word(out, target + word, load_word(data, source + word) & low_mask)
+        else:
             for word in range(0, _ROW_BYTES, 8):
                 packed = load_word(out, target + word) | ((load_word(data, source + word) & low_mask) << low)
                 store_word(out, target + word, packed)
-            if here < width:
-                high = np.uint64(here)
-                for word in range(0, _ROW_BYTES, 8):
-                    # words of this row have not been written before: they hold zeros
-                    store_word(out, target + _ROW_BYTES + word, (load_word(data, source + word) & high_mask) >> high)
+        if here < width:
+            high = np.uint64(here)
+            high_mask = _lane_mask(here, width - here, bits)
+            for word in range(0, _ROW_BYTES, 8):
+                store_word(out, target + _ROW_BYTES + word, (load_word(data, source + word) & high_mask) >> high)
+
+
+@part
+def _width_of(data: NDArray[np.uint8], start: int, size: int, bits: int) -> int:
+    """Return the bits that the largest of the values in `size` bytes needs."""
+    union = np.uint64(0)
+    for place in range(start, start + size - 7, 8):
+        union |= load_word(data, place)
+    for byte in range(size - size % 8, size):
+        union |= np.uint64(data[start + byte]) << np.uint64(byte % 8 * 8)
+    shift = 32
+    while shift >= bits:
+        union |= union >> np.uint64(shift)
+        shift //= 2
+    if bits < 64:
+        union &= (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    width = 0
+    while union:
+        width += 1
+        union >>= np.uint64(1)
+    return width
+
+
+@kernel
+def pack_runs(
+    data: NDArray[np.uint8],
+    counts: NDArray[np.int64],
+    width: int,
+    bits: int,
+    out: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+) -> None:
+    """Pack consecutive runs of values end to end, `counts[i]` of them filled up with zeros to a block.
+
+    With a negative `width` each run is as wide as its largest value needs, and stands behind a word of `bits` bits that
+    says so. Writes how many bytes each run takes. The caller has checked that no run has more than 1024 values and that
+    `out` has room for the widest; bits of a value above the width are lost.
+    """
+    filled = np.zeros(_ROW_BYTES * bits, np.uint8)
+    start, place = 0, 0
+    for run in range(len(counts)):
+        size = counts[run] * bits // 8
+        run_width = width
+        begin = place
+        if width < 0:
+            run_width = _width_of(data, start, size, bits)
+            for byte in range(bits // 8):
+                out[place + byte] = 0
+            out[place] = run_width
+            place += bits // 8
+        if size == len(filled):
+            _pack_block(data, start, run_width, bits, out, place)
+        else:
+            filled[:size] = data[start : start + size]
+            filled[size:] = 0
+            _pack_block(filled, 0, run_width, bits, out, place)
+        place += _ROW_BYTES * run_width
+        sizes[run] = place - begin
+        start += size

@@ -1,4 +1,4 @@
-"""Steps between repetition and definition levels and lists; `lance_ops.file.levels` says what they mean.
+"""Steps from repetition and definition levels to lists; `lance_ops.file.levels` says what they mean.
 
 Levels are u16, one an entry. Outputs are as long as the caller could have to keep; how much of them was used is
 returned.
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel
 
-__all__ = ["collapse_lists", "count_children", "count_levels", "expand_lists", "keep_levels", "mark_nulls"]
+__all__ = ["collapse_lists", "count_levels", "keep_levels"]
 
 Levels = NDArray[np.uint16]
 Flags = NDArray[np.uint8]
@@ -78,65 +78,3 @@ def collapse_lists(
         items += level <= item_end
     offsets[lists] = items
     return entries, lists
-
-
-@kernel
-def count_children(offsets: Integers, present: Flags, codes: Levels, slots: Integers) -> int:
-    """Count the entries that `expand_lists` makes."""
-    total = len(slots)
-    for i in range(len(slots)):
-        if codes[i] == 0:
-            slot = slots[i]
-            if (not len(present) or present[slot]) and offsets[slot] < offsets[slot + 1]:
-                total += offsets[slot + 1] - offsets[slot] - 1
-    return total
-
-
-@kernel
-def expand_lists(
-    offsets: Integers,
-    present: Flags,
-    rep: Levels,
-    codes: Levels,
-    slots: Integers,
-    level: int,
-    null_code: int,
-    empty_code: int,
-    out_rep: Levels,
-    out_codes: Levels,
-    out_slots: Integers,
-) -> None:
-    """Replace entries that are lists by one for each of their items.
-
-    Entry `i` is the list in slot `slots[i]` if its code is 0, and has ended outside otherwise. A list without items
-    ends here, with a code and no slot. All items but the first repeat at `level`. `present` may be empty: no nulls.
-    """
-    place = 0
-    for i in range(len(slots)):
-        code = codes[i]
-        start, stop = np.int64(-1), np.int64(-1)
-        if code == 0:
-            slot = slots[i]
-            if len(present) and not present[slot]:
-                code = null_code
-            else:
-                start, stop = offsets[slot], offsets[slot + 1]
-                if start == stop:
-                    code = empty_code
-        out_rep[place] = rep[i]
-        out_codes[place] = code
-        out_slots[place] = -1 if start == stop else start
-        place += 1
-        for item in range(start + 1, stop):
-            out_rep[place] = level
-            out_codes[place] = 0
-            out_slots[place] = item
-            place += 1
-
-
-@kernel
-def mark_nulls(present: Flags, slots: Integers, code: int, codes: Levels) -> None:
-    """Give a code to the entries whose slot holds a null; those that have one already keep theirs."""
-    for i in range(len(slots)):
-        if codes[i] == 0 and not present[slots[i]]:
-            codes[i] = code

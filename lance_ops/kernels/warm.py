@@ -9,20 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.kernels.arrays import readable
-from lance_ops.kernels.chunks import cut_chunks
-from lance_ops.kernels.fastlanes import pack_blocks, unpack_blocks
+from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
+from lance_ops.kernels.distinct import are_entries, number_words
+from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
+from lance_ops.kernels.flatten import count_children, expand_lists, mark_nulls, renumber_levels
 from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
 from lance_ops.kernels.full_zip import walk_entries
 from lance_ops.kernels.hashes import xxh64
-from lance_ops.kernels.levels import (
-    collapse_lists,
-    count_children,
-    count_levels,
-    expand_lists,
-    keep_levels,
-    mark_nulls,
-)
+from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
 from lance_ops.kernels.lz4 import lz4_decode
+from lance_ops.kernels.measure import hash_values, measure_integers
 from lance_ops.kernels.ranges import copy_ranges
 from lance_ops.kernels.strings import join_strings
 
@@ -37,9 +33,16 @@ def warm() -> None:
     table = readable(symbols), readable(lengths)
     offsets = np.zeros(1, np.int64)
     levels, out_levels, flags = readable(np.zeros(0, np.uint16)), np.zeros(1, np.uint16), np.zeros(1, np.uint8)
-    pack_blocks(data, none, none, 8, out)
+    pack_runs(data, none, 0, 8, out, offsets)
     unpack_blocks(data, none, none, none, 8, out)
     cut_chunks(ends, 0, 1, 1, offsets)
+    end_entries(levels, 0, none, offsets)
+    index_rows(levels, 1, none, np.zeros(0, np.uint64))
+    for bits in (8, 16, 32, 64):
+        measure_integers(readable(np.zeros(1, f"u{bits // 8}")), 1024, np.zeros(1, np.uint64))
+    hash_values(data, none, none, 0, np.zeros(0, np.uint64))
+    number_words(readable(np.zeros(0, np.uint64)), offsets, np.zeros(0, np.uint32))
+    are_entries(data, ends, none, readable(np.zeros(0, np.uint32)))
     copy_ranges(data, none, none, out, none)
     join_strings(data, none, none, none, 4, out, offsets)
     lz4_decode(data, none, none, out, ends)
@@ -50,9 +53,11 @@ def warm() -> None:
     keep_levels(levels, 0, out_levels)
     count_levels(levels, 0, none, none, offsets)
     collapse_lists(levels, levels, 1, 0, 0, 0, 0, out_levels, out_levels, offsets, flags)
-    count_children(none, readable(flags[:0]), levels, none)
-    expand_lists(none, readable(flags[:0]), levels, levels, none, 0, 1, 2, out_levels, out_levels, offsets)
-    mark_nulls(readable(flags[:0]), none, 1, out_levels)
+    absent = readable(flags[:0])
+    count_children(none, absent, levels, none, 0, 0)
+    expand_lists(none, absent, levels, levels, none, 0, 0, 0, 1, 2, out_levels, out_levels, offsets, flags)
+    mark_nulls(absent, none, 0, 0, 1, out_levels[:0], flags)
+    renumber_levels(out_levels, out_levels)
     xxh64(data, ends, symbols[:0])
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 

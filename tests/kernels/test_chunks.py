@@ -15,3 +15,23 @@ def test_chunks_end_where_the_plain_twin_ends_them(costs: list[int], chunk_bytes
     counts = np.zeros(len(costs), np.int64)
     num_chunks = kernels.cut_chunks(readable(ends), chunk_bytes, 512, max_values, counts)
     assert counts[:num_chunks].tolist() == twins.cut_chunks(costs, chunk_bytes, 512, max_values)
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=40), st.lists(st.integers(1, 6), min_size=1, max_size=40))
+def test_chunks_end_right_after_their_last_value(levels: list[int], wanted: list[int]) -> None:
+    places = np.flatnonzero(np.array(levels) <= 1)
+    counts = np.array([count for count, end in zip(wanted, np.cumsum(wanted), strict=True) if end <= len(places)])
+    ends = np.empty(len(counts), np.int64)
+    kernels.end_entries(readable(np.array(levels, np.uint16)), 1, readable(counts.astype(np.int64)), ends)
+    assert ends.tolist() == [places[end - 1] + 1 for end in np.cumsum(counts).astype(int)]
+
+
+@given(st.lists(st.integers(0, 2), max_size=40), st.lists(st.integers(1, 9), min_size=1, max_size=20))
+def test_rows_are_counted_in_the_chunk_they_end_in_and_open_ones_by_their_entries(
+    levels: list[int], sizes: list[int]
+) -> None:
+    levels = [2, *levels]
+    chunk_ends = np.unique(np.append(np.minimum(np.cumsum(sizes), len(levels)), len(levels)))
+    words = np.empty(2 * len(chunk_ends), np.uint64)
+    kernels.index_rows(readable(np.array(levels, np.uint16)), 2, readable(chunk_ends), words)
+    assert words.reshape(-1, 2).tolist() == twins.index_rows(levels, 2, chunk_ends.tolist())

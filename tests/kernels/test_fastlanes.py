@@ -19,23 +19,39 @@ def values_of(width: int, bits: int, seed: int) -> NDArray[np.unsignedinteger]:
     return masked
 
 
+def packed(values: NDArray[np.unsignedinteger], counts: list[int], width: int) -> tuple[bytes, list[int]]:
+    bits = values.dtype.itemsize * 8
+    # what an array held before must not show
+    out, sizes = np.full(len(counts) * 1025 * bits // 8, 0xAA, np.uint8), np.empty(len(counts), np.int64)
+    kernels.pack_runs(readable(values.view(np.uint8)), readable(np.array(counts, np.int64)), width, bits, out, sizes)
+    return out[: sizes.sum()].tobytes(), sizes.tolist()
+
+
 @pytest.mark.parametrize(("bits", "width"), WIDTHS)
 def test_packing_is_what_the_plain_twin_packs(bits: int, width: int) -> None:
     values = values_of(width, bits, seed=bits + width)
-    out = np.zeros(128 * width, np.uint8)
-    kernels.pack_blocks(
-        readable(values.view(np.uint8)), readable(np.array([width])), readable(np.array([0])), bits, out
-    )
-    assert out.tobytes() == twins.pack_block(values, width, bits).tobytes()
+    assert packed(values, [1024], width) == (twins.pack_block(values, width, bits).tobytes(), [128 * width])
+
+
+@given(st.sampled_from([8, 16, 32, 64]), st.lists(st.tuples(st.integers(0, 64), st.integers(0, 1024)), max_size=4))
+def test_runs_are_packed_behind_the_width_that_they_need(bits: int, runs: list[tuple[int, int]]) -> None:
+    parts = [values_of(min(width, bits), bits, seed)[:count] for seed, (width, count) in enumerate(runs)]
+    expected = b""
+    for part in parts:
+        width = int(part.max(initial=0)).bit_length()
+        filled = np.append(part, np.zeros(1024 - len(part), part.dtype))
+        expected += width.to_bytes(bits // 8, "little") + twins.pack_block(filled, width, bits).tobytes()
+    values = np.concatenate([np.empty(0, f"u{bits // 8}"), *parts])
+    assert packed(values, [len(part) for part in parts], -1)[0] == expected
 
 
 @pytest.mark.parametrize(("bits", "width"), WIDTHS)
 def test_unpacking_is_what_the_plain_twin_unpacks(bits: int, width: int) -> None:
-    packed = np.frombuffer(np.random.default_rng(width).bytes(128 * width), np.uint8)
+    block = np.frombuffer(np.random.default_rng(width).bytes(128 * width), np.uint8)
     out = np.empty(128 * bits, np.uint8)
     zero = readable(np.zeros(1, np.int64))
-    kernels.unpack_blocks(readable(packed), zero, readable(np.array([width])), zero, bits, out)
-    assert out.view(f"u{bits // 8}").tolist() == twins.unpack_block(packed, width, bits).tolist()
+    kernels.unpack_blocks(readable(block), zero, readable(np.array([width])), zero, bits, out)
+    assert out.view(f"u{bits // 8}").tolist() == twins.unpack_block(block, width, bits).tolist()
 
 
 @given(st.sampled_from([8, 16, 32, 64]), st.data())
@@ -45,19 +61,20 @@ def test_blocks_of_several_widths_come_back_from_any_byte(bits: int, data: st.Da
     blocks = [values_of(int(width), bits, seed) for seed, width in enumerate(widths)]
     ends = np.cumsum(gaps + 128 * widths)
     starts = ends - 128 * widths
-    packed = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    laid = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    for start, width, block in zip(starts.tolist(), widths.tolist(), blocks, strict=True):
+        laid[start : start + 128 * width] = np.frombuffer(packed(block, [1024], width)[0], np.uint8)
     raw = np.concatenate([np.empty(0, f"u{bits // 8}"), *blocks])
-    kernels.pack_blocks(readable(raw.view(np.uint8)), readable(widths), readable(starts), bits, packed)
     out = np.empty(len(raw) * bits // 8, np.uint8)
     places = np.arange(len(widths)) * 128 * bits
-    kernels.unpack_blocks(readable(packed), readable(starts), readable(widths), readable(places), bits, out)
+    kernels.unpack_blocks(readable(laid), readable(starts), readable(widths), readable(places), bits, out)
     assert out.tobytes() == raw.tobytes()
 
 
 def test_a_later_block_overwrites_what_an_earlier_one_wrote_too_much() -> None:
     values = values_of(5, 32, seed=1)
-    packed = twins.pack_block(values, 5, 32)
+    block = twins.pack_block(values, 5, 32)
     out = np.empty((3 + 1024) * 4, np.uint8)
     starts, widths = readable(np.zeros(2, np.int64)), readable(np.array([5, 5]))
-    kernels.unpack_blocks(readable(packed), starts, widths, readable(np.array([0, 12])), 32, out)
+    kernels.unpack_blocks(readable(block), starts, widths, readable(np.array([0, 12])), 32, out)
     assert out.view(np.uint32).tolist() == values[:3].tolist() + values.tolist()

@@ -83,11 +83,48 @@ def test_lists_are_unfolded_as_the_plain_twin_unfolds_them(
     rep, codes = levels([rep for rep, _, _ in entries]), levels([code for _, code, _ in entries])
     slots = integers([slot % len(sizes) if code == 0 else -1 for _, code, slot in entries])
     expected = twins.expand_lists(offsets, validity, rep, codes, slots, 1, 8, 9)
-    count = kernels.count_children(offsets, flags, codes, slots)
-    assert count == len(expected)
+    items = [slot for _, _, slot in expected if slot >= 0]
+    count, num_items, first_item, is_run = kernels.count_children(offsets, flags, codes, slots, 0, 0)
+    assert (count, num_items) == (len(expected), len(items))
+    assert is_run == (items == [*range(first_item, first_item + num_items)])
     out_rep, out_codes, out_slots = np.zeros(count, np.uint16), np.zeros(count, np.uint16), np.zeros(count, np.int64)
-    kernels.expand_lists(offsets, flags, rep, codes, slots, 1, 8, 9, out_rep, out_codes, out_slots)
+    occurs = np.zeros(10, np.uint8)
+    kernels.expand_lists(offsets, flags, rep, codes, slots, 0, 0, 1, 8, 9, out_rep, out_codes, out_slots, occurs)
     assert list(zip(out_rep.tolist(), out_codes.tolist(), out_slots.tolist(), strict=True)) == expected
+    assert set(np.flatnonzero(occurs)) == {code for _, code, _ in expected if code > 7}
+
+
+@given(
+    first_slot=st.integers(0, 3),
+    codes=st.lists(st.sampled_from([0, 0, 2, 3, 4]), max_size=30),
+    sizes=st.lists(st.integers(0, 3), min_size=34, max_size=34),
+    present=st.lists(st.booleans(), min_size=34, max_size=34),
+)
+def test_slots_that_follow_one_another_need_not_be_given(
+    first_slot: int, codes: list[int], sizes: list[int], present: list[bool]
+) -> None:
+    offsets, flags = integers([0, *itertools.accumulate(sizes)]), readable(np.array(present).view(np.uint8))
+    ended = 2  # codes above it own slots
+    owned = itertools.count(first_slot)
+    slots = integers([next(owned) if code == 0 or code > ended else -1 for code in codes])
+    results = []
+    for given_slots in (slots, slots[:0]):
+        outer = levels(codes), given_slots, first_slot, ended
+        made = kernels.count_children(offsets, flags, *outer)
+        out = np.zeros(made[0], np.uint16), np.zeros(made[0], np.uint16), np.zeros(made[0], np.int64)
+        occurs, marked = np.zeros(10, np.uint8), np.array(codes, np.uint16)
+        kernels.expand_lists(offsets, flags, levels([7] * len(codes)), *outer, 1, 8, 9, *out, occurs)
+        kernels.mark_nulls(flags, given_slots, first_slot, ended, 5, marked, occurs)
+        results.append((made, *(part.tolist() for part in (*out, occurs, marked))))
+    assert results[0] == results[1]
+
+
+@given(some_levels)
+def test_codes_become_their_levels(codes: list[int]) -> None:
+    wanted = np.array([0, 3, 1, 0, 2, 5, 4], np.uint16)
+    renumbered = np.array(codes, np.uint16)
+    kernels.renumber_levels(renumbered, wanted)
+    assert renumbered.tolist() == [wanted[code] for code in codes]
 
 
 @given(
@@ -99,5 +136,7 @@ def test_nulls_are_marked_as_the_plain_twin_marks_them(present: list[bool], entr
     codes = np.array([code for code, _ in entries], np.uint16)
     slots = integers([slot % len(present) if code == 0 else -1 for code, slot in entries])
     expected = twins.mark_nulls(validity, slots, 7, codes).tolist()
-    kernels.mark_nulls(readable(validity.view(np.uint8)), slots, 7, codes)
+    occurs = np.zeros(8, np.uint8)
+    kernels.mark_nulls(readable(validity.view(np.uint8)), slots, 0, 0, 7, codes, occurs)
     assert codes.tolist() == expected
+    assert bool(occurs[7]) == (7 in expected)

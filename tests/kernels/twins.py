@@ -212,3 +212,14 @@ def walk_entries(
             values.append(row[length_bytes : length_bytes + size])
             row = row[length_bytes + size :]
     return words, values
+
+
+def index_rows(rep: list[int], row_level: int, chunk_ends: list[int]) -> list[list[int]]:
+    bounds = [i for i, level in enumerate(rep) if level == row_level]
+    row_ends = [*bounds[1:], len(rep)]
+    index = []
+    for start, end in itertools.pairwise([0, *chunk_ends]):
+        finished = [row_end for row_end in row_ends if start < row_end <= end]
+        begun_since = max([start, *(row_end for row_end in row_ends if row_end <= end)])
+        index.append([len(finished), end - begun_since])
+    return index

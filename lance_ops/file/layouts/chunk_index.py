@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lance_ops import kernels
 from lance_ops.encodings.contract import check
 from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
 
@@ -124,15 +126,8 @@ def encode_words(sizes: Integers, num_values: Integers, large: bool) -> npt.NDAr
     return words.astype(dtype).view(np.uint8)
 
 
-def encode_row_index(starts_row: npt.NDArray[np.bool_], chunk_ends: Integers) -> npt.NDArray[np.uint8]:
-    """Return the repetition index of a page whose entries start rows or not, cut into chunks at `chunk_ends`."""
-    begun = np.cumsum(starts_row, dtype=np.int64)[chunk_ends - 1]
-    row_starts = np.flatnonzero(starts_row)
-    # A chunk leaves a row open unless the next entry starts another, or there is none.
-    open_at_end = ~np.append(starts_row, True)[chunk_ends]
-    chunk_starts = np.append(0, chunk_ends[:-1])
-    since = np.maximum(row_starts[begun - 1], chunk_starts)
-    words = np.zeros((len(chunk_ends), 2), np.dtype("<u8"))
-    words[:, 0] = np.diff(begun - open_at_end, prepend=0)
-    words[:, 1] = np.where(open_at_end, chunk_ends - since, 0)
-    return words.reshape(-1).view(np.uint8)
+def encode_row_index(rep: npt.NDArray[np.uint16], row_level: int, chunk_ends: Integers) -> npt.NDArray[np.uint8]:
+    """Return the repetition index of a page whose rows start at `row_level`, cut into chunks at `chunk_ends`."""
+    words = np.empty(2 * len(chunk_ends), np.uint64)
+    kernels.index_rows(readable(rep), row_level, readable(chunk_ends), words)
+    return words.view(np.uint8)

@@ -20,9 +20,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops import kernels
 from lance_ops.encodings.choose import choose_block, choose_levels, choose_mini_block
 from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, CorruptValues, EncodedChunks, check
+from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.registry import encoding_from_pb
+from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, select
 from lance_ops.file.encoded import EncodedPage
@@ -45,6 +48,7 @@ from lance_ops.file.layouts.contract import (
 from lance_ops.file.levels import EncodedLevels, Entries
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["MiniBlockPage", "encode_mini_block"]
@@ -59,6 +63,7 @@ _MAX_NUM_BUFFERS = 64
 _MAX_U16 = (1 << 16) - 1
 _MAX_SMALL_CHUNK = 8 << 12
 _PAD = 0xFE
+_PAD_WORD = 0xFEFEFEFEFEFEFEFE
 _POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
@@ -237,13 +242,18 @@ class MiniBlockPage(PageLayout):
 
 
 def encode_mini_block(
-    values: Values, levels: EncodedLevels, choice: PageChoice, dictionary: Values | None = None
+    values: Values,
+    levels: EncodedLevels,
+    choice: PageChoice,
+    dictionary: Values | None = None,
+    statistics: FixedStatistics | None = None,
 ) -> EncodedPage | None:
     """Return a page of the visible values, which are positions if there is a dictionary.
 
-    None if it cannot be one: too many levels between two of its values.
+    `statistics` are those of the values, where they were taken already. None if it cannot be one: too many levels
+    between two of its values.
     """
-    encoding = choose_mini_block(values, choice.options, choice.version)
+    encoding = choose_mini_block(values, choice.options, choice.version, statistics)
     chunks = encoding.encode_chunks(values, DEFAULT_LIMITS)
     chunk_ends = _entry_ends(levels, chunks.num_values)
     num_levels = np.diff(chunk_ends, prepend=0)
@@ -282,18 +292,18 @@ def encode_mini_block(
     length = levels.num_entries
     if levels.rep is not None:
         layout.repetition_index_depth = 1
-        buffers.append(encode_row_index(levels.rep == levels.scheme.max_rep, chunk_ends))
+        buffers.append(encode_row_index(levels.rep, levels.scheme.max_rep, chunk_ends))
         length = levels.num_rows
     return EncodedPage(pb.PageLayout(mini_block_layout=layout), tuple(buffers), length)
 
 
 def _entry_ends(levels: EncodedLevels, num_values: Integers) -> Integers:
     """Return after which entry each chunk ends: with its last value; the last chunk takes all that are left."""
-    visible = levels.visible()
-    ends = np.cumsum(num_values)
-    if visible is not None:
-        ends = np.flatnonzero(visible)[ends - 1] + 1
-        ends[-1] = levels.num_entries
+    if levels.definition is None or not levels.scheme.has_invisible:
+        return np.cumsum(num_values)
+    ends = np.empty(len(num_values), np.int64)
+    kernels.end_entries(readable(levels.definition), levels.scheme.max_visible_def, readable(num_values), ends)
+    ends[-1] = levels.num_entries
     return ends
 
 
@@ -312,18 +322,22 @@ def _encode_headers(num_levels: Integers, level_sizes: list[Integers], sizes: li
 
 def _join_chunks(headers: Bytes, pieces: list[tuple[Bytes, Integers, Integers]]) -> tuple[Bytes, Integers]:
     """Return all chunks end to end, every part padded, and the bytes of each; a piece is data, sizes and starts."""
+    header_bytes = headers.shape[1]
     padded = [_padded(sizes) for _, sizes, _ in pieces]
-    totals = (
-        headers.shape[1] + np.sum(padded, axis=0, dtype=np.int64) if pieces else np.full(len(headers), headers.shape[1])
-    )
+    totals = np.full(len(headers), header_bytes, np.int64)
+    for steps in padded:
+        totals += steps
     chunk_starts = np.cumsum(totals) - totals
-    out = np.full(int(totals.sum()), _PAD, np.uint8)
-    out[chunk_starts[:, None] + np.arange(headers.shape[1])] = headers
-    at = chunk_starts + headers.shape[1]
-    for (data, sizes, starts), step in zip(pieces, padded, strict=True):
-        for target, start, size in zip(at.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            out[target : target + size] = data[start : start + size]
-        at = at + step
+    out = np.empty(int(totals.sum()), np.uint8)
+    words = out.view(np.uint64)
+    at = chunk_starts
+    words[at[:, None] // _ALIGNMENT + np.arange(header_bytes // _ALIGNMENT)] = headers.view(np.uint64)
+    at = at + header_bytes
+    for (data, sizes, starts), steps in zip(pieces, padded, strict=True):
+        following = at + steps
+        words[following[sizes < steps] // _ALIGNMENT - 1] = _PAD_WORD
+        scatter_ranges(data, starts, sizes, out, at)
+        at = following
     return out, totals
 
 

@@ -1,0 +1,110 @@
+"""Equal values found among many, by their hashes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.measure import first_words
+from lance_ops.kernels.unaligned import load_word
+
+__all__ = ["are_entries", "number_words"]
+
+_FIRST_SLOTS = 1 << 10
+_MULTIPLIER = 0x9E3779B97F4A7C15
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+@kernel
+def number_words(words: Words, firsts: Integers, indices: NDArray[np.uint32]) -> int:
+    """Number the distinct words by their first appearance; write which word is the first of each and every number.
+
+    Returns how many there are; -1 as soon as `firsts` has no room for them.
+    """
+    num_slots, done, num = _FIRST_SLOTS, 0, 0
+    found = np.empty(len(firsts), np.uint64)
+    while done < len(words):
+        slots = np.full(num_slots, -1, np.int32)
+        _enter(found[:num], slots)
+        done, num = _number_more(words, done, num, slots, found, firsts, indices)
+        if num > len(firsts):
+            return -1
+        num_slots *= 4
+    return num
+
+
+@part
+def _slot_of(word: np.uint64, mask: int) -> int:
+    mixed = word * np.uint64(_MULTIPLIER)
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))  # type: ignore[return-value]
+
+
+@kernel
+def _enter(found: Words, slots: NDArray[np.int32]) -> None:
+    """Give a slot to every number."""
+    mask = len(slots) - 1
+    for number in range(len(found)):
+        slot = _slot_of(found[number], mask)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = number
+
+
+@kernel
+def _number_more(
+    words: Words,
+    done: int,
+    num: int,
+    slots: NDArray[np.int32],
+    found: Words,
+    firsts: Integers,
+    indices: NDArray[np.uint32],
+) -> tuple[int, int]:
+    """Number words until half of the slots are taken; return where to go on and how many numbers there are."""
+    mask = len(slots) - 1
+    for i in range(done, len(words)):
+        word = words[i]
+        slot = _slot_of(word, mask)
+        number = slots[slot]
+        while number >= 0:
+            if found[number] == word:
+                break
+            slot = (slot + 1) & mask
+            number = slots[slot]
+        if number < 0:
+            if num == len(firsts):
+                return i, num + 1
+            if 2 * num > mask:
+                return i, num
+            number = np.int32(num)
+            slots[slot], firsts[num], found[num] = num, i, word
+            num += 1
+        indices[i] = number
+    return len(words), num
+
+
+@kernel
+def are_entries(data: Bytes, offsets: Integers, firsts: Integers, indices: NDArray[np.uint32]) -> bool:
+    """Return whether every value `data[offsets[i] : offsets[i + 1]]` is the one at `firsts[indices[i]]`."""
+    for i in range(len(indices)):
+        first = firsts[indices[i]]
+        size = offsets[i + 1] - offsets[i]
+        if size != offsets[first + 1] - offsets[first] or not _are_equal(data, offsets[i], offsets[first], size):
+            return False
+    return True
+
+
+@part
+def _are_equal(data: Bytes, left: int, right: int, size: int) -> bool:
+    left_low, left_high = first_words(data, left, size)
+    right_low, right_high = first_words(data, right, size)
+    differing = (left_low ^ right_low) | (left_high ^ right_high)
+    if size > 16:
+        for place in range(16, size - 8, 8):
+            differing |= load_word(data, left + place) ^ load_word(data, right + place)
+        differing |= load_word(data, left + size - 8) ^ load_word(data, right + size - 8)
+    return bool(differing == np.uint64(0))

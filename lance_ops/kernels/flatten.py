@@ -1,0 +1,125 @@
+"""Steps from lists to repetition and definition levels; `lance_ops.file.levels` says what they mean.
+
+While levels are built an entry has a code: 0, or that of the layer where it ended; codes rise inwards. Entries own a
+slot unless they ended at the last list or outside of it: up to code `ended`. Slots are given as an array, with anything
+for entries without one, or, where they follow one another, as the first of them and an empty array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel
+
+__all__ = ["count_children", "expand_lists", "mark_nulls", "renumber_levels"]
+
+Levels = NDArray[np.uint16]
+Flags = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+
+
+@kernel
+def count_children(
+    offsets: Integers, present: Flags, codes: Levels, slots: Integers, first_slot: int, ended: int
+) -> tuple[int, int, int, bool]:
+    """Return how many entries and items `expand_lists` makes, the first item's slot, and whether slots follow it."""
+    num_entries, num_items, first_item, expected = len(codes), 0, -1, -1
+    is_run = True
+    following = first_slot
+    for i in range(len(codes)):
+        code = codes[i]
+        slot = following
+        if len(slots):
+            slot = slots[i]
+        following += (code == 0) | (code > ended)
+        if code or (len(present) and not present[slot]):
+            continue
+        start, stop = offsets[slot], offsets[slot + 1]
+        if start == stop:
+            continue
+        if first_item < 0:
+            first_item = start
+        elif start != expected:
+            is_run = False
+        expected = stop
+        num_items += stop - start
+        num_entries += stop - start - 1
+    return num_entries, num_items, max(first_item, 0), is_run
+
+
+@kernel
+def expand_lists(
+    offsets: Integers,
+    present: Flags,
+    rep: Levels,
+    codes: Levels,
+    slots: Integers,
+    first_slot: int,
+    ended: int,
+    level: int,
+    null_code: int,
+    empty_code: int,
+    out_rep: Levels,
+    out_codes: Levels,
+    out_slots: Integers,
+    occurs: Flags,
+) -> None:
+    """Replace entries that are lists by one for each of their items.
+
+    Entry `i` is a list if its code is 0, and has ended outside otherwise. A list without items ends here, with a code
+    and no slot, and `occurs` is set for that code. All items but the first repeat at `level`. `present` may be empty:
+    no nulls; `out_slots` too: they follow one another.
+    """
+    place = 0
+    following = first_slot
+    for i in range(len(codes)):
+        code = codes[i]
+        start, stop = np.int64(-1), np.int64(-1)
+        slot = following
+        if len(slots):
+            slot = slots[i]
+        following += (code == 0) | (code > ended)
+        if code == 0:
+            if len(present) and not present[slot]:
+                code = null_code
+                occurs[null_code] = 1
+            else:
+                start, stop = offsets[slot], offsets[slot + 1]
+                if start == stop:
+                    code = empty_code
+                    occurs[empty_code] = 1
+        out_rep[place] = rep[i]
+        out_codes[place] = code
+        if len(out_slots):
+            out_slots[place] = -1 if start == stop else start
+        place += 1
+        for item in range(start + 1, stop):
+            out_rep[place] = level
+            out_codes[place] = 0
+            if len(out_slots):
+                out_slots[place] = item
+            place += 1
+
+
+@kernel
+def mark_nulls(
+    present: Flags, slots: Integers, first_slot: int, ended: int, code: int, codes: Levels, occurs: Flags
+) -> None:
+    """Give a code to the entries whose slot holds a null; those that have one already keep theirs."""
+    following = first_slot
+    for i in range(len(codes)):
+        slot = following
+        if len(slots):
+            slot = slots[i]
+        following += (codes[i] == 0) | (codes[i] > ended)
+        if codes[i] == 0 and not present[slot]:
+            codes[i] = code
+            occurs[code] = 1
+
+
+@kernel
+def renumber_levels(codes: Levels, levels: Levels) -> None:
+    """Replace every code by its level."""
+    for i in range(len(codes)):
+        codes[i] = levels[codes[i]]
