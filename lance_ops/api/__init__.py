@@ -1,5 +1,6 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
+from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
 from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
@@ -10,6 +11,7 @@ from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.write import write_dataset
 
 __all__ = [
+    "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
     "ExecuteResult",

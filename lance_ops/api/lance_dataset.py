@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
 from lance_ops.api.reading import Reading
@@ -128,6 +129,27 @@ class LanceDataset(Reading, RowChanges):
         """Return the newest transactions, newest first."""
         past = zip(history(self._snapshot), range(recent_transactions), strict=False)
         return [version.transaction for version, _ in past]
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+    ) -> DatasetDelta:
+        """Compare two versions: `compared_against` with this handle's, or `begin_version` with `end_version`.
+
+        Version 0 is the empty table before the first. Raises `InvalidInput` for anything but one of the two ways,
+        `VersionNotFound` if the later version is not retained.
+        """
+        if (compared_against is None) == (begin_version is None or end_version is None):
+            raise InvalidInput("pass compared_against, or begin_version and end_version")
+        if compared_against is not None and (begin_version, end_version) != (None, None):
+            raise InvalidInput("pass compared_against without begin_version and end_version")
+        end = self._snapshot if end_version is None else self._snapshot.at(end_version)
+        begin = compared_against if begin_version is None else begin_version
+        assert begin is not None
+        return DatasetDelta(end, begin)
 
     # -- indices ------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json_columns import json_to_text
 from lance_ops.core.schema import Field, Schema
-from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, row_field
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Columns", "Projection", "project"]
@@ -60,7 +60,13 @@ class Projection:
 
 
 def project(
-    snapshot: Snapshot, columns: Columns, *, with_row_id: bool, with_row_address: bool, flatten: bool = True
+    snapshot: Snapshot,
+    columns: Columns,
+    *,
+    with_row_id: bool,
+    with_row_address: bool,
+    with_row_versions: bool = False,
+    flatten: bool = True,
 ) -> Projection:
     """Check the columns against the snapshot's schema.
 
@@ -74,7 +80,7 @@ def project(
     twice = sorted({name for name in names if names.count(name) > 1}) if columns is not None else []
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is asked for twice")
-    asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address}
+    asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address, **dict.fromkeys(VERSION_COLUMNS, with_row_versions)}
     names = names + [name for name, wanted in asked.items() if wanted and name not in names]
     stored = [name for name in names if name not in ROW_COLUMNS]
     read = snapshot.schema if columns is None else snapshot.schema.project(stored)

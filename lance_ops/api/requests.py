@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from lance_ops.api.projection import Projection
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot.scan import ScanRequest
@@ -25,6 +26,7 @@ def scan_request(
     offset: int | None = None,
     include_deleted_rows: bool | None = None,
     fragment_ids: tuple[int, ...] | None = None,
+    rows: RowAddressSet | None = None,
     use_scalar_index: bool | None = None,
     fragment_readahead: int | None = None,
 ) -> ScanRequest:
@@ -47,6 +49,7 @@ def scan_request(
         version_columns=tuple(name for name in VERSION_COLUMNS if projection.has(name)),
         include_deleted_rows=bool(include_deleted_rows),
         fragment_ids=fragment_ids,
+        rows=rows,
         use_scalar_index=use_scalar_index is not False,
         readahead=fragment_readahead,
     )

@@ -58,7 +58,7 @@ class LanceScanner:
     def count_rows(self) -> int:
         """Return how many rows the answer has, reading only the columns of the filter."""
         request = self._request
-        if request.predicate is None and not request.include_deleted_rows:
+        if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             wanted = None if request.fragment_ids is None else set(request.fragment_ids)
             fragments = (f for f in self._snapshot.fragments if wanted is None or f.id in wanted)
             left = max(sum(map(self._snapshot.num_live_rows, fragments)) - request.offset, 0)

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
+from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_lookup import IndexLookup, look_up
 from lance_ops.snapshot.ordered import map_ordered
@@ -50,10 +51,11 @@ _TAKE_BELOW = 0.05  # of a block's rows match: fetch the other columns row by ro
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What to return. `fragment_ids`, in this order; None means all. `limit` and `offset` count rows of the answer.
+    """What to return. `limit` and `offset` count rows of the answer.
 
-    `version_columns` are those of `VERSION_COLUMNS` to add. Rows of no columns at all come with their addresses, since
-    a table must have a column to have rows. `readahead` is how many blocks are read before they are asked for.
+    Of `fragment_ids`, in this order, only `rows`; None means all. `version_columns` are those of `VERSION_COLUMNS` to
+    add. Rows of no columns at all come with their addresses, since a table must have a column to have rows. `readahead`
+    is how many blocks are read before they are asked for.
     """
 
     schema: Schema
@@ -65,6 +67,7 @@ class ScanRequest:
     version_columns: tuple[str, ...] = ()
     include_deleted_rows: bool = False
     fragment_ids: tuple[int, ...] | None = None
+    rows: RowAddressSet | None = None
     use_scalar_index: bool = True
     readahead: int | None = None
 
@@ -132,6 +135,9 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     Raises `InvalidInput` for a fragment that the version does not have.
     """
     fragments = _fragments(snapshot, request.fragment_ids)
+    if request.rows is not None:
+        chosen = (_row_blocks(snapshot, fragment, request.rows, request.predicate, request) for fragment in fragments)
+        return ScanPlan(request, tuple(chain.from_iterable(chosen)), request.offset)
     if request.predicate is None:
         return ScanPlan(request, tuple(_window(snapshot, request, fragments)), 0)
     lookup = None
@@ -140,12 +146,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     blocks: list[Block] = []
     for fragment in fragments:
         if lookup is not None and fragment.id in lookup.covered:
-            rows = _block_rows(snapshot, fragment, request.schema)
-            offsets = np.array(lookup.rows.offsets(fragment.id) - snapshot.deletion_vector(fragment), dtype=np.uint64)
-            blocks.extend(
-                Block(fragment, 0, fragment.physical_rows, offsets[at : at + rows], lookup.remainder)
-                for at in range(0, len(offsets), rows)
-            )
+            blocks.extend(_row_blocks(snapshot, fragment, lookup.rows, lookup.remainder, request))
         else:
             blocks.extend(_range_blocks(snapshot, fragment, 0, fragment.physical_rows, request))
     return ScanPlan(request, tuple(blocks), request.offset, lookup)
@@ -209,6 +210,18 @@ def _window(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragme
         last = None if last is None else last - rows
         if last is not None and last <= 0:
             return
+
+
+def _row_blocks(
+    snapshot: Snapshot, fragment: Fragment, rows: RowAddressSet, predicate: Predicate | None, request: ScanRequest
+) -> Iterator[Block]:
+    at_once = _block_rows(snapshot, fragment, request.schema)
+    live = rows.offsets(fragment.id) - snapshot.deletion_vector(fragment)
+    offsets = np.frombuffer(live.to_array(), np.uint32).astype(np.uint64)
+    return (
+        Block(fragment, 0, fragment.physical_rows, offsets[at : at + at_once], predicate)
+        for at in range(0, len(offsets), at_once)
+    )
 
 
 def _range_blocks(
@@ -275,7 +288,11 @@ def _read_offsets(
 ) -> pa.Table:
     if block.predicate is not None:
         offsets = offsets[_matches(snapshot, reader, block, offsets)]
-    return with_row_columns(snapshot, reader.take(request.schema, offsets), block.fragment, offsets, request)
+    if len(offsets) and int(offsets[-1] - offsets[0]) == len(offsets) - 1:
+        table = reader.read(request.schema, int(offsets[0]), int(offsets[-1]) + 1)
+    else:
+        table = reader.take(request.schema, offsets)
+    return with_row_columns(snapshot, table, block.fragment, offsets, request)
 
 
 def _matches(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lance_ops
-from lance_ops.api import DatasetOptimizer, Tags
+from lance_ops.api import DatasetDelta, DatasetOptimizer, Tags
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -30,6 +30,7 @@ def pairs() -> list[Any]:
         (DatasetOptimizer, reference.DatasetOptimizer),
         (Tags, reference.Tags),
         (lance_ops.LanceFragment, lance.LanceFragment),
+        (DatasetDelta, reference.DatasetDelta),
     ]
     for ours, theirs in classes:
         for name, method in inspect.getmembers(ours):

@@ -163,3 +163,26 @@ def test_each_library_uses_the_others_indices_after_its_compaction(dataset_uri: 
     lance.dataset(dataset_uri).optimize.compact_files(materialize_deletions_threshold=0.0)
     lance_ops.dataset(dataset_uri).optimize.optimize_indices()
     check()
+
+
+def test_the_change_feed_is_theirs_where_theirs_is_right(dataset_uri: str) -> None:
+    """Theirs reads the handle's version whatever `end_version` says, and does not see restores: there is none here."""
+    lance_ops.write_dataset(rows(0, 40), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=15)
+    lance.write_dataset(rows(40, 50), dataset_uri, mode="append")
+    lance.dataset(dataset_uri).delete("a % 9 = 4")
+    lance.dataset(dataset_uri).update({"b": "'new'"}, where="a % 10 = 1")
+    lance_ops.dataset(dataset_uri).optimize.compact_files()
+    lance.dataset(dataset_uri).merge_insert("a").when_matched_update_all().when_not_matched_insert_all().execute(
+        rows(45, 55)
+    )
+    lance.dataset(dataset_uri).optimize.compact_files(materialize_deletions_threshold=0.0)
+    for end in range(1, lance.dataset(dataset_uri).version + 1):
+        ours, theirs = lance_ops.dataset(dataset_uri, version=end), lance.dataset(dataset_uri, version=end)
+        for begin in range(end):
+            mine, other = ours.delta(begin), theirs.delta(begin)
+            assert mine.get_inserted_rows().read_all().equals(other.get_inserted_rows().read_all())
+            assert mine.get_updated_rows().read_all().equals(other.get_updated_rows().read_all())
+            assert (
+                mine.get_deleted_row_ids().read_all().column("_rowid").to_pylist()
+                == other.get_deleted_row_ids().read_all().sort_by("_rowid").column("_rowid").to_pylist()
+            )

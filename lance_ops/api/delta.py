@@ -1,0 +1,68 @@
+"""`DatasetDelta`: what changed between two versions, under the reference's names."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+
+from lance_ops.api.projection import project
+from lance_ops.api.requests import scan_request
+from lance_ops.api.scanner import LanceScanner
+from lance_ops.core.errors import VersionNotFound
+from lance_ops.indices import RowAddressSet
+from lance_ops.snapshot.change_feed import Changes, changes_between
+from lance_ops.snapshot.row_columns import ROW_ID, row_field
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions import Transaction, read_version
+
+__all__ = ["DatasetDelta"]
+
+
+class DatasetDelta:
+    """The differences between a version and a later one; make one with `LanceDataset.delta`.
+
+    Inserted and updated rows are read as the later version has them, with `_rowid` and the two version columns after
+    their own. Compactions in between change nothing.
+    """
+
+    def __init__(self, snapshot: Snapshot, begin_version: int) -> None:
+        self._snapshot = snapshot
+        self._begin_version = begin_version
+
+    def list_transactions(self) -> list[Transaction | None]:
+        """Return the transactions after the earlier version, oldest first; None for one that was not kept."""
+        versions = range(self._begin_version + 1, self._snapshot.version + 1)
+        store, committer = self._snapshot.store, self._snapshot.committer
+        return [read_version(store, committer, version).transaction for version in versions]
+
+    def get_inserted_rows(self) -> pa.RecordBatchReader:
+        """Return the rows that the later version has and the earlier has not."""
+        return self._read(self._changes.inserted)
+
+    def get_updated_rows(self) -> pa.RecordBatchReader:
+        """Return the rows that both versions have and that were changed in between."""
+        return self._read(self._changes.updated)
+
+    def get_deleted_row_ids(self) -> pa.RecordBatchReader:
+        """Return the ids, ascending, of the rows that the earlier version has and the later has not.
+
+        Raises `VersionNotFound` if the earlier version was cleaned up: nothing else knows.
+        """
+        row_ids = self._changes.deleted
+        if row_ids is None:
+            raise VersionNotFound(
+                f"{self._snapshot.uri} has no version {self._begin_version} any more: which of its rows were deleted "
+                "since cannot be told"
+            )
+        table = pa.Table.from_arrays([pa.array(row_ids)], schema=pa.schema([row_field(ROW_ID)]))
+        return table.to_reader()
+
+    @cached_property
+    def _changes(self) -> Changes:
+        return changes_between(self._begin_version, self._snapshot)
+
+    def _read(self, rows: RowAddressSet) -> pa.RecordBatchReader:
+        projection = project(self._snapshot, None, with_row_id=True, with_row_address=False, with_row_versions=True)
+        request = scan_request(self._snapshot, projection, rows=rows)
+        return LanceScanner(self._snapshot, request, projection).to_reader()

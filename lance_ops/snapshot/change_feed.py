@@ -1,0 +1,173 @@
+"""Which rows were inserted, updated and deleted between two versions of a table of stable row ids.
+
+Both versions are laid out as runs of live rows that have consecutive ids, lie one after the other and were last changed
+by the same version. Cut where a run of either begins or ends, every part of the ids is in one, the other, or both:
+
+    only in the later    inserted
+    only in the earlier  deleted
+    in both              updated, if another version changed it last
+
+No value is read for this, and fragments that both versions have alike are passed over. Rows that moved, as in a
+compaction, kept their ids and versions. A restore brings rows and versions of the past back: it is seen for what it
+changes.
+
+Of an earlier version that was cleaned up nothing is left to compare. What was inserted or updated since is then told by
+the versions that the later one states of its rows, which know nothing of restores; what was deleted cannot be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lance_ops.core.addresses import fragment_of, offset_of, row_addr
+from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.indices import RowAddressSet
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+
+__all__ = ["Changes", "changes_between"]
+
+U64s: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Rows of the later version by address, and the ids of those it has not, ascending; None if they cannot be told."""
+
+    inserted: RowAddressSet
+    updated: RowAddressSet
+    deleted: U64s | None
+
+
+def changes_between(begin_version: int, end: Snapshot) -> Changes:
+    """Compare a version (0 is the empty table before the first) with a later one.
+
+    Raises `InvalidInput` if it is not earlier, or if there are no stable row ids.
+    """
+    if not end.manifest.uses_stable_row_ids:
+        raise InvalidInput(f"{end.uri}: changes between versions are told by stable row ids, which the table lacks")
+    if begin_version > end.version:
+        raise InvalidInput(f"begin version {begin_version} is newer than end version {end.version}")
+    if begin_version == 0:
+        return _compare(_Runs.none(), _Runs.of(end, end.fragments))
+    try:
+        begin = end.at(begin_version)
+    except VersionNotFound:
+        return _told_by_versions(begin_version, end)
+    earlier, later = _content(begin.fragments), _content(end.fragments)
+    return _compare(
+        _Runs.of(begin, (fragment for key, fragment in earlier.items() if key not in later)),
+        _Runs.of(end, (fragment for key, fragment in later.items() if key not in earlier)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """Runs of live rows, by ascending id: ids `starts` to `ends` (exclusive), from `addresses` on."""
+
+    starts: U64s
+    ends: U64s
+    addresses: U64s
+    created_at: U64s
+    updated_at: U64s
+
+    @classmethod
+    def none(cls) -> _Runs:
+        """Return no runs."""
+        return cls(*[np.empty(0, np.uint64)] * 5)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, fragments: Iterable[Fragment]) -> _Runs:
+        """Return the runs of some of a snapshot's fragments."""
+        parts = [_runs_of(snapshot, fragment) for fragment in fragments]
+        if not parts:
+            return cls.none()
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns[0])
+        return cls(*(column[order] for column in columns))
+
+    def at(self, row_ids: U64s) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+        """Return which ids are in a run, and in which."""
+        if not len(self.starts):
+            return np.zeros(len(row_ids), np.bool_), np.zeros(len(row_ids), np.intp)
+        after = np.searchsorted(self.starts, row_ids, side="right")
+        runs = np.maximum(after, 1) - 1
+        return (after > 0) & (row_ids < self.ends[runs]), runs
+
+    def rows(self, chosen: npt.NDArray[np.bool_]) -> RowAddressSet:
+        """Return the rows of the chosen runs."""
+        bitmaps: dict[int, BitMap] = {}
+        addresses, lengths = self.addresses[chosen], (self.ends - self.starts)[chosen]
+        runs = zip(fragment_of(addresses).tolist(), offset_of(addresses).tolist(), lengths.tolist(), strict=True)
+        for fragment_id, offset, length in runs:
+            bitmaps.setdefault(fragment_id, BitMap()).add_range(offset, offset + length)
+        return RowAddressSet.from_bitmaps(bitmaps)
+
+
+def _runs_of(snapshot: Snapshot, fragment: Fragment) -> tuple[U64s, ...]:
+    lineage = snapshot.lineage(fragment)
+    deleted = np.frombuffer(snapshot.deletion_vector(fragment).to_array(), np.uint32)
+    created, updated = lineage.created_at_versions, lineage.last_updated_at_versions
+    runs = lineage.row_ids.without(deleted).cut_at(np.concatenate((created.ends, updated.ends)))
+    return (
+        runs.starts,
+        runs.starts + runs.lengths,
+        runs.rows + np.uint64(row_addr(fragment.id, 0)),
+        created.at(runs.rows),
+        updated.at(runs.rows),
+    )
+
+
+def _content(fragments: Iterable[Fragment]) -> dict[object, Fragment]:
+    """Return the fragments by all that says which rows they have and which version changed these last."""
+    return {
+        (fragment.id, fragment.deletion_file, fragment.row_ids, fragment.last_updated_at_versions): fragment
+        for fragment in fragments
+    }
+
+
+def _compare(earlier: _Runs, later: _Runs) -> Changes:
+    cuts = np.unique(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
+    starts, ends = cuts[:-1], cuts[1:]
+    was, old = earlier.at(starts)
+    there, new = later.at(starts)
+    both = was & there
+    updated = both.copy()
+    updated[both] = earlier.updated_at[old[both]] != later.updated_at[new[both]]
+    parts = _parts(later, starts, ends, there, new)
+    gone = was & ~there
+    return Changes(
+        inserted=parts.rows(~was[there]),
+        updated=parts.rows(updated[there]),
+        deleted=_expanded(starts[gone], ends[gone]),
+    )
+
+
+def _parts(runs: _Runs, starts: U64s, ends: U64s, chosen: npt.NDArray[np.bool_], places: npt.NDArray[np.intp]) -> _Runs:
+    """Return parts of runs: ids `starts` to `ends` out of those at `places`."""
+    runs_of, first = places[chosen], starts[chosen]
+    return _Runs(
+        first,
+        ends[chosen],
+        runs.addresses[runs_of] + (first - runs.starts[runs_of]),
+        runs.created_at[runs_of],
+        runs.updated_at[runs_of],
+    )
+
+
+def _expanded(starts: U64s, ends: U64s) -> U64s:
+    counts = (ends - starts).astype(np.int64)
+    before = np.cumsum(counts) - counts
+    return np.repeat(starts - before.astype(np.uint64), counts) + np.arange(counts.sum(), dtype=np.uint64)
+
+
+def _told_by_versions(begin_version: int, end: Snapshot) -> Changes:
+    runs = _Runs.of(end, end.fragments)
+    inserted = runs.created_at > begin_version
+    return Changes(runs.rows(inserted), runs.rows(~inserted & (runs.updated_at > begin_version)), None)
