@@ -6,7 +6,7 @@ holds is null in every row: that is how a column is added without writing anythi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +16,12 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR
+from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
+from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.file.columns import is_blob
+from lance_ops.snapshot.batch_pruning import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
@@ -61,6 +64,22 @@ class FragmentReader:
     def take(self, schema: Schema, offsets: Offsets) -> pa.Table:
         """Return the rows at physical `offsets`, in the order asked for."""
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
+
+    def rows_that_may_match(
+        self, predicate: Predicate, fields: Mapping[str, Field], start: int, stop: int
+    ) -> list[tuple[int, int]]:
+        """Return the runs of physical rows in `[start, stop)` that statistics inside data files do not rule out.
+
+        Only 0.1 files have any. `fields` are those of the predicate's columns.
+        """
+        runs = [(start, stop)]
+        for file in self._fragment.files:
+            if FileVersion.from_numbers(*file.numbers, where=file.path) is not FileVersion.V0_1:
+                continue
+            held = {name: field for name, field in fields.items() if field.id in file.fields}
+            reader = self._open(file)
+            runs = [part for run in runs for part in rows_that_may_match(reader, held, predicate, *run)]
+        return runs
 
     def encoded_bytes(self, schema: Schema) -> int:
         """Return how many bytes of its files the fields of `schema` take, roughly; at most, where some are blobs."""

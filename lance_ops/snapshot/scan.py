@@ -250,14 +250,22 @@ def _width(arrow_type: pa.DataType) -> int:
 
 
 def _read_parts(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> Iterable[pa.Table]:
-    """Read a block; one that is too large for a single read in halves, each when it is asked for."""
+    """Read what of a block may match; one that is too large for a single read in halves, each when it is asked for."""
     try:
-        return (_read_block(snapshot, reader, block, request),)
+        return [_read_block(snapshot, reader, part, request) for part in _parts_that_may_match(snapshot, reader, block)]
     except ReadTooLarge:
         halves = block.halves()
         if not halves:
             raise
         return chain.from_iterable(_read_parts(snapshot, reader, half, request) for half in halves)
+
+
+def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Block) -> list[Block]:
+    if block.predicate is None or block.offsets is not None:
+        return [block]
+    fields = {name: snapshot.schema.field(name) for name in block.predicate.columns() if name not in ROW_COLUMNS}
+    runs = reader.rows_that_may_match(block.predicate, fields, block.start, block.stop)
+    return [replace(block, start=start, stop=stop) for start, stop in runs]
 
 
 def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> pa.Table:

@@ -68,7 +68,9 @@ class BatchColumns(Columns):
         return self._size_bytes * wanted // max(len(self._fields), 1)
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
-        return [(_kind(list(self._fields.values())[index]),)] * (len(self._offsets) - 1)
+        field = list(self._fields.values())[index]
+        with reporting(self._path, f"column {field.name!r}"):
+            return [(_kind(field),)] * (len(self._offsets) - 1)
 
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         for node in field.walk():

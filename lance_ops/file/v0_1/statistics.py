@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["BOUNDED_BYTES", "bounds_of", "has_statistics"]
+from lance_ops.core.predicate import ColumnStats
+
+__all__ = ["BOUNDED_BYTES", "bounds_of", "has_statistics", "stats_of_batch"]
 
 BOUNDED_BYTES = 64
 """The longest bound of byte strings."""
@@ -45,6 +47,25 @@ def bounds_of(array: pa.Array) -> tuple[Any, Any]:
         return low, high
     is_text = isinstance(low, str)
     return _cut_low(low, is_text), _cut_high(high, is_text)
+
+
+def stats_of_batch(stated: pa.StructScalar, arrow_type: pa.DataType, nullable: bool, num_rows: int) -> ColumnStats:
+    """Return what a batch's statistics say of the values that are read from its page.
+
+    They were made before the page was: other writers' batches may have had nulls, whose place zeros have taken since,
+    and those no bound encloses. Of byte strings, an empty one is read as a null where the field may be null, and as a
+    bound it stands for none.
+    """
+    had_nulls = stated["null_count"].as_py() != 0
+    low, high = stated["min_value"], stated["max_value"]
+    if not _is_bytes(arrow_type):
+        if had_nulls:
+            return ColumnStats(null_count=0, num_rows=num_rows)
+        return ColumnStats(low, high, null_count=0, num_rows=num_rows)
+    if had_nulls and not nullable:
+        return ColumnStats(num_rows=num_rows)
+    low, high = (None if bound.as_py() in (None, "", b"") else bound for bound in (low, high))
+    return ColumnStats(low, high, null_count=None if nullable else 0, num_rows=num_rows)
 
 
 def _is_bytes(arrow_type: pa.DataType) -> bool:

@@ -120,7 +120,7 @@ class BatchBody(FileBody):
             array = self._keys_of(field, array)
         else:
             _refuse_empty_strings(field, array)
-        pages[field.id] = (self._put_values(array), len(array))
+        pages[field.id] = (self._put_values(array, field.name), len(array))
 
     def _keys_of(self, field: Field, array: pa.Array) -> pa.Array:
         """Return keys into the one dictionary that the file keeps for the field, growing it as needed."""
@@ -144,12 +144,15 @@ class BatchBody(FileBody):
                 f"column {field.name!r}: {len(position)} distinct values, too many for its keys"
             ) from error
 
-    def _put_values(self, array: pa.Array) -> int:
-        """Write a page of values and return where it begins."""
+    def _put_values(self, array: pa.Array, name: str) -> int:
+        """Write a page of a column's values and return where it begins."""
         values = values_of(array)
         while isinstance(values, FixedSizeListValues):
             if values.validity is not None:
-                raise SchemaMismatch("a fixed-size list has null items, and file version 0.1 holds none")
+                raise SchemaMismatch(
+                    f"fixed-size lists of column {name!r} have null items, and file version 0.1 holds none: "
+                    "fill them, or write a later version"
+                )
             values = values.items
         if isinstance(values, FixedWidth):
             return self._put(values.data[: values.size_bytes])
@@ -193,7 +196,7 @@ class BatchBody(FileBody):
         pages: dict[int, tuple[int, int]] = {}
         for field, children in zip(schema.fields, arrays, strict=True):
             for child, array in zip(field.children, children, strict=True):
-                pages[child.id] = (self._put_values(array), len(array))
+                pages[child.id] = (self._put_values(array, child.name), len(array))
         ids = [field.id for field in schema.walk()]
         message.statistics.page_table_position = self._write_page_table([pages], 0, max(ids))
         message.statistics.fields.extend(ids)
@@ -203,7 +206,7 @@ class BatchBody(FileBody):
         """Write the dictionaries' values, then the schema that tells where they are; return where it begins."""
         placed: dict[int, tuple[int, int]] = {}
         for field_id, values in self._dictionaries.items():
-            placed[field_id] = (self._put_values(own_copy(values)), len(values))
+            placed[field_id] = (self._put_values(own_copy(values), str(field_id)), len(values))
         fields = tuple(_with_dictionaries(field, placed) for field in self._schema.fields)
         manifest = table_pb2.Manifest(
             fields=schema_to_pb(Schema(fields)), schema_metadata=metadata_to_pb(metadata), version=1
