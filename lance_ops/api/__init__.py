@@ -7,10 +7,14 @@ from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
 from lance_ops.api.optimize import DatasetOptimizer
 from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.schema_changes import AlterColumn
 from lance_ops.api.tags import Tag, Tags
+from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 
 __all__ = [
+    "AlterColumn",
+    "BatchUDF",
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
@@ -23,6 +27,7 @@ __all__ = [
     "Tags",
     "UpdateResult",
     "Version",
+    "batch_udf",
     "dataset",
     "write_dataset",
 ]

@@ -16,9 +16,9 @@ import pyarrow as pa
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
-from lance_ops.api.reading import Reading
 from lance_ops.api.requests import refuse
 from lance_ops.api.row_changes import RowChanges
+from lance_ops.api.schema_changes import SchemaChanges
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
 from lance_ops.api.tags import Reference, Tags, resolve_reference
 from lance_ops.core.errors import InvalidInput, VersionNotFound
@@ -42,7 +42,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(Reading, RowChanges):
+class LanceDataset(SchemaChanges, RowChanges):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ class LanceDataset(Reading, RowChanges):
 
     @property
     def max_field_id(self) -> int:
-        """The highest field id in use."""
-        return self._snapshot.schema.max_field_id
+        """The highest field id in use, that of a dropped column with values in some file included."""
+        return self._snapshot.manifest.max_field_id
 
     def config(self) -> dict[str, str]:
         """Return the table's configuration."""

@@ -11,7 +11,7 @@ from lance_ops.core.predicate import Predicate, parse_filter
 from lance_ops.snapshot.row_columns import ROW_COLUMNS, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 
-__all__ = ["UserFilter", "bind_filter"]
+__all__ = ["UserFilter", "bind_filter", "schema_with_row_columns"]
 
 UserFilter: TypeAlias = str | pc.Expression | Predicate
 """SQL text, a `pyarrow.compute` expression, or a predicate tree."""
@@ -19,4 +19,9 @@ UserFilter: TypeAlias = str | pc.Expression | Predicate
 
 def bind_filter(snapshot: Snapshot, given: UserFilter) -> Predicate:
     """Return the predicate; raise `InvalidFilter` or `UnsupportedFeature` as `parse_filter` does."""
-    return parse_filter(given, pa.schema([*snapshot.schema.to_arrow_storage(), *map(row_field, ROW_COLUMNS)]))
+    return parse_filter(given, schema_with_row_columns(snapshot))
+
+
+def schema_with_row_columns(snapshot: Snapshot) -> pa.Schema:
+    """Return the columns that an expression may name: the table's, and those a scan can add."""
+    return pa.schema([*snapshot.schema.to_arrow_storage(), *map(row_field, ROW_COLUMNS)])

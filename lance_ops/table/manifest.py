@@ -96,6 +96,12 @@ class Manifest:
         return next((fragment for fragment in self.fragments if fragment.id == fragment_id), None)
 
     @property
+    def max_field_id(self) -> int:
+        """The highest field id in use, in the schema or for the values of a dropped field in some file."""
+        files = (file for fragment in self.fragments for file in fragment.files)
+        return max(self.schema.max_field_id, max((field_id for file in files for field_id in file.fields), default=-1))
+
+    @property
     def next_fragment_id(self) -> int:
         """The first id that was never given out."""
         return 0 if self.max_fragment_id is None else self.max_fragment_id + 1

@@ -6,14 +6,27 @@ from typing import Any
 
 from lance_ops.table import Fragment
 from lance_ops.table.row_ids import count_row_ids, decode_row_ids
-from lance_ops.transactions import Operation, Update
+from lance_ops.transactions import Merge, Operation, Update
 
 __all__ = ["shape_of"]
 
 
 def shape_of(operation: Operation) -> dict[str, Any]:
     """Return an operation's content as comparable values."""
-    assert isinstance(operation, Update)
+    match operation:
+        case Update():
+            return _shape_of_update(operation)
+        case Merge(fragments, schema, preserves_nullability):
+            return {
+                "fragments": [shape_of_fragment(fragment) for fragment in fragments],
+                "schema": schema,
+                "preserves_nullability": preserves_nullability,
+            }
+        case _:
+            return {"operation": operation}
+
+
+def _shape_of_update(operation: Update) -> dict[str, Any]:
     return {
         "removed": sorted(operation.removed_fragment_ids),
         "updated": sorted((shape_of_fragment(f) for f in operation.updated_fragments), key=lambda shape: shape["id"]),

@@ -1,0 +1,201 @@
+"""The part of `LanceDataset` that changes columns and metadata: each verb is one commit.
+
+What is planned from the table's own rows is planned again after a conflict. A stream can be read once: a conflict then
+is an error, and nothing is left of the work.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypedDict
+
+import pyarrow as pa
+
+from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.reading import Reading
+from lance_ops.api.udf import BatchUDF
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.columns import (
+    Alteration,
+    FunctionColumns,
+    add_columns,
+    add_null_columns,
+    add_streamed_columns,
+    alter_columns,
+    as_table,
+    bind_computed,
+    bind_joined,
+    drop_columns,
+)
+from lance_ops.snapshot.retry import retry_conflicts
+from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_metadata import Values, bind_fields, bind_values, update_config
+from lance_ops.transactions import UpdateConfig
+
+__all__ = ["AlterColumn", "SchemaChanges"]
+
+_RETRIES = 10
+_RETRY_TIMEOUT = timedelta(seconds=30)
+
+
+class AlterColumn(TypedDict, total=False):
+    """What `alter_columns` takes: a path, and what changes there."""
+
+    path: str
+    name: str | None
+    nullable: bool | None
+    data_type: pa.DataType | None
+
+
+class SchemaChanges(Reading):
+    """Verbs that change the schema and metadata; each moves the handle to the version it made."""
+
+    # -- columns ------------------------------------------------------------------------------------------------
+
+    def add_columns(
+        self,
+        transforms: Any,
+        read_columns: Sequence[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+        *,
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> None:
+        """Add columns; every fragment gets a file with them, and no other column is read that is not asked for.
+
+        `transforms` is a dictionary of SQL expressions by name; a `BatchUDF` or a function of a record batch of
+        `read_columns` (of all by default); Arrow data with a row for each of the table's; or a field, a list of fields
+        or a schema: columns that are null in every row, for which nothing is written.
+        """
+        properties = transaction_properties
+        if isinstance(transforms, pa.Field):
+            transforms = [transforms]
+        if isinstance(transforms, list) and transforms and all(isinstance(part, pa.Field) for part in transforms):
+            transforms = pa.schema(transforms)
+        if isinstance(transforms, pa.Schema):
+            self._commit_change(lambda current: add_null_columns(current, transforms, properties))
+        elif isinstance(transforms, Mapping):
+
+            def computed(current: Snapshot) -> Snapshot:
+                schema, source = bind_computed(current, transforms)
+                return add_columns(current, schema, source, runner or InThreads(), properties, batch_size)
+
+            self._commit_change(computed)
+        elif callable(transforms):
+            udf = transforms if isinstance(transforms, BatchUDF) else BatchUDF(transforms)
+            columns = tuple(self._snapshot.schema.names if read_columns is None else read_columns)
+            schema = udf.output_schema or self._first_result(udf.func, columns)
+            source = FunctionColumns(udf.func, columns, udf.cache)
+            one_by_one = runner or InThreads(1)  # nobody promised that the function can run twice at a time
+            self._commit_change(
+                lambda current: add_columns(current, schema, source, one_by_one, properties, batch_size)
+            )
+            if udf.cache is not None:
+                udf.cache.remove()
+        else:
+            reader = reader_of(transforms, reader_schema)
+            self._move(add_streamed_columns(self._snapshot, reader.schema, reader, properties))
+
+    def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
+        """Drop columns or fields of structs; a change of the schema alone. Compaction takes their values."""
+        self._commit_change(lambda current: drop_columns(current, list(columns), transaction_properties))
+
+    def alter_columns(
+        self,
+        *alterations: AlterColumn,
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> None:
+        """Rename columns, allow or forbid nulls in them, or cast them; a cast's indices are dropped."""
+        known = AlterColumn.__annotations__.keys()
+        for each in alterations:
+            unknown = each.keys() - known
+            if unknown or "path" not in each:
+                raise InvalidInput(f"alteration {dict(each)}: it has a path and {', '.join(sorted(known - {'path'}))}")
+        changes = [Alteration(**each) for each in alterations]
+        self._commit_change(
+            lambda current: alter_columns(current, changes, runner or InThreads(), transaction_properties)
+        )
+
+    def merge(
+        self,
+        data_obj: Any,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        transaction_properties: Mapping[str, str] | None = None,
+        runner: Runner | None = None,
+    ) -> None:
+        """Add the columns of `data_obj`, held in memory, joined by key; null for rows that have no partner there."""
+        table = reader_of(data_obj, schema).read_all()
+
+        def joined(current: Snapshot) -> Snapshot:
+            added, source = bind_joined(current, table, left_on, right_on or left_on)
+            return add_columns(current, added, source, runner or InThreads(), transaction_properties)
+
+        self._commit_change(joined)
+
+    # -- metadata -----------------------------------------------------------------------------------------------
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The table's metadata."""
+        return dict(self._snapshot.manifest.table_metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """The schema's metadata."""
+        return dict(self._snapshot.schema.metadata)
+
+    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set configuration keys, or remove those whose value is None; return all of it."""
+        self._update(UpdateConfig(config_updates=bind_values(values, replace)))
+        return dict(self._snapshot.manifest.config)
+
+    def delete_config_keys(self, keys: Sequence[str]) -> None:
+        """Remove configuration keys; those that are not there are left alone."""
+        self.update_config(dict.fromkeys(keys))
+
+    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set keys of the table's metadata, or remove those whose value is None; return all of it."""
+        self._update(UpdateConfig(table_metadata_updates=bind_values(values, replace)))
+        return self.metadata
+
+    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+        """Set keys of the schema's metadata, or remove those whose value is None; return all of it."""
+        self._update(UpdateConfig(schema_metadata_updates=bind_values(values, replace)))
+        return self.schema_metadata
+
+    def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
+        """Set keys of fields' metadata, by path, or remove those whose value is None."""
+        self._update(UpdateConfig(field_metadata_updates=bind_fields(self._snapshot, field_updates, replace)))
+
+    def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
+        """Replace the schema's metadata; deprecated, as in the reference."""
+        warnings.warn("call update_schema_metadata(…, replace=True)", DeprecationWarning, stacklevel=2)
+        self.update_schema_metadata(new_metadata, replace=True)
+
+    def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
+        """Replace a field's metadata; deprecated, as in the reference."""
+        warnings.warn("call update_field_metadata(…, replace=True)", DeprecationWarning, stacklevel=2)
+        self.update_field_metadata({field_name: new_metadata}, replace=True)
+
+    # -- the work -----------------------------------------------------------------------------------------------
+
+    def _update(self, operation: UpdateConfig) -> None:
+        self._move(update_config(self._snapshot, operation))
+
+    def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
+        self._move(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
+
+    def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
+        """Return the schema of what a function makes of the table's first row."""
+        rows = self.to_table(columns=list(columns), limit=1).combine_chunks()
+        if not rows.num_rows:
+            raise InvalidInput("the table has no row to try the function with: state output_schema")
+        return as_table(function(rows.to_batches()[0])).schema

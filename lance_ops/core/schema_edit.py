@@ -1,0 +1,101 @@
+"""Schemas with fields added, dropped or exchanged; every field that stays keeps its id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import NO_PARENT, Field, Schema
+
+__all__ = ["renumbered", "with_field", "with_new_fields", "without_fields"]
+
+_STRUCT = "struct"
+
+
+def with_new_fields(schema: Schema, added: pa.Schema, first_id: int) -> tuple[Schema, Schema]:
+    """Return the schema with more fields, numbered from `first_id`, and the part of it that holds just the new ones.
+
+    A struct that is there already gets those children of its namesake that it lacks. Raises `InvalidInput` for a name
+    that is taken and for one with a dot in it.
+    """
+    dotted = next((name for name in added.names if "." in name), None)
+    if dotted is not None:
+        raise InvalidInput(f"column {dotted!r}: a new column's name has no dot; add a field to a struct by a schema")
+    ids = iter(range(first_id, 1 << 31))
+    root = Field(NO_PARENT, NO_PARENT, "", _STRUCT, children=schema.fields)
+    asked = replace(root, children=Schema.from_arrow(added).fields)
+    whole, new = _merged(root, asked, ids, "")
+    return replace(schema, fields=whole.children), Schema(new.children)
+
+
+def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
+    """Return the schema without the fields at these paths; a struct that loses its last child goes too.
+
+    Raises `InvalidInput` for a path that is not there or leads into a list or map, and if nothing would be left.
+    """
+    gone = set()
+    for path in paths:
+        field = schema.field(path)
+        parent = schema.by_id(field.parent_id)
+        if parent is not None and parent.logical_type != _STRUCT:
+            raise InvalidInput(f"column {path!r} is the inside of a {parent.logical_type}: drop that as a whole")
+        gone.add(field.id)
+
+    def kept(field: Field) -> Field | None:
+        if field.id in gone:
+            return None
+        children = tuple(child for part in field.children if (child := kept(part)) is not None)
+        return None if field.children and not children else replace(field, children=children)
+
+    fields = tuple(left for field in schema.fields if (left := kept(field)) is not None)
+    if not fields:
+        raise InvalidInput("every column would be dropped, and a table has at least one")
+    return replace(schema, fields=fields)
+
+
+def with_field(schema: Schema, field_id: int, change: Callable[[Field], Field]) -> Schema:
+    """Return the schema with one field exchanged; raise `InvalidInput` if its name is a sibling's then."""
+
+    def among(siblings: tuple[Field, ...]) -> tuple[Field, ...]:
+        changed = tuple(
+            change(field) if field.id == field_id else replace(field, children=among(field.children))
+            for field in siblings
+        )
+        names = [field.name for field in changed]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidInput(f"two columns would be called {twice!r}")
+        return changed
+
+    return replace(schema, fields=among(schema.fields))
+
+
+def renumbered(field: Field, first_id: int, parent_id: int = NO_PARENT) -> Field:
+    """Return a field with fresh ids for it and all below it, counted in pre-order."""
+    return _numbered(field, iter(range(first_id, 1 << 31)), parent_id)
+
+
+def _numbered(field: Field, ids: Iterator[int], parent_id: int) -> Field:
+    own = next(ids)
+    children = tuple(_numbered(child, ids, own) for child in field.children)
+    return replace(field, id=own, parent_id=parent_id, children=children)
+
+
+def _merged(known: Field, added: Field, ids: Iterator[int], path: str) -> tuple[Field, Field]:
+    """Return a struct with the children it lacked, and the part of it that holds those alone."""
+    if known.logical_type != _STRUCT or added.logical_type != _STRUCT:
+        raise InvalidInput(f"column {path!r} is there already")
+    children, new = list(known.children), []
+    for child in added.children:
+        place = next((place for place, other in enumerate(children) if other.name == child.name), None)
+        if place is None:
+            children.append(_numbered(child, ids, known.id))
+            new.append(children[-1])
+        else:
+            inside = f"{path}.{child.name}" if path else child.name
+            children[place], part = _merged(children[place], child, ids, inside)
+            new.append(part)
+    return replace(known, children=tuple(children)), replace(known, children=tuple(new))

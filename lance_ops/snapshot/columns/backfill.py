@@ -1,0 +1,245 @@
+"""Give every fragment one more data file, with values of some columns for the rows it has.
+
+    plan_backfill(snapshot, columns, source) -> tasks     one a fragment
+    write_columns(task) -> ColumnFile                     anywhere
+
+Deleted rows get nulls (or, where none are allowed, a neighbour's value), so that a row stands at the same offset in all
+files of its fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.addresses import offset_of
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.names import DATA_DIR, data_file_name
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file import FileWriter
+from lance_ops.snapshot.columns.sources import ColumnSource
+from lance_ops.snapshot.commit import delete_paths
+from lance_ops.snapshot.conform import conform
+from lance_ops.snapshot.reference import SnapshotReference
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import TOMBSTONED, DataFile, Fragment
+
+__all__ = [
+    "BackfillTask",
+    "ColumnFile",
+    "column_paths",
+    "plan_backfill",
+    "with_column_files",
+    "write_columns",
+    "write_streamed_columns",
+]
+
+Offsets = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class BackfillTask:
+    """A fragment of one version to write `columns` for, in batches of at most `batch_size` rows."""
+
+    snapshot: SnapshotReference
+    fragment_id: int
+    columns: Schema
+    source: ColumnSource
+    batch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class ColumnFile:
+    """A new file of a fragment, not yet part of any version."""
+
+    fragment_id: int
+    file: DataFile
+
+
+def plan_backfill(
+    snapshot: Snapshot, columns: Schema, source: ColumnSource, batch_size: int | None = None
+) -> tuple[BackfillTask, ...]:
+    """Return one task a fragment; raise `UnsupportedFeature` where files of the table's version cannot be added to."""
+    _check_version(snapshot, columns)
+    if batch_size is not None and batch_size < 1:
+        raise InvalidInput(f"batch_size must be positive, not {batch_size}")
+    reference = SnapshotReference.of(snapshot)
+    return tuple(BackfillTask(reference, part.id, columns, source, batch_size) for part in snapshot.fragments)
+
+
+def write_columns(task: BackfillTask) -> ColumnFile:
+    """Write the fragment's file; on an error nothing is left of it."""
+    snapshot = task.snapshot.open()
+    fragment = snapshot.fragments_by_id[task.fragment_id]
+    reads = task.source.reads
+    request = ScanRequest(
+        snapshot.schema.project(path for path in reads if path not in ROW_COLUMNS),
+        with_row_id=ROW_ID in reads,
+        with_row_address=True,
+        version_columns=tuple(name for name in reads if name in VERSION_COLUMNS),
+        fragment_ids=(fragment.id,),
+        readahead=TASK_READAHEAD,
+    )
+
+    def computed() -> Iterator[tuple[Offsets, pa.Table]]:
+        for table in _in_batches(scan(snapshot, request), task.batch_size):
+            offsets = offset_of(table.column(ROW_ADDRESS).to_numpy())
+            rows = table if ROW_ADDRESS in reads else table.drop_columns([ROW_ADDRESS])
+            place = f"{[file.path for file in fragment.files]} {fragment.deletion_path} {offsets[0]}+{len(offsets)}"
+            yield offsets, task.source.compute(rows if rows.num_columns else table, task.columns, place)
+
+    return _write(snapshot, fragment, task.columns, computed())
+
+
+def write_streamed_columns(snapshot: Snapshot, columns: Schema, batches: Iterable[pa.RecordBatch]) -> list[ColumnFile]:
+    """Write every fragment's file from a stream that has a row for each live row of the table, in their order.
+
+    Raises `InvalidInput` when it has more or fewer; on an error nothing is left.
+    """
+    _check_version(snapshot, columns)
+    written: list[ColumnFile] = []
+    rows = _Rows(batches)
+    try:
+        for fragment in snapshot.fragments:
+            live = snapshot.live_offsets(fragment)
+            written.append(_write(snapshot, fragment, columns, rows.next(live)))
+        if rows.any_left():
+            raise InvalidInput(f"the stream has more rows than the table's {snapshot.num_rows}")
+    except BaseException:
+        delete_paths(snapshot.store, column_paths(written))
+        raise
+    return written
+
+
+def with_column_files(
+    snapshot: Snapshot, schema: Schema, files: Sequence[ColumnFile], replaced: Iterable[int] = ()
+) -> tuple[Fragment, ...]:
+    """Return the fragments with their new files, without files that hold no field of the schema any more.
+
+    The values of the fields `replaced` are read from the new files: their old places are tombstoned.
+    """
+    known, gone = {node.id for node in schema.walk()}, set(replaced)
+    added = {file.fragment_id: file.file for file in files}
+
+    def changed(fragment: Fragment) -> Fragment:
+        new = added.get(fragment.id)
+        old = [_tombstoned(file, gone) for file in fragment.files] if new is not None else list(fragment.files)
+        kept = [file for file in old if known.intersection(file.live_fields)]
+        return replace(fragment, files=(*kept, *([new] if new is not None else [])))
+
+    return tuple(map(changed, snapshot.fragments))
+
+
+def column_paths(files: Iterable[ColumnFile]) -> list[str]:
+    """Return the paths of new files, relative to the dataset's root."""
+    return [f"{DATA_DIR}/{file.file.path}" for file in files]
+
+
+def _tombstoned(file: DataFile, gone: set[int]) -> DataFile:
+    return replace(file, fields=tuple(TOMBSTONED if field in gone else field for field in file.fields))
+
+
+def _write(
+    snapshot: Snapshot, fragment: Fragment, columns: Schema, parts: Iterable[tuple[Offsets, pa.Table]]
+) -> ColumnFile:
+    """Write one file; each part comes with the ascending offsets of its rows."""
+    name, arrow_schema = data_file_name(), columns.to_arrow_storage()
+    path = f"{DATA_DIR}/{name}"
+    done = 0
+    try:
+        with FileWriter(snapshot.store, path, columns, snapshot.file_version) as writer:
+            for offsets, made, is_last in _with_last(parts):
+                end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
+                places = offsets.astype(np.int64) - done
+                writer.write_batch(_spread(conform(made, arrow_schema), places, end - done))
+                done = end
+            if done < fragment.physical_rows:  # not one row is live
+                writer.write_batch(_spread(arrow_schema.empty_table(), np.empty(0, np.int64), fragment.physical_rows))
+            written = writer.finish()
+    except BaseException:
+        delete_paths(snapshot.store, [path])  # it may be there: the answer to closing it can be lost
+        raise
+    file = DataFile(
+        path=name,
+        fields=written.fields,
+        column_indices=written.column_indices,
+        file_major_version=written.major,
+        file_minor_version=written.minor,
+        file_size_bytes=written.size_bytes,
+    )
+    return ColumnFile(fragment.id, file)
+
+
+def _with_last(parts: Iterable[tuple[Offsets, pa.Table]]) -> Iterator[tuple[Offsets, pa.Table, bool]]:
+    """Yield the parts, each with whether it is the last."""
+    waiting: tuple[Offsets, pa.Table] | None = None
+    for part in parts:
+        if waiting is not None:
+            yield (*waiting, False)
+        waiting = part
+    if waiting is not None:
+        yield (*waiting, True)
+
+
+def _spread(rows: pa.Table, places: npt.NDArray[np.int64], length: int) -> pa.Table:
+    """Return a table of `length` rows with `rows` at these ascending places."""
+    if len(rows) == length:
+        return rows
+    source = np.searchsorted(places, np.arange(length), side="right") - 1
+    empty = np.ones(length, np.bool_)
+    empty[places] = False
+    nearest = source.clip(min=0)
+    with_nulls, without = pa.array(nearest, mask=empty), pa.array(nearest)
+    columns = [
+        column.take(with_nulls if field.nullable or not len(rows) else without)
+        for field, column in zip(rows.schema, rows.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _in_batches(tables: Iterable[pa.Table], batch_size: int | None) -> Iterator[pa.Table]:
+    for table in tables:
+        step = batch_size or len(table)
+        yield from (table.slice(at, step) for at in range(0, len(table), step))
+
+
+def _check_version(snapshot: Snapshot, columns: Schema) -> None:
+    """Refuse to add files where readers do not expect them."""
+    if snapshot.file_version is FileVersion.V0_1:
+        raise UnsupportedFeature("adding files to the fragments of a table of file version 0.1", snapshot.uri)
+    inside = next((field for field in columns.fields if snapshot.schema.by_id(field.id) is not None), None)
+    if inside is not None and snapshot.file_version is FileVersion.V2_0:  # a struct has a column of its own there
+        raise UnsupportedFeature("new values inside of a struct of file version 2.0", f"column {inside.name!r}")
+
+
+class _Rows:
+    """A stream of rows, cut into as many as are asked for."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = (batch for batch in batches if batch.num_rows)
+        self._rest: pa.RecordBatch | None = None
+
+    def next(self, offsets: Offsets) -> Iterator[tuple[Offsets, pa.Table]]:
+        """Yield a row for each offset; raise `InvalidInput` when the stream ends before."""
+        at = 0
+        while at < len(offsets):
+            if not self.any_left() or self._rest is None:
+                raise InvalidInput(f"the stream ended {len(offsets) - at} rows before a fragment's last")
+            part = self._rest.slice(0, len(offsets) - at)
+            left = self._rest.slice(part.num_rows)
+            self._rest = left if left.num_rows else None
+            yield offsets[at : at + part.num_rows], pa.Table.from_batches([part])
+            at += part.num_rows
+
+    def any_left(self) -> bool:
+        """Return whether a row was not handed out yet."""
+        if self._rest is None:
+            self._rest = next(self._batches, None)
+        return self._rest is not None

@@ -1,0 +1,104 @@
+"""Schema changes made by either library are the same to the other, and so are their transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_ops
+from tests.interop.transactions import shape_of
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+KEYS = pa.array([1, 5, 77], pa.int32())
+
+
+def table() -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(range(10), pa.int32()),
+            "v": [float(i) for i in range(10)],
+            "s": [f"a{i}" for i in range(10)],
+            "p": [{"x": i, "y": str(i)} if i % 3 else None for i in range(10)],
+        }
+    )
+
+
+def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch([pc.multiply(batch["v"], 2)], ["d"])
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "computed": lambda d: d.add_columns({"w": "v * 2", "k": "id + 1"}),
+    "function": lambda d: d.add_columns(doubled, read_columns=["v"]),
+    "stream": lambda d: d.add_columns(pa.table({"r": range(9)})),
+    "null columns": lambda d: d.add_columns(
+        pa.schema([pa.field("z", pa.int32()), pa.field("q", pa.struct([pa.field("r", pa.string())]))])
+    ),
+    "null field of a struct": lambda d: d.add_columns(
+        pa.schema([pa.field("p", pa.struct([pa.field("z", pa.int8())]))])
+    ),
+    "join": lambda d: d.merge(pa.table({"id": KEYS, "m": ["x", "y", "z"]}), "id"),
+    "drop": lambda d: d.drop_columns(["v"]),
+    "drop a field": lambda d: d.drop_columns(["p.x"]),
+    "drop a struct by its fields": lambda d: d.drop_columns(["p.x", "p.y"]),
+    "rename": lambda d: d.alter_columns({"path": "v", "name": "vv"}, {"path": "p.x", "name": "xx"}),
+    "forbid nulls": lambda d: d.alter_columns({"path": "v", "nullable": False}),
+    "cast": lambda d: d.alter_columns({"path": "id", "data_type": pa.int64()}),
+    "cast and rename": lambda d: d.alter_columns({"path": "s", "data_type": pa.large_string(), "name": "text"}),
+    "cast a field": lambda d: d.alter_columns({"path": "p.x", "data_type": pa.int32()}),
+    "config": lambda d: d.update_config({"a": "b", "c": "d"}),
+    "table metadata": lambda d: d.update_metadata({"a": "b"}),
+    "schema metadata": lambda d: d.update_schema_metadata({"a": "b"}, replace=True),
+    "field metadata": lambda d: d.update_field_metadata({"v": {"a": "b"}, "p.y": {"c": "d"}}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_both_make_the_same_table_by_the_same_transaction(tmp_path: Path, name: str) -> None:
+    made = []
+    for who in ("ours", "theirs"):
+        uri = str(tmp_path / who)
+        lance.write_dataset(table(), uri, max_rows_per_file=5).delete("id = 2")
+        CHANGES[name]((lance_ops if who == "ours" else lance).dataset(uri))
+        made.append(lance_ops.dataset(uri))
+        reference = lance.dataset(uri)
+        reference.validate()
+        made[-1].validate()
+        assert reference.to_table() == made[-1].to_table()
+        assert reference.schema == made[-1].schema
+        assert reference.max_field_id == made[-1].max_field_id
+    ours, theirs = made
+    assert ours.version == theirs.version == 3
+    assert ours.to_table() == theirs.to_table()
+    assert ours.snapshot.schema == theirs.snapshot.schema
+    mine, other = (transaction.operation for d in made if (transaction := d.read_transaction(3)))
+    assert type(mine) is type(other)
+    assert shape_of(mine) == shape_of(other)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_both_go_on_with_what_the_other_made(tmp_path: Path, version: str) -> None:
+    uri = str(tmp_path / "t")
+    lance.write_dataset(table().drop_columns(["p"]), uri, max_rows_per_file=4, data_storage_version=version)
+    lance_ops.dataset(uri).add_columns({"w": "id * 10"})
+    lance.dataset(uri).update({"w": "w + 1"}, "id > 7")
+    lance_ops.dataset(uri).alter_columns({"path": "w", "data_type": pa.int64()})
+    lance.dataset(uri).add_columns({"u": "w + 1"})
+    lance_ops.dataset(uri).drop_columns(["v"])
+    lance.dataset(uri).optimize.compact_files()
+    lance_ops.dataset(uri).merge_insert("id").when_matched_update_all().execute(
+        pa.table({"id": pa.array([3], pa.int32()), "u": pa.array([-1], pa.int64())})
+    )
+    lance.dataset(uri).validate()
+    lance_ops.dataset(uri).validate()
+    expected = {i: (10 * i + (i > 7), 10 * i + (i > 7) + 1 if i != 3 else -1) for i in range(10)}
+    for dataset in (lance.dataset(uri), lance_ops.dataset(uri)):
+        found = dataset.to_table(columns=["id", "w", "u"]).to_pylist()
+        assert {row["id"]: (row["w"], row["u"]) for row in found} == expected
