@@ -93,6 +93,7 @@ def _ingest(
         options=IngestOptions(
             schema=schema,
             data_storage_version=config.write.data_storage_version,
+            enable_stable_row_ids=config.write.enable_stable_row_ids,
             limits=FragmentLimits(config.write.max_rows_per_file),
         ),
         runner=lance_runner.runner(),

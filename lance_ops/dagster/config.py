@@ -106,6 +106,7 @@ class WriteOptions(_Model):
 
     max_rows_per_file: int = Field(default=1024 * 1024, ge=1)
     data_storage_version: str = "stable"
+    enable_stable_row_ids: bool = Field(default=False, description="Chosen when the table is created, and for good.")
     columns: dict[str, str] = Field(
         default_factory=dict, description="Column to Arrow type, where the raw files' own type is not the table's."
     )

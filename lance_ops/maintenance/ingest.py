@@ -25,6 +25,7 @@ from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_p
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
 from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.write import check_stable_row_ids
 from lance_ops.store import Store, open_store
 from lance_ops.table import Fragment
 from lance_ops.transactions import Append
@@ -49,10 +50,11 @@ _CONFLICT_RETRIES = 10
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """How to write: the table's schema where it is to be created, fragment limits, and how much one task reads."""
+    """How to write: what the table is where it is to be created, fragment limits, and how much one task reads."""
 
     schema: pa.Schema | None = None
     data_storage_version: str = "stable"
+    enable_stable_row_ids: bool = False
     limits: FragmentLimits = field(default_factory=FragmentLimits)
     max_bytes_per_task: int = 256 * 1024**2
     max_files_per_task: int = 64
@@ -90,6 +92,7 @@ class IngestPlan:
     batches: tuple[IngestBatch, ...]
     skipped: tuple[str, ...]
     tasks: tuple[IngestTask, ...]
+    stable_row_ids: bool = False
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -152,6 +155,8 @@ def plan_ingest(
     files = [file for batch in new for file in batch.files]
     raw_options = dict(raw_storage_options or {})
     if snapshot is not None:
+        if options.enable_stable_row_ids:
+            check_stable_row_ids(snapshot)
         schema, version = snapshot.schema, snapshot.file_version
     elif files:
         schema = Schema.from_arrow(options.schema or unified_raw_schema(files, raw_options))
@@ -164,7 +169,8 @@ def plan_ingest(
     )
     kept = {batch.key for batch in new}
     skipped = tuple(key for key in keys if key not in kept)
-    return IngestPlan(uri, snapshot, schema, version, new, skipped, tasks, dict(storage_options or {}))
+    stable = options.enable_stable_row_ids
+    return IngestPlan(uri, snapshot, schema, version, new, skipped, tasks, stable, dict(storage_options or {}))
 
 
 def execute(task: IngestTask) -> WrittenFiles:
@@ -191,7 +197,14 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
     if plan.snapshot is None:
         store, committer = open_dataset_store(plan.uri, plan.storage_options)
         committed = create_dataset(
-            store, committer, plan.schema, fragments, plan.file_version, properties=properties, own_files=own_files
+            store,
+            committer,
+            plan.schema,
+            fragments,
+            plan.file_version,
+            stable_row_ids=plan.stable_row_ids,
+            properties=properties,
+            own_files=own_files,
         )
     else:
         committed = commit_operation(plan.snapshot, Append(fragments), properties=properties, own_files=own_files)

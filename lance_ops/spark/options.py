@@ -11,7 +11,8 @@ Spark lower-cases the keys. An option nobody knows is an error: `verison` silent
     num_partitions                    at most so many Spark tasks for a scan
     batch                             a write under this name happens once: replays of it are no-ops
     query                             the same for a stream: its name, with each micro-batch's number
-    data_storage_version, max_rows_per_file, max_bytes_per_file       as in `lance_ops.write_dataset`
+    data_storage_version, enable_stable_row_ids,
+    max_rows_per_file, max_bytes_per_file                             as in `lance_ops.write_dataset`
     storage_options.<key>             for the object store
     <column>.arrow.fixed-size-list.size, <column>.arrow.float16       types of a new table, see `types`
 """
@@ -52,6 +53,7 @@ class SourceOptions:
     batch: str | None = None
     query: str | None = None
     data_storage_version: FileVersion | None = None
+    enable_stable_row_ids: bool = False
     max_rows_per_file: int = MAX_ROWS_PER_FILE
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -142,6 +144,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "push_filters": _flag,
     "num_partitions": _number,
     "data_storage_version": _file_version,
+    "enable_stable_row_ids": _flag,
     "max_rows_per_file": _number,
     "max_bytes_per_file": _number,
 }

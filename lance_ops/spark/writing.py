@@ -23,6 +23,7 @@ from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_p
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.fragment_writer import FragmentWriter, data_paths
 from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.write import check_stable_row_ids
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.types import keep_types, schema_from_spark
@@ -70,7 +71,13 @@ class WritePlan:
         if self.read_version is None:
             store, committer = open_dataset_store(self.options.path, self.options.storage_options)
             return create_dataset(
-                store, committer, self.schema, fragments, self.file_version, properties=properties
+                store,
+                committer,
+                self.schema,
+                fragments,
+                self.file_version,
+                stable_row_ids=self.options.enable_stable_row_ids,
+                properties=properties,
             ).version
         if not (fragments or properties or self.overwrite):
             return None
@@ -99,13 +106,16 @@ class WritePlan:
 def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, batch: str | None = None) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
-    Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that are for reading,
+    Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that are for reading or, as
+    stable row ids, for a new table,
     `UnsupportedFeature` for an append in another file version than the table's.
     """
     snapshot = options.open_to_write()
     if snapshot is None:
         table = Schema.from_arrow(schema_from_spark(schema, options.type_hints))
         return WritePlan(options, None, table, options.data_storage_version or FileVersion.V2_2, overwrite, batch)
+    if options.enable_stable_row_ids:
+        check_stable_row_ids(snapshot)
     version = options.data_storage_version or snapshot.file_version
     if version is not snapshot.file_version and not overwrite:
         raise UnsupportedFeature(

@@ -7,7 +7,7 @@ import pytest
 from lance_ops.api import write_dataset
 from lance_ops.dagster.ops import Cleanup, Compact, DeleteRows, Reindex, Restore, Tag
 from lance_ops.dagster.ops.delete_rows import REASON_PROPERTY
-from tests.dagster.deployment import Deployment, output_metadata
+from tests.dagster.deployment import Deploy, Deployment, output_metadata
 
 pytestmark = pytest.mark.dagster
 
@@ -170,3 +170,19 @@ def test_tags_are_created_moved_and_deleted(filled: Deployment) -> None:
 def test_a_verb_on_a_dataset_that_is_not_there_fails_naming_it(deployment: Deployment) -> None:
     with pytest.raises(dg.Failure, match="no Lance dataset at .*trips.lance"):
         deployment.run("compact")
+
+
+def test_every_verb_keeps_the_ids_of_a_dataset_declared_with_stable_row_ids(deploy: Deploy) -> None:
+    deployment = deploy(write={"enable_stable_row_ids": True})
+    for key, ids in (("a", range(10)), ("b", range(10, 30))):
+        deployment.land(key, ids)
+        deployment.tick()
+    deployment.run("reindex")
+    deployment.run("delete_rows", DeleteRows(predicate="id < 5", reason="r"))
+    deployment.run("compact")
+    deployment.run("cleanup", Cleanup(older_than_days=0, dry_run=False))
+    data = deployment.data
+    assert len(data.get_fragments()) == 1
+    assert data.to_table(["id"], with_row_id=True).to_pylist() == [{"id": n, "_rowid": n} for n in range(5, 30)]
+    assert "ScalarIndexQuery" in data.scanner(filter="id = 7").explain_plan()
+    data.validate()

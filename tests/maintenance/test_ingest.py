@@ -51,6 +51,17 @@ def test_many_batches_become_one_version(landing: Path, dataset_uri: str) -> Non
     assert transaction.properties["lance_ops.batch.d3"] == batches[3].token
 
 
+def test_stable_row_ids_are_given_to_a_new_table_and_never_to_an_old_one(landing: Path, dataset_uri: str) -> None:
+    stable = IngestOptions(enable_stable_row_ids=True)
+    ingest(dataset_uri, [land(landing, "d0", day(0))], options=stable)
+    ingest(dataset_uri, [land(landing, "d1", day(1))], options=stable)
+    table = lance_ops.dataset(dataset_uri).to_table(["day"], with_row_id=True)
+    assert table.column("_rowid").to_pylist() == list(range(20))
+    ingest(dataset_uri + "2", [land(landing, "d2", day(2))])
+    with pytest.raises(InvalidInput, match="created without stable row ids"):
+        ingest(dataset_uri + "2", [land(landing, "d3", day(3))], options=stable)
+
+
 def test_a_replay_commits_nothing_and_writes_no_file(landing: Path, dataset_uri: str) -> None:
     batches = [land(landing, f"d{n}", day(n)) for n in range(2)]
     ingest(dataset_uri, batches)

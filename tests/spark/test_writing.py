@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,19 @@ def test_of_two_attempts_at_a_task_only_the_reported_one_is_committed(dataset_ur
     writer.commit([quick, other])
     assert written(dataset_uri) == [1, 2, 3]
     assert files(dataset_uri) == named(slow) | named(quick) | named(other)
+
+
+def test_stable_row_ids_are_an_option_of_the_first_write(dataset_uri: str) -> None:
+    options = SourceOptions.parse({"path": dataset_uri, "enable_stable_row_ids": "true"})
+    for value in (1, 2):
+        first = plan_write(options, SCHEMA, overwrite=False)
+        first.commit(first.write(rows(value)))
+    assert dataset(dataset_uri).to_table(with_row_id=True).column("_rowid").to_pylist() == [0, 1]
+    assert dataset(dataset_uri).has_stable_row_ids
+    plain = SourceOptions.parse({"path": dataset_uri + "2"})
+    plan_write(plain, SCHEMA, overwrite=False).commit([])
+    with pytest.raises(InvalidInput, match="created without stable row ids"):
+        plan_write(replace(options, path=dataset_uri + "2"), SCHEMA, overwrite=False)
 
 
 def test_abort_after_a_failed_task_deletes_what_the_others_wrote(dataset_uri: str) -> None:
