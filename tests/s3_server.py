@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +11,10 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lance_ops.store import FsspecStore
+from tests.processes import free_port, running
 
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key"
-_START_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -61,25 +58,10 @@ class S3Server:
 @contextmanager
 def moto_server() -> Iterator[S3Server]:
     """Run moto in a process of its own, as a real server would be."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+    with running(command, port):
         yield S3Server(f"http://127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 @contextmanager

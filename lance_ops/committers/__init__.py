@@ -1,8 +1,10 @@
-"""Make version N exist exactly once: by a conditional create in the dataset's own store."""
+"""Make version N exist exactly once: by a conditional create in the dataset's own store, or in a manifest store."""
 
 from __future__ import annotations
 
 from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.external import ExternalManifestCommitter
+from lance_ops.committers.opening import DatasetRoot, open_root
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 
 __all__ = [
@@ -11,8 +13,11 @@ __all__ = [
     "Committed",
     "Committer",
     "Conflict",
+    "DatasetRoot",
+    "ExternalManifestCommitter",
     "PutIfAbsentCommitter",
     "Unknown",
+    "open_root",
 ]
 
-ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter,)
+ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter, ExternalManifestCommitter)

@@ -39,7 +39,7 @@ from lance_ops.core.names import ManifestNaming
 from lance_ops.store.contract import PutOutcome, Store
 from lance_ops.store.probe import prove_conditional_create
 
-__all__ = ["PutIfAbsentCommitter"]
+__all__ = ["PutIfAbsentCommitter", "check_version"]
 
 _FIRST_DETACHED_VERSION = 1 << 63
 
@@ -78,7 +78,7 @@ class PutIfAbsentCommitter(Committer):
         return self._store.exists(self.location(version))
 
     def location(self, version: int) -> str:
-        _check(version)
+        check_version(version)
         if self._naming is None:
             legacy = self._look(list_newest).legacy
             if legacy is not None and legacy.version == version:
@@ -97,7 +97,7 @@ class PutIfAbsentCommitter(Committer):
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
 
     def commit(self, version: int, data: bytes) -> CommitOutcome:
-        _check(version)
+        check_version(version)
         prove_conditional_create(self._store)
         if self._naming is None:
             legacy = self._look(list_newest).legacy
@@ -162,6 +162,7 @@ class _Seen:
     legacy: LegacyManifest | None
 
 
-def _check(version: int) -> None:
+def check_version(version: int) -> None:
+    """Raise `InvalidInput` for a number that is no version."""
     if not 0 < version < _FIRST_DETACHED_VERSION:
         raise InvalidInput(f"{version} is not a version: versions start at 1, and detached ones are not supported")

@@ -16,6 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -24,9 +25,9 @@ from lance_ops.snapshot.batches import IngestedBatch, batch_properties, ingested
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
-from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.write import check_stable_row_ids
-from lance_ops.store import Store, open_store
+from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.transactions import Append
 
@@ -126,7 +127,7 @@ def ingest(
         plan = plan_ingest(
             uri, batches, storage_options=storage_options, raw_storage_options=raw_storage_options, options=options
         )
-        store = open_store(uri, storage_options)
+        store = open_root(uri, storage_options).store
         outcomes = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, store))
         try:
             return commit_ingest(plan, outcomes)
@@ -175,7 +176,7 @@ def plan_ingest(
 
 def execute(task: IngestTask) -> WrittenFiles:
     """Write the task's raw files, in order, as fragments."""
-    store = open_store(task.uri, task.storage_options)
+    store = open_root(task.uri, task.storage_options).store
     rows_by_file: dict[str, int] = {}
     with FragmentWriter(store, task.schema, task.file_version, task.limits) as writer:
         for file in task.files:
@@ -195,10 +196,9 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
     own_files = data_paths(fragments)
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
     if plan.snapshot is None:
-        store, committer = open_dataset_store(plan.uri, plan.storage_options)
+        root = open_root(plan.uri, plan.storage_options)
         committed = create_dataset(
-            store,
-            committer,
+            root,
             plan.schema,
             fragments,
             plan.file_version,

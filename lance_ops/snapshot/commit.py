@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from lance_ops.committers import Committer
+from lance_ops.committers import Committer, DatasetRoot
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -41,15 +41,13 @@ def commit_operation(
 
 
 def create_dataset(
-    store: Store,
-    committer: Committer,
+    root: DatasetRoot,
     schema: Schema,
     fragments: Sequence[Fragment],
     file_version: FileVersion,
     *,
     stable_row_ids: bool = False,
     properties: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, str] | None = None,
     own_files: Sequence[str] = (),
 ) -> Snapshot:
     """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
@@ -57,8 +55,10 @@ def create_dataset(
     `own_files` are deleted then, as `commit_operation` does.
     """
     transaction = Transaction.new(0, Overwrite(tuple(fragments), schema), properties)
-    manifest = _commit(store, committer, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids)
-    return Snapshot(store, committer, manifest, dict(storage_options or {}))
+    manifest = _commit(
+        root.store, root.committer, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids
+    )
+    return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
 
 def delete_paths(store: Store, paths: Iterable[str]) -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from lance_ops.committers import Committer, PutIfAbsentCommitter
+from lance_ops.committers import Committer, open_root
 from lance_ops.core.addresses import row_addrs
-from lance_ops.core.errors import DatasetNotFound, InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.core.errors import DatasetNotFound, UnsupportedFeature, VersionNotFound
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
@@ -24,12 +24,12 @@ from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.row_lineage import RowLineage
-from lance_ops.store import Store, open_store
+from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
 from lance_ops.table.row_id_index import RowIdIndex, build_row_id_index
 from lance_ops.transactions import read_manifest
 
-__all__ = ["Snapshot", "open_dataset_store"]
+__all__ = ["Snapshot"]
 
 _MAX_OPEN_FILES = 64
 _READS_AT_ONCE = 16
@@ -54,11 +54,13 @@ class Snapshot:
 
         Raises `DatasetNotFound`, `VersionNotFound`, and `UnsupportedFeature` for a table that needs a newer reader.
         """
-        store, committer = open_dataset_store(uri, storage_options)
-        found = committer.latest() if version is None else version
+        root = open_root(uri, storage_options)
+        found = root.committer.latest() if version is None else version
         if found is None:
-            raise DatasetNotFound(f"no Lance dataset at {store.uri}: check the URI, or create one with write_dataset")
-        return _load(store, committer, found, storage_options or {})
+            raise DatasetNotFound(
+                f"no Lance dataset at {root.store.uri}: check the URI, or create one with write_dataset"
+            )
+        return _load(root.store, root.committer, found, root.storage_options)
 
     @classmethod
     def open_if_there(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
@@ -204,14 +206,6 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
         return Snapshot.open, (self.uri, self.version, dict(self.storage_options))
-
-
-def open_dataset_store(uri: str, storage_options: Mapping[str, str] | None) -> tuple[Store, Committer]:
-    """Return the store at a dataset's root and the committer of its versions."""
-    if not uri:
-        raise InvalidInput("the dataset's URI is empty")
-    store = open_store(uri, storage_options)
-    return store, PutIfAbsentCommitter(store)
 
 
 def _load(store: Store, committer: Committer, version: int, storage_options: Mapping[str, str]) -> Snapshot:

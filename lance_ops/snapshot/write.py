@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from lance_ops.committers import open_root
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments
-from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Append, Overwrite
 
 __all__ = ["append", "check_stable_row_ids", "create", "create_or_append", "overwrite"]
@@ -31,17 +32,15 @@ def create(
     stable_row_ids: bool = False,
 ) -> Snapshot:
     """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile."""
-    store, committer = open_dataset_store(uri, storage_options)
-    fragments = write_fragments(store, batches, schema, version, limits)
+    root = open_root(uri, storage_options)
+    fragments = write_fragments(root.store, batches, schema, version, limits)
     return create_dataset(
-        store,
-        committer,
+        root,
         schema,
         fragments,
         version,
         stable_row_ids=stable_row_ids,
         properties=properties,
-        storage_options=storage_options,
         own_files=data_paths(fragments),
     )
 
@@ -61,28 +60,26 @@ def create_or_append(
 
     Raises `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row ids asked for.
     """
-    store, committer = open_dataset_store(uri, storage_options)
-    fragments = tuple(write_fragments(store, batches, schema, version, limits))
+    root = open_root(uri, storage_options)
+    fragments = tuple(write_fragments(root.store, batches, schema, version, limits))
     own_files = data_paths(fragments)
     try:
         return create_dataset(
-            store,
-            committer,
+            root,
             schema,
             fragments,
             version,
             stable_row_ids=stable_row_ids,
             properties=properties,
-            storage_options=storage_options,
         )
     except CommitStateUnknown:
         raise
     except DatasetAlreadyExists:
         pass
     except Exception:
-        delete_paths(store, own_files)
+        delete_paths(root.store, own_files)
         raise
-    with removing_on_failure(store, own_files):
+    with removing_on_failure(root.store, own_files):
         theirs = Snapshot.open(uri, storage_options=storage_options)
         if theirs.schema.fields != schema.fields or theirs.file_version is not version:
             raise SchemaMismatch(

@@ -24,10 +24,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
-from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import read_tag
 from lance_ops.spark.types import is_hint
 
@@ -93,8 +94,7 @@ class SourceOptions:
         """Open the version asked for, the newest by default."""
         version = self.version
         if self.tag is not None:
-            store, _ = open_dataset_store(self.path, self.storage_options)
-            version = read_tag(store, self.tag).version
+            version = read_tag(open_root(self.path, self.storage_options).store, self.tag).version
         return Snapshot.open(self.path, version, self.storage_options)
 
     def open_to_write(self) -> Snapshot | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.core.json_columns import text_schema
 from lance_ops.core.schema import Schema
@@ -22,7 +23,7 @@ from lance_ops.snapshot.batches import batch_properties, ingested_batches
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.fragment_writer import FragmentWriter, data_paths
-from lance_ops.snapshot.snapshot import Snapshot, open_dataset_store
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.write import check_stable_row_ids
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
@@ -52,7 +53,7 @@ class WritePlan:
         """Write rows as fragments; a failure leaves no file. Raises `SchemaMismatch` naming the column."""
         if self.done:
             return []
-        store, _ = open_dataset_store(self.options.path, self.options.storage_options)
+        store = open_root(self.options.path, self.options.storage_options).store
         table = text_schema(self.schema.to_arrow_storage(), pa.string())
         with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
             for batch in batches:
@@ -69,10 +70,9 @@ class WritePlan:
             return None
         properties = batch_properties({self.batch: self.batch}) if self.batch else {}
         if self.read_version is None:
-            store, committer = open_dataset_store(self.options.path, self.options.storage_options)
+            root = open_root(self.options.path, self.options.storage_options)
             return create_dataset(
-                store,
-                committer,
+                root,
                 self.schema,
                 fragments,
                 self.file_version,
@@ -99,7 +99,7 @@ class WritePlan:
 
     def discard(self, fragments: Iterable[Fragment]) -> None:
         """Delete the files of fragments that no commit was attempted with."""
-        store, _ = open_dataset_store(self.options.path, self.options.storage_options)
+        store = open_root(self.options.path, self.options.storage_options).store
         delete_paths(store, data_paths(fragments))
 
 

@@ -22,8 +22,8 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
-from lance_ops.store.filesystems import PER_PROCESS
 from lance_ops.store.paths import check_directory, check_path, is_temporary
+from lance_ops.store.per_process import PER_PROCESS
 from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
 from lance_ops.store.services import Service, service_of
 from lance_ops.store.storage_options import redact, secret_values
@@ -180,9 +180,7 @@ class FsspecStore(Store):
 
     def _fs(self) -> Any:
         scheme, authority, _ = _parse(self.root)
-        return PER_PROCESS.filesystem(
-            (scheme, authority, self.storage_options), lambda: self._connect(scheme, authority)
-        )
+        return PER_PROCESS.client((scheme, authority, self.storage_options), lambda: self._connect(scheme, authority))
 
     def _connect(self, scheme: str, authority: str) -> Any:
         protocol = self._service.protocol(scheme)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from lance_ops.committers import Committer, PutIfAbsentCommitter
+from lance_ops.committers import Committer, ExternalManifestCommitter, PutIfAbsentCommitter
+from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.store import FaultyStore, LocalStore, MemoryStore, Store
+from tests.manifest_servers import ManifestServer, dynamodb_table, etcd_server, postgres_server, redis_server
+from tests.s3_server import S3Server
+
+SERVERS = {"postgresql": postgres_server, "redis": redis_server, "etcd": etcd_server}
 
 STORES = [
     pytest.param("local"),
@@ -17,7 +24,25 @@ STORES = [
     pytest.param("s3", marks=pytest.mark.server),
 ]
 
-COMMITTERS: dict[type[Committer], Callable[[Store], Committer]] = {PutIfAbsentCommitter: PutIfAbsentCommitter}
+MANIFEST_STORES = [
+    pytest.param("sqlite"),
+    *(pytest.param(kind, marks=pytest.mark.server) for kind in (*SERVERS, "dynamodb")),
+]
+
+
+def _in_store(folder: str, store: Store) -> Committer:
+    return PutIfAbsentCommitter(store)
+
+
+def _in_sqlite(folder: str, store: Store) -> Committer:
+    rows = open_manifest_store(f"sqlite:///{folder}/rows.sqlite", store.uri, {})
+    return ExternalManifestCommitter(store, rows)
+
+
+COMMITTERS: dict[type[Committer], Callable[[str, Store], Committer]] = {
+    PutIfAbsentCommitter: _in_store,
+    ExternalManifestCommitter: _in_sqlite,
+}
 
 
 @pytest.fixture(params=STORES)
@@ -33,13 +58,38 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 @pytest.fixture(params=COMMITTERS.values(), ids=[kind.__name__ for kind in COMMITTERS])
-def make_committer(request: pytest.FixtureRequest) -> Callable[[Store], Committer]:
+def make_committer(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Store], Committer]:
     """Return how to make one kind of committer; it pickles."""
-    make: Callable[[Store], Committer] = request.param
-    return make
+    return partial(request.param, str(tmp_path))
 
 
 @pytest.fixture
 def new_committer(make_committer: Callable[[Store], Committer], store: Store) -> Callable[[], Committer]:
     """Return handles on one dataset that does not exist yet, every handle a fresh one."""
     return lambda: make_committer(store)
+
+
+@pytest.fixture(scope="session")
+def manifest_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ManifestServer]]:
+    """Return the server of a kind, started when it is first asked for: one a worker."""
+    started: dict[str, ManifestServer] = {}
+    with ExitStack() as running:
+
+        def server(kind: str) -> ManifestServer:
+            if kind not in started:
+                started[kind] = running.enter_context(SERVERS[kind](tmp_path_factory.mktemp(kind)))
+            return started[kind]
+
+        yield server
+
+
+@pytest.fixture(params=MANIFEST_STORES)
+def manifest_server(request: pytest.FixtureRequest, tmp_path: Path) -> ManifestServer:
+    """A manifest store of each kind; others may have rows in it."""
+    if request.param == "sqlite":
+        return ManifestServer(f"sqlite:///{tmp_path}/rows.sqlite")
+    if request.param == "dynamodb":
+        s3_server: S3Server = request.getfixturevalue("s3_server")
+        return dynamodb_table(s3_server)
+    servers: Callable[[str], ManifestServer] = request.getfixturevalue("manifest_servers")
+    return servers(request.param)

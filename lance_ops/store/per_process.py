@@ -1,7 +1,7 @@
-"""fsspec file systems and the thread pool that reads through them, made once per process.
+"""What a process shares and no child of it may touch: clients of servers, and the threads that read through them.
 
-A file system holds connections and an event loop's thread, neither of which survives a fork: a child makes its own.
-fsspec's cache of instances is not used, since it keeps one per thread and lists directories from memory.
+A client holds connections and perhaps an event loop's thread, neither of which survives a fork: a child makes its own.
+fsspec's cache of file systems is not used, since it keeps one per thread and lists directories from memory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class PerProcess:
     def reset(self) -> None:
         """Forget everything, as a forked child must. Nothing is closed: it belongs to the parent."""
         self._lock = threading.Lock()
-        self._filesystems: dict[object, Any] = {}
+        self._clients: dict[object, Any] = {}
         self._pool: ThreadPoolExecutor | None = None
 
-    def filesystem(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return the file system kept under `key`, made at first use."""
+    def client(self, key: object, make: Callable[[], Any]) -> Any:
+        """Return the client kept under `key`, made at first use."""
         with self._lock:
-            if key not in self._filesystems:
-                self._filesystems[key] = make()
-            return self._filesystems[key]
+            if key not in self._clients:
+                self._clients[key] = make()
+            return self._clients[key]
 
     def pool(self) -> ThreadPoolExecutor:
         """Return the threads for concurrent reads. Work done there must not wait for the pool itself."""

@@ -1,0 +1,37 @@
+"""External manifest stores, one file a kind. What a kind needs is imported when one is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["ALL_MANIFEST_STORES", "ManifestRow", "ManifestStore", "open_manifest_store"]
+
+ALL_MANIFEST_STORES: Mapping[str, tuple[str, ...]] = {
+    "sql.SqlManifestStore": ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql"),
+    "dynamodb.DynamoDbManifestStore": ("dynamodb",),
+    "redis.RedisManifestStore": ("redis", "rediss", "unix"),
+    "etcd.EtcdManifestStore": ("etcd", "etcds"),
+}
+"""Module and class of each kind, and the schemes of the URLs that name it."""
+
+
+def open_manifest_store(url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> ManifestStore:
+    """Return the rows that the store at `url` keeps for a dataset.
+
+    Raises `InvalidInput`, without showing the URL, if it names no store or if a package for it is missing.
+    """
+    scheme = url.partition("://")[0].partition("+")[0].lower()
+    place = next((place for place, schemes in ALL_MANIFEST_STORES.items() if scheme in schemes), None)
+    if place is None:
+        known = sorted(scheme for schemes in ALL_MANIFEST_STORES.values() for scheme in schemes)
+        raise InvalidInput(f"manifest_store: a URL of one of {', '.join(known)} is wanted, not one of {scheme!r}")
+    module, _, name = place.partition(".")
+    try:
+        kind: type[ManifestStore] = getattr(import_module(f"{__name__}.{module}"), name)
+    except ImportError as error:
+        raise InvalidInput(f"manifest_store: {scheme}:// needs a package that is not installed: {error}") from error
+    return kind.open(url, dataset_uri, storage_options)

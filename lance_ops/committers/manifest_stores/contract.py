@@ -1,0 +1,67 @@
+"""What an external manifest store is: a table that says, for each version of a dataset, where its manifest is.
+
+It decides who makes a version, for object stores that cannot. A row is inserted once, naming a staged manifest, and
+replaced once, when the manifest has its final name; the rows of removed versions stay, so that no stale writer can make
+such a version again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+__all__ = ["ManifestRow", "ManifestStore", "padded"]
+
+_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRow:
+    """`path` is relative to the dataset's root."""
+
+    version: int
+    path: str
+    size_bytes: int
+
+
+class ManifestStore(ABC):
+    """The rows of one dataset. Picklable, and fork-safe: connections belong to the process that made them.
+
+    Every method raises `StoreError` when the store fails, without showing a password, and reads are consistent: they
+    see every write that was answered before.
+    """
+
+    @classmethod
+    @abstractmethod
+    def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
+        """Return the rows that a store keeps for a dataset; connect to nothing yet.
+
+        Raises `InvalidInput` for a URL that does not name a store, and if a package for it is missing.
+        """
+
+    @abstractmethod
+    def newest(self) -> ManifestRow | None:
+        """Return the row of the greatest version."""
+
+    @abstractmethod
+    def get(self, version: int) -> ManifestRow | None:
+        """Return a version's row."""
+
+    @abstractmethod
+    def insert(self, row: ManifestRow) -> bool:
+        """Insert a row; return False, and change nothing, if the version has one.
+
+        Raises `WriteRefused` when nothing was written and nothing will appear later, another `StoreError` when that is
+        not known.
+        """
+
+    @abstractmethod
+    def replace(self, row: ManifestRow) -> None:
+        """Replace a version's row, which must be there."""
+
+
+def padded(version: int) -> str:
+    """Return a version as text that sorts as numbers do."""
+    return f"{version:0{_DIGITS}d}"

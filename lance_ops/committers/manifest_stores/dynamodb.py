@@ -1,0 +1,127 @@
+"""A manifest store in DynamoDB, in the reference implementation's own layout, so that both can share a table.
+
+    base_uri   S  partition key: the dataset's path in its bucket
+    version    N  sort key
+    path       S  where the manifest is, from the bucket's root
+    size       N  of the manifest, in bytes
+    committer  S  who wrote the item
+
+The table must exist. `dynamodb://table`, or `s3+ddb://bucket/path?ddbTableName=table` as the dataset's own URI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import botocore.session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
+from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
+from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store.services.s3 import S3
+
+__all__ = ["DynamoDbManifestStore"]
+
+ENDPOINT_OPTION = "dynamodb_endpoint"
+_COMMITTER = "lance_ops"
+_EXISTS = "ConditionalCheckFailedException"
+_REFUSALS = frozenset(
+    {"AccessDeniedException", "ResourceNotFoundException", "UnrecognizedClientException", "ValidationException"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DynamoDbManifestStore(ManifestStore):
+    """The items of one dataset; `options` are those of its bucket, secrets among them."""
+
+    table: str
+    base_uri: str
+    options: tuple[tuple[str, object], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
+        """See `ManifestStore.open`."""
+        table = urlsplit(url).netloc
+        if not table:
+            raise InvalidInput(f"manifest_store: {url!r} names no table; write dynamodb://table")
+        return cls(table, urlsplit(dataset_uri).path.strip("/"), tuple(sorted(storage_options.items())))
+
+    def newest(self) -> ManifestRow | None:
+        """See `ManifestStore.newest`."""
+        with self._client() as client:
+            found = client.query(
+                TableName=self.table,
+                ConsistentRead=True,
+                KeyConditionExpression="base_uri = :base_uri",
+                ExpressionAttributeValues={":base_uri": {"S": self.base_uri}},
+                ScanIndexForward=False,
+                Limit=1,
+            )
+        return next(map(self._row, found["Items"]), None)
+
+    def get(self, version: int) -> ManifestRow | None:
+        """See `ManifestStore.get`."""
+        key = {"base_uri": {"S": self.base_uri}, "version": {"N": str(version)}}
+        with self._client() as client:
+            found = client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        return self._row(found["Item"]) if "Item" in found else None
+
+    def insert(self, row: ManifestRow) -> bool:
+        """See `ManifestStore.insert`."""
+        try:
+            self._put(row, "attribute_not_exists(base_uri) AND attribute_not_exists(version)")
+        except _ConditionFailed:
+            return False
+        return True
+
+    def replace(self, row: ManifestRow) -> None:
+        """See `ManifestStore.replace`."""
+        self._put(row, "attribute_exists(base_uri) AND attribute_exists(version)")
+
+    def _put(self, row: ManifestRow, condition: str) -> None:
+        item = {
+            "base_uri": {"S": self.base_uri},
+            "version": {"N": str(row.version)},
+            "path": {"S": f"{self.base_uri}/{row.path}"},
+            "size": {"N": str(row.size_bytes)},
+            "committer": {"S": _COMMITTER},
+        }
+        with self._client() as client:
+            client.put_item(TableName=self.table, Item=item, ConditionExpression=condition)
+
+    def _row(self, item: Mapping[str, Any]) -> ManifestRow:
+        path = str(item["path"]["S"]).removeprefix(f"{self.base_uri}/")
+        return ManifestRow(int(item["version"]["N"]), path, int(item.get("size", {"N": "0"})["N"]))
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        try:
+            yield PER_PROCESS.client(("dynamodb", self.options), self._connect)
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "")
+            kind = _ConditionFailed if code == _EXISTS else WriteRefused if code in _REFUSALS else StoreError
+            raise kind(f"DynamoDB table {self.table!r}: {error}") from None
+        except BotoCoreError as error:
+            raise StoreError(f"DynamoDB table {self.table!r}: {error}") from None
+
+    def _connect(self) -> Any:
+        options = dict(self.options)
+        endpoint = options.pop(ENDPOINT_OPTION, None)
+        of_s3 = S3().arguments("", options)
+        return botocore.session.get_session().create_client(
+            "dynamodb",
+            region_name=of_s3["client_kwargs"].get("region_name"),
+            endpoint_url=endpoint,
+            aws_access_key_id=of_s3["key"],
+            aws_secret_access_key=of_s3["secret"],
+            aws_session_token=of_s3["token"],
+        )
+
+
+class _ConditionFailed(StoreError):
+    """An item is there that must not be, or is not there that must."""

@@ -1,0 +1,101 @@
+"""A manifest store in etcd, by transactions over its JSON gateway: a key a version, padded to sort as numbers do.
+
+`etcd://host:port` is plain HTTP, `etcds://host:port` TLS. Source: the public API of etcd 3, `/v3/kv/range` and
+`/v3/kv/txn`.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import urllib3
+
+from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
+from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
+from lance_ops.store.per_process import PER_PROCESS
+
+__all__ = ["EtcdManifestStore"]
+
+_TIMEOUT_SECONDS = 10.0
+_OK = 200
+_REFUSALS = frozenset({400, 401, 403, 404})
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdManifestStore(ManifestStore):
+    """`endpoint` is a server's address, as in `http://127.0.0.1:2379`."""
+
+    endpoint: str
+    dataset_uri: str
+
+    @classmethod
+    def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
+        """See `ManifestStore.open`."""
+        parts = urlsplit(url)
+        if not parts.hostname or parts.username or parts.path.strip("/"):
+            raise InvalidInput(f"manifest_store: write {parts.scheme}://host:port, without a user or a path")
+        scheme = "https" if parts.scheme == "etcds" else "http"
+        return cls(f"{scheme}://{parts.netloc}", dataset_uri)
+
+    def newest(self) -> ManifestRow | None:
+        """See `ManifestStore.newest`."""
+        first, end = self._key(""), self._key(":")  # a colon follows the digits
+        return self._range({"key": first, "range_end": end, "sort_order": "DESCEND", "sort_target": "KEY", "limit": 1})
+
+    def get(self, version: int) -> ManifestRow | None:
+        """See `ManifestStore.get`."""
+        return self._range({"key": self._key(padded(version))})
+
+    def insert(self, row: ManifestRow) -> bool:
+        """See `ManifestStore.insert`."""
+        return self._put(row, "EQUAL")
+
+    def replace(self, row: ManifestRow) -> None:
+        """See `ManifestStore.replace`."""
+        if not self._put(row, "GREATER"):
+            raise StoreError(f"etcd at {self.endpoint}: {self.dataset_uri} has no row of version {row.version}")
+
+    def _put(self, row: ManifestRow, created: str) -> bool:
+        """Put a row if the revision that created its key compares with 0 (none) as said."""
+        key = self._key(padded(row.version))
+        value = json.dumps({"version": row.version, "path": row.path, "size_bytes": row.size_bytes})
+        answer = self._post(
+            "/v3/kv/txn",
+            {
+                "compare": [{"key": key, "target": "CREATE", "result": created, "create_revision": 0}],
+                "success": [{"request_put": {"key": key, "value": _base64(value)}}],
+            },
+        )
+        return bool(answer.get("succeeded", False))
+
+    def _range(self, request: Mapping[str, object]) -> ManifestRow | None:
+        found = self._post("/v3/kv/range", request).get("kvs", [])
+        return ManifestRow(**json.loads(b64decode(found[0]["value"]))) if found else None
+
+    def _post(self, path: str, request: Mapping[str, object]) -> dict[str, Any]:
+        client: urllib3.PoolManager = PER_PROCESS.client(("etcd", self.endpoint), _connect)
+        try:
+            answer = client.request("POST", self.endpoint + path, json=request)
+        except urllib3.exceptions.HTTPError as error:
+            raise StoreError(f"etcd at {self.endpoint}: {error}") from None
+        if answer.status != _OK:
+            kind = WriteRefused if answer.status in _REFUSALS else StoreError
+            raise kind(f"etcd at {self.endpoint} answered {answer.status}: {answer.data[:200]!r}")
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def _key(self, name: str) -> str:
+        return _base64(f"lance/{self.dataset_uri}/{name}")
+
+
+def _connect() -> urllib3.PoolManager:
+    return urllib3.PoolManager(timeout=_TIMEOUT_SECONDS, retries=False)
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode()).decode()

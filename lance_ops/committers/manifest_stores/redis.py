@@ -1,0 +1,102 @@
+"""A manifest store in Redis: for each dataset a hash from version to row, and a sorted set of the versions.
+
+Both get a new version in one script, which Redis runs alone. A server that may forget what it answered is refused: it
+must keep an append-only file and sync it always (`appendonly yes`, `appendfsync always`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import redis
+
+from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
+from lance_ops.core.errors import InvalidInput, StoreError, UnsafeStore
+from lance_ops.store.per_process import PER_PROCESS
+
+__all__ = ["RedisManifestStore"]
+
+_INSERT = """
+if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
+redis.call('ZADD', KEYS[2], 0, ARGV[1])
+return 1
+"""
+_parse_url: Any = redis.connection.parse_url  # untyped
+_DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+
+
+@dataclass(frozen=True, slots=True)
+class RedisManifestStore(ManifestStore):
+    """`url` is redis-py's (`redis://user:password@host:port/database`, `rediss://`, `unix://`)."""
+
+    url: str = field(repr=False)
+    dataset_uri: str
+
+    @classmethod
+    def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
+        """See `ManifestStore.open`."""
+        try:
+            _parse_url(url)
+        except ValueError as error:
+            raise InvalidInput(f"manifest_store: redis-py cannot use the URL: {error}".replace(url, "***")) from None
+        return cls(url, dataset_uri)
+
+    def newest(self) -> ManifestRow | None:
+        """See `ManifestStore.newest`."""
+        with self._client() as client:
+            newest = client.zrevrange(self._versions, 0, 0)  # of one score, members are in the order of their bytes
+        return self.get(int(newest[0])) if newest else None
+
+    def get(self, version: int) -> ManifestRow | None:
+        """See `ManifestStore.get`."""
+        with self._client() as client:
+            found = client.hget(self._rows, padded(version))
+        return None if found is None else ManifestRow(version, **json.loads(found))
+
+    def insert(self, row: ManifestRow) -> bool:
+        """See `ManifestStore.insert`."""
+        with self._client() as client:
+            return bool(client.eval(_INSERT, 2, self._rows, self._versions, padded(row.version), _encode(row)))
+
+    def replace(self, row: ManifestRow) -> None:
+        """See `ManifestStore.replace`."""
+        with self._client() as client:
+            client.hset(self._rows, padded(row.version), _encode(row))
+
+    @property
+    def _rows(self) -> str:
+        return f"lance:{{{self.dataset_uri}}}:rows"  # the braces keep both keys on one node of a cluster
+
+    @property
+    def _versions(self) -> str:
+        return f"lance:{{{self.dataset_uri}}}:versions"
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        try:
+            yield PER_PROCESS.client(("redis", self.url), self._connect)
+        except redis.RedisError as error:
+            raise StoreError(f"Redis as manifest store of {self.dataset_uri}: {error}") from None
+
+    def _connect(self) -> Any:
+        client: Any = redis.Redis.from_url(self.url)
+        try:
+            said = {**client.config_get("appendonly"), **client.config_get("appendfsync")}
+        except redis.ResponseError:  # hosted servers do not tell
+            return client
+        settings = {_text(key): _text(value) for key, value in said.items()}
+        if settings != _DURABLE:
+            raise UnsafeStore(f"Redis may lose commits after a crash: it has {settings}, set {_DURABLE}")
+        return client
+
+
+def _encode(row: ManifestRow) -> str:
+    return json.dumps({"path": row.path, "size_bytes": row.size_bytes})
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value

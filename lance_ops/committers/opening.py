@@ -1,0 +1,60 @@
+"""From a dataset's URI to its store and its committer.
+
+An external manifest store is named by the storage option `manifest_store`, a URL, or as the reference implementation
+names DynamoDB's: `s3+ddb://bucket/path?ddbTableName=table`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs
+
+from lance_ops.committers.contract import Committer
+from lance_ops.committers.external import ExternalManifestCommitter
+from lance_ops.committers.manifest_stores import open_manifest_store
+from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
+from lance_ops.core.errors import InvalidInput
+from lance_ops.store.contract import Store
+from lance_ops.store.opening import open_store
+
+__all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_root"]
+
+MANIFEST_STORE_OPTION = "manifest_store"
+_OPTIONS_OF_MANIFEST_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint")
+_TABLE_PARAMETER = "ddbTableName"
+_DYNAMODB_URI = re.compile(r"(?P<scheme>s3a?)\+ddb://(?P<rest>[^?]*)(?:\?(?P<query>.*))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class DatasetRoot:
+    """Where a dataset is. `storage_options` with the store's URI open the same again; they may hold secrets."""
+
+    store: Store
+    committer: Committer
+    storage_options: Mapping[str, str] = field(repr=False)
+
+
+def open_root(uri: str, storage_options: Mapping[str, str] | None = None) -> DatasetRoot:
+    """Return a dataset's store and committer, whether the dataset exists or not.
+
+    Raises `InvalidInput` for a URI or options that name nothing.
+    """
+    if not uri:
+        raise InvalidInput("the dataset's URI is empty")
+    options = dict(storage_options or {})
+    match = _DYNAMODB_URI.fullmatch(uri)
+    if match is not None:
+        tables = parse_qs(match["query"] or "").get(_TABLE_PARAMETER)
+        if not tables:
+            raise InvalidInput(f"{uri} names no table: end it with ?{_TABLE_PARAMETER}=table")
+        uri = f"{match['scheme']}://{match['rest']}"
+        options[MANIFEST_STORE_OPTION] = f"dynamodb://{tables[0]}"
+    store = open_store(uri, {key: value for key, value in options.items() if key not in _OPTIONS_OF_MANIFEST_STORES})
+    url = options.get(MANIFEST_STORE_OPTION)
+    if url is None:
+        return DatasetRoot(store, PutIfAbsentCommitter(store), options)
+    others = {key: value for key, value in options.items() if key != MANIFEST_STORE_OPTION}
+    rows = open_manifest_store(url, store.uri, others)
+    return DatasetRoot(store, ExternalManifestCommitter(store, rows), options)

@@ -1,0 +1,248 @@
+"""Commits through an external manifest store, stopped at each step, answered wrongly, and beside the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.committers import (
+    Committed,
+    Conflict,
+    ExternalManifestCommitter,
+    PutIfAbsentCommitter,
+    Unknown,
+    open_root,
+)
+from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store
+from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
+from lance_ops.core.names import VERSIONS_DIR
+from lance_ops.store import Fault, FaultyStore, LocalStore, SimulatedCrash, When
+from tests.manifest_servers import dynamodb_table, redis_server
+from tests.s3_server import S3Server
+
+
+@dataclass
+class Rows(ManifestStore):
+    """Rows of a real store. `answers` says what becomes of the next writes: `refused`, `lost`, `unsaid` or `crash`."""
+
+    rows: ManifestStore
+    answers: list[str] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
+        return cls(open_manifest_store(url, dataset_uri, storage_options))
+
+    def newest(self) -> ManifestRow | None:
+        return self.rows.newest()
+
+    def get(self, version: int) -> ManifestRow | None:
+        return self.rows.get(version)
+
+    def insert(self, row: ManifestRow) -> bool:
+        answer = self._answer()
+        inserted = self.rows.insert(row) if answer != "lost" else False
+        if answer in ("lost", "unsaid"):
+            raise StoreError("connection reset")
+        return inserted
+
+    def replace(self, row: ManifestRow) -> None:
+        self._answer()
+        self.rows.replace(row)
+
+    def _answer(self) -> str | None:
+        answer = self.answers.pop(0) if self.answers else None
+        if answer == "refused":
+            raise WriteRefused("not allowed to write")
+        if answer == "crash":
+            raise SimulatedCrash
+        return answer
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    return LocalStore(str(tmp_path / "table"))
+
+
+@pytest.fixture
+def rows(tmp_path: Path, store: LocalStore) -> Rows:
+    return Rows.open(f"sqlite:///{tmp_path}/rows.sqlite", store.uri, {})
+
+
+@pytest.fixture
+def committer(store: LocalStore, rows: Rows) -> ExternalManifestCommitter:
+    return ExternalManifestCommitter(store, rows, attempts=3, pause_seconds=0.001)
+
+
+def _files(store: LocalStore) -> list[str]:
+    return sorted(info.path for info in store.list(VERSIONS_DIR))
+
+
+def test_a_finished_commit_leaves_one_file_and_a_row_that_names_it(
+    store: LocalStore, rows: Rows, committer: ExternalManifestCommitter
+) -> None:
+    assert committer.commit(1, b"one") == Committed(1, committer.location(1))
+    assert _files(store) == [committer.location(1)]
+    assert rows.get(1) == ManifestRow(1, committer.location(1), 3)
+
+
+@pytest.mark.parametrize("operation", ["copy", "delete"])
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+@pytest.mark.parametrize("reader", ["latest", "versions", "exists", "read"])
+def test_a_reader_finishes_the_commit_of_a_writer_that_died_after_its_row(
+    store: LocalStore, rows: Rows, operation: str, when: When, reader: str
+) -> None:
+    dying = FaultyStore(store, Fault(operation, when=when, crash=True))
+    with pytest.raises(SimulatedCrash):
+        ExternalManifestCommitter(dying, rows).commit(1, b"one")
+
+    committer = ExternalManifestCommitter(store, rows)
+    look: dict[str, Callable[[], bool]] = {
+        "latest": lambda: committer.latest() == 1,
+        "versions": lambda: committer.versions() == [1],
+        "exists": lambda: committer.exists(1),
+        "read": lambda: committer.read(1) == pa.py_buffer(b"one"),
+    }
+    assert look[reader]()
+    assert committer.commit(1, b"other") == Conflict(1, pa.py_buffer(b"one"))
+    assert isinstance(committer.commit(2, b"two"), Committed)
+    assert committer.versions() == [1, 2]
+    assert committer.read(1).to_pybytes() == b"one"
+
+
+@pytest.mark.parametrize("step", ["insert", "replace"])
+def test_a_writer_that_dies_at_its_row_has_made_the_version_or_not(store: LocalStore, rows: Rows, step: str) -> None:
+    rows.answers = ["crash"] if step == "insert" else ["", "crash"]
+    with pytest.raises(SimulatedCrash):
+        ExternalManifestCommitter(store, rows).commit(1, b"one")
+
+    committer = ExternalManifestCommitter(store, rows)
+    assert committer.latest() == (None if step == "insert" else 1)
+    outcome = committer.commit(1, b"other")
+    assert isinstance(outcome, Committed if step == "insert" else Conflict)
+    assert committer.versions() == [1]
+
+
+@pytest.mark.parametrize("answers", [["lost"], ["unsaid"], ["lost", "lost"], ["lost", "unsaid"]])
+def test_an_answer_that_is_lost_is_found_out(
+    store: LocalStore, rows: Rows, committer: ExternalManifestCommitter, answers: list[str]
+) -> None:
+    rows.answers = list(answers)
+
+    outcome = committer.commit(1, b"ours")
+
+    assert isinstance(outcome, Committed)
+    assert outcome.recognised is (answers[-1] == "unsaid")
+    assert committer.versions() == [1]
+    assert _files(store) == [committer.location(1)]
+
+
+def test_a_store_that_stays_silent_leaves_the_outcome_unknown_and_everything_in_place(
+    store: LocalStore, rows: Rows, committer: ExternalManifestCommitter
+) -> None:
+    rows.answers = ["lost"] * 3
+    assert isinstance(committer.commit(1, b"ours"), Unknown)
+    assert [path.rpartition(".manifest-")[0] for path in _files(store)] == [
+        committer.location(1).removesuffix(".manifest")
+    ]
+
+
+def test_a_refusal_and_a_lost_race_leave_nothing_behind(
+    store: LocalStore, rows: Rows, committer: ExternalManifestCommitter
+) -> None:
+    rows.answers = ["refused"]
+    with pytest.raises(WriteRefused, match="not allowed"):
+        committer.commit(1, b"ours")
+    assert _files(store) == []
+
+    ExternalManifestCommitter(store, rows).commit(1, b"theirs")
+    assert isinstance(committer.commit(1, b"ours"), Conflict)
+    assert _files(store) == [committer.location(1)]
+
+
+def test_a_manifest_that_cannot_be_staged_is_refused(store: LocalStore, rows: Rows) -> None:
+    broken = FaultyStore(store, Fault("put", call=None))
+    with pytest.raises(WriteRefused, match="staged"):
+        ExternalManifestCommitter(broken, rows).commit(1, b"ours")
+    assert rows.get(1) is None
+
+
+def test_a_removed_version_is_never_made_again(committer: ExternalManifestCommitter, store: LocalStore) -> None:
+    for version in (1, 2):
+        committer.commit(version, b"%d" % version)
+    committer.remove(1)
+
+    with pytest.raises(WriteRefused, match="clean-up removed it"):
+        committer.commit(1, b"late")
+    assert committer.versions() == [2]
+    assert _files(store) == [committer.location(2)]
+
+
+def test_versions_from_before_the_manifest_store_count(store: LocalStore, rows: Rows) -> None:
+    before = PutIfAbsentCommitter(store)
+    for version in (1, 2):
+        before.commit(version, b"%d" % version)
+
+    committer = ExternalManifestCommitter(store, rows)
+    assert committer.latest() == 2
+    assert committer.commit(2, b"other") == Conflict(2, pa.py_buffer(b"2"))
+    assert isinstance(committer.commit(3, b"3"), Committed)
+    assert committer.versions() == [1, 2, 3]
+    assert committer.read(1).to_pybytes() == b"1"
+
+
+def test_a_row_that_names_something_else_is_corrupt(committer: ExternalManifestCommitter, rows: Rows) -> None:
+    rows.insert(ManifestRow(1, "../elsewhere.manifest", 3))
+    with pytest.raises(CorruptFile, match="row of version 1"):
+        committer.latest()
+
+
+def test_a_password_is_in_no_message(tmp_path: Path) -> None:
+    url = "postgresql+psycopg://user:hunter22@127.0.0.1:1/none?connect_timeout=1"
+    root = open_root(str(tmp_path / "t"), {"manifest_store": url})
+    with pytest.raises(StoreError) as raised:
+        root.committer.latest()
+    shown = f"{raised.value!r} {root!r} {raised.value.__cause__!r}"
+    assert "hunter22" not in shown
+
+
+@pytest.mark.server
+def test_redis_that_may_forget_is_refused(tmp_path: Path, store: LocalStore) -> None:
+    with redis_server(tmp_path, durable=False) as server:
+        committer = ExternalManifestCommitter(store, open_manifest_store(server.url, store.uri, {}))
+        with pytest.raises(UnsafeStore, match="appendfsync"):
+            committer.commit(1, b"one")
+    assert _files(store) == []
+
+
+def test_a_dynamodb_uri_without_a_table_is_invalid_input() -> None:
+    with pytest.raises(InvalidInput, match="ddbTableName"):
+        open_root("s3+ddb://bucket/table.lance")
+
+
+@pytest.mark.server
+@pytest.mark.interop
+def test_pylance_and_we_share_a_dynamodb_table(s3_server: S3Server) -> None:
+    import lance
+
+    options = dynamodb_table(s3_server)
+    uri = f"s3+ddb://{s3_server.new_bucket()}/some/table.lance?ddbTableName={options.url.removeprefix('dynamodb://')}"
+    table = pa.table({"a": [1, 2]})
+    lance_ops.write_dataset(table, uri, storage_options=options.storage_options)
+    lance.write_dataset(table, uri, mode="append", storage_options=options.storage_options)
+    ours = lance_ops.dataset(uri, storage_options=options.storage_options)
+    ours.delete("a = 1")
+    theirs = lance.dataset(uri, storage_options=options.storage_options)
+    theirs.delete("a = 2")
+
+    ours, theirs = (library.dataset(uri, storage_options=options.storage_options) for library in (lance_ops, lance))
+    assert ours.version == theirs.version == 4
+    assert ours.count_rows() == theirs.count_rows() == 0
+    assert [row["version"] for row in ours.versions()] == [row["version"] for row in theirs.versions()] == [1, 2, 3, 4]
+    rows = open_manifest_store(options.url, uri.replace("+ddb", "").partition("?")[0], options.storage_options)
+    assert [row and row.path.endswith(".manifest") for row in map(rows.get, range(1, 6))] == [True] * 4 + [None]

