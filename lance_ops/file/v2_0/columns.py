@@ -48,8 +48,8 @@ _MAX_I32 = np.iinfo(np.int32).max
 
 
 def columns_of_field(field: Field) -> list[Field]:
-    """Return the fields that have columns, in column order: all, but for the children of packed structs."""
-    if is_packed(field):
+    """Return the fields that have columns, in column order: all, but for those whose values lie in their parents'."""
+    if _is_single(field):
         return [field]
     return [field, *(node for child in field.children for node in columns_of_field(child))]
 
@@ -64,6 +64,8 @@ class ArrayColumns(Columns):
         self._load = load
         self._fields = [node for root in schema.fields for node in columns_of_field(root)]
         self._index_of = {field.id: index for index, field in enumerate(self._fields)}
+        if len(self._index_of) < len(self._fields):
+            raise CorruptFile(path, "schema", "two fields have the same id")
         self._pages: dict[tuple[int, int], ArrayEncoding] = {}
 
     @property
@@ -110,7 +112,7 @@ class ArrayColumns(Columns):
             return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
         if field.logical_type in _LISTS:
             return (yield from self._read_lists(field, rows, budget))
-        if field.children and not is_packed(field):
+        if field.children and not _is_single(field):
             raise UnsupportedFeature(f"{field.logical_type} in 2.0 files", f"{self._path}: {self._place(field)}")
         column = self._column(field)
         pages = self._split(field, column, rows)
@@ -123,11 +125,16 @@ class ArrayColumns(Columns):
         with reporting(self._path, place):
             message = self._parse(index, column, page.page)
             is_blob = _is_blob(column, self._path, place)
-            arrow_type = _BLOB_DESCRIPTOR if is_blob else field.arrow_type
-            found = yield from self._page(index, column, page.page, arrow_type, message).read(page.rows)
+            stored = self._fields[index]
+            arrow_type = stored.arrow_type if field.children else field.arrow_type
+            found = yield from self._page(
+                index, column, page.page, _BLOB_DESCRIPTOR if is_blob else arrow_type, message
+            ).read(page.rows)
             if is_blob:
                 check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
                 found = yield from self._read_blobs(field, found)
+            else:
+                found = _project(found, stored, field)
             budget.spend(found.nbytes)
             return found
 
@@ -257,6 +264,24 @@ def _join_validity(parts: Sequence[_PageLists]) -> Bools | None:
     if all(part.validity is None for part in parts):
         return None
     return np.concatenate([np.ones(len(p.offsets) - 1, np.bool_) if p.validity is None else p.validity for p in parts])
+
+
+def _is_single(field: Field) -> bool:
+    """Return whether one column holds a field and all below it: the structs in it, if there are, are packed."""
+    return is_packed(field) or field.logical_type.startswith("fixed_size_list:")
+
+
+def _project(array: pa.Array, stored: Field, wanted: Field) -> pa.Array:
+    """Return of values that share a column the fields that are wanted, by their ids."""
+    if not wanted.children or array.type.equals(wanted.arrow_type):
+        return array
+    if pt.is_struct(array.type):
+        places = {child.id: index for index, child in enumerate(stored.children)}
+        pairs = [(places[child.id], child) for child in wanted.children]
+        children = [_project(array.field(place), stored.children[place], child) for place, child in pairs]
+    else:
+        children = [_project(array.values, stored.children[0], wanted.children[0])]
+    return pa.Array.from_buffers(wanted.arrow_type, len(array), array.buffers()[:1], children=children)
 
 
 def _fields_of_rows(field: Field) -> list[Field]:

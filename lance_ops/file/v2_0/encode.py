@@ -126,7 +126,7 @@ def encode_items(items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
 def _encode_packed(array: pa.Array, validity: Bools | None, buffers: PageBuffers) -> pb.ArrayEncoding:
     """Encode structs row by row."""
     if validity is not None:
-        raise UnsupportedFeature("a null struct in file version 2.0")
+        raise UnsupportedFeature("a null struct in file version 2.0 (use 2.1 or later)")
     columns = []
     inner = []
     for index in range(array.type.num_fields):
@@ -149,6 +149,8 @@ def _packed_child(child: pa.Array) -> tuple[int, pb.ArrayEncoding]:
         described = pb.ArrayEncoding(fixed_size_list=pb.FixedSizeList(dimension=size, items=items))
         bits *= size
     else:
+        if pt.is_dictionary(child.type) or pt.is_null(child.type):
+            raise UnsupportedFeature(f"{child.type} in a packed struct in file version 2.0")
         values = values_of(child)
         if not isinstance(values, FixedWidth) or values.bits_per_value % 8:
             raise UnsupportedFeature(f"{child.type} in a packed struct in file version 2.0")

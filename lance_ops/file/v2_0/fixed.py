@@ -143,7 +143,8 @@ class Bitpacked(ArrayEncoding):
         self._signed = message.signed
         self._extent = context.buffer(message.buffer)
         check(message.uncompressed_bits_per_value == self._bits, f"not {self._bits}-bit values")
-        check(0 < self._packed_bits <= self._bits <= 64, f"{self._bits}-bit values in {self._packed_bits} bits")
+        check(self._bits in lanes.INTEGER_BITS, f"bitpacked values of {context.arrow_type}")
+        check(0 < self._packed_bits <= self._bits, f"{self._bits}-bit values in {self._packed_bits} bits")
         check(self._extent.size * 8 >= context.length * self._packed_bits, "fewer bytes than bitpacked values")
 
     @classmethod
@@ -151,22 +152,27 @@ class Bitpacked(ArrayEncoding):
         return cls(message, context)
 
     def read(self, rows: Rows) -> Steps[pa.Array]:
-        span = RowSlice(rows.first, rows.last + 1)
-        first_bit = span.start * self._packed_bits
-        start = self._extent.position + first_bit // 8
-        stop = self._extent.position + -(-span.stop * self._packed_bits // 8)
-        fetched = yield Ranges.of((start, stop))
-        num_bits = span.count * self._packed_bits
-        raw = np.unpackbits(fetched.view(start, stop), bitorder="little")[first_bit % 8 : first_bit % 8 + num_bits]
-        packed = raw.reshape(span.count, self._packed_bits)
-        wide = np.zeros((span.count, self._bits), np.uint8)
-        wide[:, : self._packed_bits] = packed
-        if self._signed:
-            wide[:, self._packed_bits :] = packed[:, -1:]
-        values = FixedWidth(np.packbits(wide, axis=1, bitorder="little").reshape(-1), self._bits, span.count)
-        if isinstance(rows, RowSet):
-            return array_of(select(values, rows.indices - span.start), self._context.arrow_type)
+        # Eight values take as many bytes as one takes bits; those of the last eight may be fewer.
+        base, size = self._extent.position, self._packed_bits
+        if isinstance(rows, RowSlice):
+            first, last = rows.start // 8, -(-rows.stop // 8)
+            start, stop = base + first * size, min(base + last * size, self._extent.end)
+            fetched = yield Ranges.of((start, stop))
+            values = self._unpack(fetched.view(start, stop), last - first)
+            values = values.slice(rows.start - first * 8, rows.stop - first * 8)
+        else:
+            eights = np.unique(rows.indices // 8)
+            starts = base + eights * size
+            stops = np.minimum(starts + size, self._extent.end)
+            fetched = yield Ranges(starts, stops)
+            found = self._unpack(gather_ranges(fetched.data, fetched.locate(starts), stops - starts), len(eights))
+            values = _pick(found, RowSet(np.searchsorted(eights, rows.indices // 8) * 8 + rows.indices % 8))
         return array_of(values, self._context.arrow_type)
+
+    def _unpack(self, data: Bytes, num_eights: int) -> FixedWidth:
+        packed = np.zeros(num_eights * self._packed_bits, np.uint8)
+        packed[: len(data)] = data
+        return _unpack_bits(packed.reshape(num_eights, -1), self._bits, self._signed)
 
 
 class BitpackedForNonNeg(ArrayEncoding):
@@ -240,6 +246,22 @@ def read_values(extent: Extent, bits: int, rows: Rows) -> Steps[FixedWidth]:
     sizes = np.full(len(starts), rows.run * (bits // 8), np.int64)
     fetched = yield Ranges(starts, starts + sizes)
     return FixedWidth(gather_ranges(fetched.data, fetched.locate(starts), sizes), bits, rows.count)
+
+
+def _unpack_bits(packed: Bytes, bits: int, signed: bool) -> FixedWidth:
+    """Return the eight values of each row, which has as many bytes as a value has bits."""
+    num_rows, packed_bits = packed.shape
+    mask = np.uint64((1 << packed_bits) - 1)
+    sign = np.uint64(1 << (packed_bits - 1) if signed else 0)
+    out = np.empty((num_rows, 8), f"<u{bits // 8}")
+    for place in range(8):
+        first, skipped = divmod(place * packed_bits, 8)
+        last = (place * packed_bits + packed_bits - 1) // 8
+        words = packed[:, first].astype(np.uint64) >> np.uint64(skipped)
+        for byte in range(first + 1, last + 1):
+            words |= packed[:, byte].astype(np.uint64) << np.uint64((byte - first) * 8 - skipped)
+        out[:, place] = ((words & mask) ^ sign) - sign
+    return FixedWidth(out.reshape(-1).view(np.uint8), bits, num_rows * 8)
 
 
 def _pick(values: FixedWidth, rows: Rows) -> FixedWidth:

@@ -1,4 +1,4 @@
-"""Fixed-size lists of leaves, their items flattened; and structs stored row by row."""
+"""Fixed-size lists, their items flattened; and structs stored row by row, those inside lists or structs too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -22,6 +23,8 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["FixedSizeList", "PackedStruct"]
 
+Bytes = npt.NDArray[np.uint8]
+
 _MAX_ITEMS = 1 << 48
 
 
@@ -34,8 +37,6 @@ class FixedSizeList(ArrayEncoding):
         arrow_type = context.arrow_type
         is_list = pt.is_fixed_size_list(arrow_type) and arrow_type.list_size == message.dimension
         check(is_list, f"lists of {message.dimension} in a column of {arrow_type}")
-        if pt.is_struct(arrow_type.value_type):
-            raise UnsupportedFeature("fixed-size lists of structs in 2.0 files")
         self._arrow_type = arrow_type
         length = context.length * message.dimension
         check(length < _MAX_ITEMS, f"{length} items")
@@ -59,13 +60,10 @@ class PackedStruct(ArrayEncoding):
     MESSAGE: ClassVar[str] = "packed_struct"
 
     def __init__(self, message: pb.PackedStruct, context: ArrayContext) -> None:
-        arrow_type = context.arrow_type
-        is_struct = pt.is_struct(arrow_type) and arrow_type.num_fields == len(message.inner)
-        check(is_struct, f"{len(message.inner)} packed children in a column of {arrow_type}")
-        self._arrow_type = arrow_type
+        self._arrow_type = context.arrow_type
         self._extent = context.buffer(message.buffer)
-        self._widths = [_width_of(arrow_type.field(i).type) for i in range(arrow_type.num_fields)]
-        needed = context.length * sum(self._widths)
+        self._width = _width_of(pb.ArrayEncoding(packed_struct=message), context.arrow_type)
+        needed = context.length * self._width
         check(needed <= self._extent.size, f"{self._extent.size} bytes for {context.length} structs")
 
     @classmethod
@@ -73,31 +71,52 @@ class PackedStruct(ArrayEncoding):
         return cls(message, context)
 
     def read(self, rows: Rows) -> Steps[pa.Array]:
-        stride = sum(self._widths)
-        packed = yield from read_values(self._extent, stride * 8, rows)
-        table = packed.data[: packed.size_bytes].reshape(rows.count, stride)
-        children = []
-        start = 0
-        for index, width in enumerate(self._widths):
-            data = np.ascontiguousarray(table[:, start : start + width]).reshape(-1)
-            children.append(_child(FixedWidth(data, width * 8, rows.count), self._arrow_type.field(index).type))
-            start += width
-        return pa.Array.from_buffers(self._arrow_type, rows.count, [None], children=children)
+        packed = yield from read_values(self._extent, self._width * 8, rows)
+        return _unpack(packed.data[: packed.size_bytes].reshape(rows.count, self._width), self._arrow_type)
 
 
-def _width_of(child_type: pa.DataType) -> int:
-    if pt.is_fixed_size_list(child_type):
-        return int(child_type.list_size) * _width_of(child_type.value_type)
-    bits = bits_per_value_of(child_type)
-    if bits % 8:
-        raise UnsupportedFeature(f"{child_type} in a packed struct of a 2.0 file")
+def _width_of(described: pb.ArrayEncoding, arrow_type: pa.DataType) -> int:
+    """Return the bytes of a packed value; of the description only the shape counts, its buffers are not there."""
+    message = described.WhichOneof("array_encoding")
+    if message == "packed_struct":
+        inner = described.packed_struct.inner
+        is_struct = pt.is_struct(arrow_type) and arrow_type.num_fields == len(inner)
+        check(is_struct, f"{len(inner)} packed children in a column of {arrow_type}")
+        return sum(_width_of(child, field.type) for child, field in zip(inner, arrow_type, strict=True))
+    if message == "nullable" and described.nullable.WhichOneof("nullability") == "no_nulls":
+        return _width_of(described.nullable.no_nulls.values, arrow_type)
+    if message == "fixed_size_list":
+        size = described.fixed_size_list.dimension
+        is_list = pt.is_fixed_size_list(arrow_type) and arrow_type.list_size == size
+        check(is_list, f"packed lists of {size} in a column of {arrow_type}")
+        return size * _width_of(described.fixed_size_list.items, arrow_type.value_type)
+    bits = described.flat.bits_per_value
+    if message != "flat" or bits % 8 or pt.is_dictionary(arrow_type):
+        raise UnsupportedFeature(f"{arrow_type} in a packed struct of a 2.0 file")
+    check(bits == bits_per_value_of(arrow_type), f"packed {bits}-bit values of {arrow_type}")
     return bits // 8
 
 
-def _child(values: FixedWidth, child_type: pa.DataType) -> pa.Array:
-    if not pt.is_fixed_size_list(child_type):
-        return array_of(values, child_type)
-    size = child_type.list_size
-    items = FixedWidth(values.data, values.bits_per_value // size, values.num_values * size)
-    children = [_child(items, child_type.value_type)]
-    return pa.Array.from_buffers(child_type, values.num_values, [None], children=children)
+def _unpack(packed: Bytes, arrow_type: pa.DataType) -> pa.Array:
+    """Return a value of the type for each row of bytes."""
+    rows, width = packed.shape
+    if pt.is_struct(arrow_type):
+        children, start = [], 0
+        for field in arrow_type:
+            stop = start + _bytes_of(field.type)
+            children.append(_unpack(packed[:, start:stop], field.type))
+            start = stop
+        return pa.Array.from_buffers(arrow_type, rows, [None], children=children)
+    if pt.is_fixed_size_list(arrow_type):
+        size = arrow_type.list_size
+        items = _unpack(packed.reshape(rows * size, width // size), arrow_type.value_type)
+        return pa.Array.from_buffers(arrow_type, rows, [None], children=[items])
+    return array_of(FixedWidth(np.ascontiguousarray(packed).reshape(-1), width * 8, rows), arrow_type)
+
+
+def _bytes_of(arrow_type: pa.DataType) -> int:
+    if pt.is_struct(arrow_type):
+        return sum(_bytes_of(field.type) for field in arrow_type)
+    if pt.is_fixed_size_list(arrow_type):
+        return int(arrow_type.list_size) * _bytes_of(arrow_type.value_type)
+    return bits_per_value_of(arrow_type) // 8

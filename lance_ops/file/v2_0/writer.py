@@ -82,7 +82,8 @@ class _StructNode(_Node):
 
     def add(self, array: pa.Array, first_row: int) -> None:
         if array.null_count:
-            raise UnsupportedFeature("a null struct in file version 2.0", f"column {self.field.name!r}")
+            feature = "a null struct in file version 2.0 (use 2.1 or later)"
+            raise UnsupportedFeature(feature, f"column {self.field.name!r}")
         self._writer.add(len(array), first_row)
         for index, child in enumerate(self.children):
             child.add(array.field(index), first_row)
@@ -192,7 +193,10 @@ class _LeafWriter(ColumnWriter[pa.Array]):
 
     def _encode_page(self, array: pa.Array) -> EncodedPage:
         buffers = PageBuffers()
-        described = encode_array(array, self._options, buffers)
+        try:
+            described = encode_array(array, self._options, buffers)
+        except UnsupportedFeature as error:
+            raise UnsupportedFeature(error.feature, f"column {self._field.name!r}") from error
         return EncodedPage(described, tuple(buffers.buffers), len(array))
 
     def _size_of(self, piece: pa.Array) -> int:
