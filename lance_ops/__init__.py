@@ -10,9 +10,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lance_ops.api import BatchUDF, LanceDataset, LanceFragment, batch_udf, dataset, write_dataset
+    from lance_ops.api import (
+        BatchUDF,
+        LanceDataset,
+        LanceFragment,
+        LanceOperation,
+        batch_udf,
+        dataset,
+        write_dataset,
+    )
 
-__all__ = ["BatchUDF", "LanceDataset", "LanceFragment", "__version__", "batch_udf", "dataset", "write_dataset"]
+__all__ = [
+    "BatchUDF",
+    "LanceDataset",
+    "LanceFragment",
+    "LanceOperation",
+    "__version__",
+    "batch_udf",
+    "dataset",
+    "write_dataset",
+]
 
 __version__ = "0.1.0"
 

@@ -1,9 +1,11 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
+from lance_ops.api.commits import BulkCommitResult
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
 from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
+from lance_ops.api.operations import LanceOperation
 from lance_ops.api.optimize import DatasetOptimizer
 from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
@@ -15,12 +17,14 @@ from lance_ops.api.write import write_dataset
 __all__ = [
     "AlterColumn",
     "BatchUDF",
+    "BulkCommitResult",
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
     "ExecuteResult",
     "LanceDataset",
     "LanceFragment",
+    "LanceOperation",
     "LanceScanner",
     "MergeInsertBuilder",
     "Tag",

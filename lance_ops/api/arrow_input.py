@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_ops.api.reading import Reading
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["reader_of"]
@@ -19,8 +18,6 @@ def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     Raises `InvalidInput` for what is none of: a table, a batch, a reader, a dataset, a pandas data frame, anything with
     `__arrow_c_stream__`, or an iterable of batches together with a schema.
     """
-    if isinstance(data, Reading):
-        data = data.scanner().to_reader()
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):

@@ -7,24 +7,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.api.fragment_changes import FragmentChanges
 from lance_ops.api.projection import Columns, project
 from lance_ops.api.requests import Filter, scan_request
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.take import take_addresses
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["LanceFragment"]
 
 
-class LanceFragment:
+class LanceFragment(FragmentChanges):
     """Rows stored together in one version of a dataset."""
-
-    def __init__(self, snapshot: Snapshot, fragment: Fragment) -> None:
-        self._snapshot = snapshot
-        self._fragment = fragment
 
     @property
     def fragment_id(self) -> int:

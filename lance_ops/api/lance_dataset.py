@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lance_ops.api.commits import Commits
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
@@ -21,7 +22,8 @@ from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.schema_changes import SchemaChanges
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
 from lance_ops.api.tags import Reference, Tags, resolve_reference
-from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance import cleanup, reindex
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
 from lance_ops.snapshot.history import history
@@ -42,7 +44,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(SchemaChanges, RowChanges):
+class LanceDataset(SchemaChanges, RowChanges, Commits):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -228,6 +230,13 @@ class LanceDataset(SchemaChanges, RowChanges):
         Raises `CorruptFile` naming the first thing that is wrong.
         """
         validate(self._snapshot)
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Give manifests of the old naming scheme the new names; not beside any other work on the dataset."""
+        if not isinstance(self._snapshot.committer, PutIfAbsentCommitter):  # the manifest store has the old names
+            raise UnsupportedFeature("renaming manifests that a manifest store knows", self.uri)
+        migrate_to_v2(self._snapshot.store)
+        self._move(self._snapshot.latest())
 
     # -- the handle ---------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.handle import Handle
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.filters import UserFilter
 from lance_ops.snapshot.merge_insert import (
     Matched,
@@ -92,15 +92,14 @@ class MergeInsertBuilder:
         return self._with(file_version=version)
 
     def write_mode(self, mode: str) -> Self:
-        """Say how updated rows are written: `auto` and `rewrite_rows` write them whole into new fragments.
+        """Say how updated rows are written: whole into new fragments (`auto` and `rewrite_rows`), or in place.
 
-        Raises `UnsupportedFeature` for `rewrite_columns`.
+        `rewrite_columns` writes only the source's columns, anew for every row of a fragment with a matched one. It is
+        for a source without all columns and a merge that does nothing but update.
         """
         if mode not in _WRITE_MODES:
             raise InvalidInput(f"write mode {mode!r} is none of {', '.join(_WRITE_MODES)}")
-        if mode == "rewrite_columns":
-            raise UnsupportedFeature("write mode rewrite_columns", self._dataset.uri)
-        return self
+        return self._with(in_place=mode == "rewrite_columns")
 
     def execute(
         self,
@@ -130,7 +129,8 @@ class MergeInsertBuilder:
     ) -> tuple[Transaction, ExecuteResult]:
         """Write what `execute` would, and return the transaction for `LanceDataset.commit` instead of committing it."""
         plan = plan_merge(self._dataset.snapshot, self._spec, reader_of(data_obj, schema).read_all())
-        prepared = prepare_merge(plan, (runner or InThreads()).map(find_matches, plan.tasks))
+        used = runner or InThreads()
+        prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
         return Transaction.new(plan.snapshot.version, prepared.operation), _result(prepared.counts)
 
     def _with(self, **changes: Any) -> Self:

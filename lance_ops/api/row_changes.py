@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import TypedDict
+from typing import Any, TypedDict
 
+import pyarrow as pa
+
+from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.handle import Handle
 from lance_ops.api.merge_insert import MergeInsertBuilder
 from lance_ops.api.requests import Filter
-from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.deletion import delete
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.snapshot.deletion import delete, truncate
 from lance_ops.snapshot.filters import bind_filter
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.update import bind_updates, update
+from lance_ops.snapshot.write import append, overwrite
+from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
 
@@ -86,6 +93,38 @@ class RowChanges(Handle):
         snapshot, num_updated = retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
         self._move(snapshot)
         return UpdateResult(num_rows_updated=num_updated)
+
+    def insert(
+        self,
+        data: Any,
+        *,
+        mode: str = "append",
+        schema: pa.Schema | None = None,
+        max_rows_per_file: int = MAX_ROWS_PER_FILE,
+        max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+        commit_message: str | None = None,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Append rows, or overwrite the table, as `write_dataset` does, and stand on the version made."""
+        reader, limits = reader_of(data, schema), FragmentLimits(max_rows_per_file, max_bytes_per_file)
+        properties = dict(transaction_properties or {})
+        if commit_message is not None:
+            properties[COMMIT_MESSAGE] = commit_message
+        current = self._snapshot.latest()
+        match mode:
+            case "append":
+                self._move(append(current, reader, limits, properties))
+            case "overwrite":
+                new_schema = Schema.from_arrow(reader.schema)
+                self._move(overwrite(current, reader, new_schema, current.file_version, limits, properties))
+            case "create":
+                raise DatasetAlreadyExists(f"{self.uri} is a dataset already: pass mode='append' or mode='overwrite'")
+            case _:
+                raise InvalidInput(f"mode {mode!r} is none of create, append, overwrite")
+
+    def truncate_table(self) -> None:
+        """Delete every row; the schema stays. Nothing is committed where there is none."""
+        self._move(retry_conflicts(self._snapshot, truncate, 10, timedelta(seconds=30)))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.

@@ -6,6 +6,7 @@ from lance_ops.committers.contract import CommitOutcome, Committed, Committer, C
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.opening import DatasetRoot, open_root
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
+from lance_ops.committers.versions_directory import migrate_to_v2
 
 __all__ = [
     "ALL_COMMITTERS",
@@ -17,6 +18,7 @@ __all__ = [
     "ExternalManifestCommitter",
     "PutIfAbsentCommitter",
     "Unknown",
+    "migrate_to_v2",
     "open_root",
 ]
 

@@ -18,7 +18,15 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
 from lance_ops.store.contract import Store
 
-__all__ = ["VERSION_HINT_PATH", "VersionNames", "list_newest", "list_versions", "manifest_path", "version_hint"]
+__all__ = [
+    "VERSION_HINT_PATH",
+    "VersionNames",
+    "list_newest",
+    "list_versions",
+    "manifest_path",
+    "migrate_to_v2",
+    "version_hint",
+]
 
 VERSION_HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
 _FIRST_NAMES = 100
@@ -54,6 +62,19 @@ def list_newest(store: Store) -> VersionNames:
     newest = next((name for name in as_long_as_v2 if parse_manifest_name(name) is not None), None)
     others = [name for name in names if len(name) != _V2_LENGTH]
     return _parse(store, others if newest is None else [newest, *others])
+
+
+def migrate_to_v2(store: Store) -> None:
+    """Give every manifest its V2 name; does nothing where all have it, and finishes what was interrupted.
+
+    Nobody else may work on the dataset meanwhile: until it is done, both schemes are there and readers refuse it.
+    """
+    parsed = (parse_manifest_name(name) for name in store.list_names(VERSIONS_DIR))
+    old = sorted(version for version, naming in filter(None, parsed) if naming is ManifestNaming.V1)
+    for version in old:
+        store.put(manifest_path(version, ManifestNaming.V2), store.get(manifest_path(version, ManifestNaming.V1)))
+    for version in old:
+        store.delete(manifest_path(version, ManifestNaming.V1))
 
 
 def manifest_path(version: int, naming: ManifestNaming) -> str:

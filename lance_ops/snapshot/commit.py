@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
@@ -14,7 +15,7 @@ from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions import MAX_RETRIES, Operation, Overwrite, Transaction, commit
 
-__all__ = ["commit_operation", "create_dataset", "delete_paths", "removing_on_failure"]
+__all__ = ["commit_operation", "commit_transaction", "create_dataset", "delete_paths", "removing_on_failure"]
 
 
 def commit_operation(
@@ -59,6 +60,26 @@ def create_dataset(
         root.store, root.committer, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids
     )
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
+
+
+def commit_transaction(
+    root: DatasetRoot,
+    transaction: Transaction,
+    *,
+    stable_row_ids: bool = False,
+    max_retries: int = MAX_RETRIES,
+    timeout_seconds: float = math.inf,
+) -> Snapshot:
+    """Commit what others prepared; their files stay whatever happens. The errors are those of `transactions.commit`."""
+    result = commit(
+        root.committer,
+        root.store,
+        transaction,
+        stable_row_ids=stable_row_ids,
+        max_retries=max_retries,
+        timeout_seconds=timeout_seconds,
+    )
+    return Snapshot(root.store, root.committer, result.manifest, root.storage_options)
 
 
 def delete_paths(store: Store, paths: Iterable[str]) -> None:

@@ -27,7 +27,16 @@ from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Delete
 
-__all__ = ["DeletionPlan", "DeletionTask", "FoundRows", "commit_deletion", "delete", "find_rows", "plan_deletion"]
+__all__ = [
+    "DeletionPlan",
+    "DeletionTask",
+    "FoundRows",
+    "commit_deletion",
+    "delete",
+    "find_rows",
+    "plan_deletion",
+    "truncate",
+]
 
 
 @dataclass(frozen=True)
@@ -70,6 +79,14 @@ def delete(
     """
     plan = plan_deletion(snapshot, predicate)
     return commit_deletion(plan, runner.map(find_rows, plan.tasks), properties)
+
+
+def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Drop every fragment, without looking at a row; return the same snapshot if there is none."""
+    if not snapshot.fragments:
+        return snapshot
+    operation = Delete((), tuple(fragment.id for fragment in snapshot.fragments), "true")
+    return commit_operation(snapshot, operation, properties=properties)
 
 
 def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:

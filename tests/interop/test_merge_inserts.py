@@ -74,6 +74,11 @@ MERGES: dict[str, tuple[Build, pa.Table, Any]] = {
         source(1, 40).select(["id", "s"]),
         "id",
     ),
+    "columns in place": (
+        lambda b: b.when_matched_update_all("source.v > 105").write_mode("rewrite_columns"),
+        source(1, 7, 17, 40).select(["v", "id"]),
+        "id",
+    ),
     "columns in another order": (upsert, source(1, 40).select(["s", "id", "v"]), "id"),
     "two keys": (
         upsert,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lance_ops
-from lance_ops.api import DatasetDelta, DatasetOptimizer, Tags
+from lance_ops.api import DatasetDelta, DatasetOptimizer, MergeInsertBuilder, Tags
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -29,12 +29,13 @@ def pairs() -> list[Any]:
         (lance_ops.LanceDataset, lance.LanceDataset),
         (DatasetOptimizer, reference.DatasetOptimizer),
         (Tags, reference.Tags),
+        (MergeInsertBuilder, reference.MergeInsertBuilder),
         (lance_ops.LanceFragment, lance.LanceFragment),
         (DatasetDelta, reference.DatasetDelta),
     ]
     for ours, theirs in classes:
         for name, method in inspect.getmembers(ours):
-            if not name.startswith("_") and inspect.isfunction(method) and hasattr(theirs, name):
+            if not name.startswith("_") and inspect.isroutine(method) and hasattr(theirs, name):
                 functions.append((method, getattr(theirs, name)))
     return [pytest.param(ours, theirs, id=ours.__qualname__) for ours, theirs in functions]
 

@@ -98,8 +98,13 @@ def write_columns(task: BackfillTask) -> ColumnFile:
     return _write(snapshot, fragment, task.columns, computed())
 
 
-def write_streamed_columns(snapshot: Snapshot, columns: Schema, batches: Iterable[pa.RecordBatch]) -> list[ColumnFile]:
-    """Write every fragment's file from a stream that has a row for each live row of the table, in their order.
+def write_streamed_columns(
+    snapshot: Snapshot,
+    columns: Schema,
+    batches: Iterable[pa.RecordBatch],
+    fragments: Sequence[Fragment] | None = None,
+) -> list[ColumnFile]:
+    """Write the fragments' files (every one's by default) from a stream with a row for each live row, in their order.
 
     Raises `InvalidInput` when it has more or fewer; on an error nothing is left.
     """
@@ -107,11 +112,11 @@ def write_streamed_columns(snapshot: Snapshot, columns: Schema, batches: Iterabl
     written: list[ColumnFile] = []
     rows = _Rows(batches)
     try:
-        for fragment in snapshot.fragments:
+        for fragment in snapshot.fragments if fragments is None else fragments:
             live = snapshot.live_offsets(fragment)
             written.append(_write(snapshot, fragment, columns, rows.next(live)))
         if rows.any_left():
-            raise InvalidInput(f"the stream has more rows than the table's {snapshot.num_rows}")
+            raise InvalidInput("the stream has more rows than there are live ones")
     except BaseException:
         delete_paths(snapshot.store, column_paths(written))
         raise

@@ -16,7 +16,7 @@ from lance_ops.core.json_columns import table_to_text
 from lance_ops.core.predicate import Assignment
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.columns.checkpoint import Checkpoint
-from lance_ops.snapshot.merge_insert.keys import NO_CODE, SourceKeys
+from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
 
 __all__ = ["CastColumns", "ColumnSource", "ComputedColumns", "FunctionColumns", "JoinedColumns", "as_table"]
 

@@ -19,12 +19,12 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Column, In, Predicate
 from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.index_lookup import serving_index
-from lance_ops.snapshot.merge_insert.keys import NO_CODE, SourceKeys
 from lance_ops.snapshot.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
 
 __all__ = ["MatchTask", "Matches", "find_matches", "plan_matching"]
 

@@ -45,6 +45,8 @@ class MergeSpec:
     deletes_unmatched: bool = False
     unmatched: UserFilter | None = None
     use_index: bool = True
+    in_place: bool = False
+    """Write the source's columns anew beside the others, where rows stand, instead of moving rows."""
     file_version: str | None = None
 
 
@@ -81,6 +83,8 @@ def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMe
         if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
     keys = tuple(_key(schema, path) for path in on)
+    if spec.in_place:
+        _check_in_place(snapshot, spec, fitted, on)
     condition = None
     if spec.condition is not None:
         condition = parse_filter(spec.condition, _both(fitted.schema, schema))
@@ -101,6 +105,15 @@ def key_columns(rows: pa.Table, keys: Sequence[Column]) -> list[pa.Array]:
 
 def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
+
+
+def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: Sequence[str]) -> None:
+    """Refuse a merge that does more than to give some columns of matched rows new values."""
+    beside = set(source.schema.names) - {split_path(path)[0] for path in on} - set(on)
+    if spec.matched is not Matched.UPDATE or spec.inserts or spec.deletes_unmatched:
+        raise InvalidInput("columns are rewritten in place by a merge that updates matched rows and does nothing else")
+    if not beside or set(source.schema.names) == set(snapshot.schema.names):
+        raise InvalidInput("columns are rewritten in place from a source of the key and some, not all, other columns")
 
 
 def _key(schema: pa.Schema, path: str) -> Column:

@@ -21,21 +21,23 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.schema import Schema
-from lance_ops.snapshot.commit import commit_operation, removing_on_failure
+from lance_ops.snapshot.columns.backfill import column_paths, write_columns
+from lance_ops.snapshot.columns.patch import PatchedColumns, patched_fragments, plan_patch
+from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_writer import data_paths
 from lance_ops.snapshot.merge_insert.inserted import inserted_keys
-from lance_ops.snapshot.merge_insert.keys import NO_CODE
 from lance_ops.snapshot.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
 from lance_ops.snapshot.merge_insert.spec import BoundMerge, MergeSpec, bind_merge
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.row_writer import RowWriter, output_version
-from lance_ops.snapshot.runners import Runner
+from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
 from lance_ops.snapshot.take import take_addresses
 from lance_ops.table import Fragment
-from lance_ops.transactions import Update
+from lance_ops.transactions import Update, UpdateMode
 
 __all__ = [
     "MergeCounts",
@@ -111,7 +113,7 @@ def merge_insert(
     or inserted the same primary key: plan again on the newest version.
     """
     plan = plan_merge(snapshot, spec, source)
-    prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks))
+    prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks), runner)
     return commit_merge(plan, prepared, properties), prepared.counts
 
 
@@ -122,9 +124,11 @@ def plan_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> MergePl
     return MergePlan(snapshot, merge, plan_matching(snapshot, merge))
 
 
-def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches]) -> PreparedMerge:
-    """Write the rows and deletion files; on an error nothing is left of them."""
+def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) -> PreparedMerge:
+    """Write the rows and deletion files, or columns in place; on an error nothing is left of them."""
     snapshot, merge, matches = plan.snapshot, plan.merge, Matches.joined(outcomes)
+    if merge.spec.in_place:
+        return _prepare_in_place(plan, matches, runner)
     inserted = _unmatched_source_rows(plan, matches) if merge.spec.inserts else np.empty(0, np.int64)
     gone = np.concatenate((matches.updated, matches.deleted, matches.orphaned))
     counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
@@ -146,6 +150,27 @@ def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[s
     if prepared.counts == NOTHING:
         return plan.snapshot
     return commit_operation(plan.snapshot, prepared.operation, properties=properties, own_files=prepared.own_files)
+
+
+def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> PreparedMerge:
+    """Write a file with the source's columns for each fragment that has matched rows."""
+    snapshot, merge = plan.snapshot, plan.merge
+    keys = {key.path[0] for key in merge.keys}
+    values = merge.source.drop_columns([name for name in merge.source.schema.names if name in keys])
+    addresses = SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS])
+    patch = PatchedColumns(ROW_ADDRESS, addresses, values.take(pa.array(matches.source_rows)))
+    offsets = _offsets(matches.updated)
+    store = snapshot.store
+    tasks = plan_patch(snapshot, patch, list(offsets))
+    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(store, column_paths([file])))
+    fragments, fields = patched_fragments(snapshot, patch, files)
+    operation = Update(
+        updated_fragments=fragments,
+        fields_modified=fields,
+        update_mode=UpdateMode.REWRITE_COLUMNS,
+        updated_offsets=offsets if snapshot.manifest.uses_stable_row_ids else {},
+    )
+    return PreparedMerge(operation, MergeCounts(0, len(matches.updated), 0), tuple(column_paths(files)))
 
 
 def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:

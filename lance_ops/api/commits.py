@@ -1,0 +1,126 @@
+"""The part of `LanceDataset` that commits what others prepared: fragments written here and there, one transaction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from os import PathLike, fspath
+from typing import Self, TypedDict
+
+from lance_ops.api.handle import Handle
+from lance_ops.api.requests import refuse
+from lance_ops.committers import open_root
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.snapshot.commit import commit_transaction
+from lance_ops.table import Fragment
+from lance_ops.transactions import COMMIT_MESSAGE, Append, Operation, Overwrite, Restore, Transaction
+
+__all__ = ["BulkCommitResult", "Commits"]
+
+_TIMEOUT = timedelta(minutes=30)
+
+Place = str | PathLike[str] | Handle
+
+
+class BulkCommitResult(TypedDict):
+    """What `commit_batch` did: the dataset at the version made, and the one transaction that made it."""
+
+    dataset: Commits
+    merged: Transaction
+
+
+class Commits(Handle):
+    """Commits of operations and transactions, each judged against what landed since its `read_version`."""
+
+    @classmethod
+    def commit(
+        cls,
+        base_uri: Place,
+        operation: Operation | Transaction,
+        read_version: int | None = None,
+        commit_lock: object | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        commit_timeout: timedelta | None = _TIMEOUT,
+    ) -> Self:
+        """Make an operation, or a whole transaction, the next version, and return the dataset there.
+
+        An operation was planned on `read_version`, which only an overwrite and a restore can do without. Files that it
+        brings stay if it fails: they are the caller's. Raises `RetryableConflict`, `IncompatibleTransaction`,
+        `TooManyConcurrentWriters`, and `CommitStateUnknown`.
+        """
+        uri, options = _place(base_uri, storage_options)
+        refuse(uri, commit_lock=commit_lock, detached=detached)
+        if enable_v2_manifest_paths is False:
+            raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", uri)
+        root = open_root(uri, options)
+        if isinstance(operation, Transaction):
+            if commit_message is not None:
+                raise InvalidInput("a transaction says its message in its properties, not in commit_message")
+            transaction = operation
+        else:
+            if read_version is None:
+                if not isinstance(operation, Overwrite | Restore):
+                    raise InvalidInput(f"{operation.name} needs read_version, the version it was planned on")
+                read_version = root.committer.latest() or 0
+            properties = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
+            transaction = Transaction.new(read_version, operation, properties)
+        return cls(
+            commit_transaction(
+                root,
+                transaction,
+                stable_row_ids=bool(enable_stable_row_ids) and root.committer.latest() is None,
+                max_retries=max_retries,
+                timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
+            )
+        )
+
+    @classmethod
+    def commit_batch(
+        cls,
+        dest: Place,
+        transactions: Sequence[Transaction],
+        commit_lock: object | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_timeout: timedelta | None = _TIMEOUT,
+    ) -> BulkCommitResult:
+        """Commit several appends as one; raise `UnsupportedFeature` for any other operation."""
+        if not transactions:
+            raise InvalidInput("commit_batch needs a transaction")
+        fragments: list[Fragment] = []
+        properties: dict[str, str] = {}
+        for transaction in transactions:
+            if not isinstance(transaction.operation, Append):
+                raise UnsupportedFeature(f"{transaction.operation.name} in a batch of transactions", str(dest))
+            fragments.extend(transaction.operation.fragments)
+            properties |= transaction.properties
+        oldest = min(transaction.read_version for transaction in transactions)
+        merged = Transaction.new(oldest, Append(tuple(fragments)), properties)
+        made = cls.commit(
+            dest,
+            merged,
+            None,
+            commit_lock,
+            storage_options,
+            enable_v2_manifest_paths,
+            detached,
+            max_retries,
+            commit_timeout=commit_timeout,
+        )
+        return BulkCommitResult(dataset=made, merged=merged)
+
+
+def _place(base_uri: Place, storage_options: Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:
+    if isinstance(base_uri, Handle):
+        return base_uri.uri, base_uri.snapshot.storage_options if storage_options is None else storage_options
+    return fspath(base_uri), storage_options or {}

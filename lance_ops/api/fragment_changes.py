@@ -1,0 +1,187 @@
+"""The part of `LanceFragment` that prepares changes: new files are written, and nothing is committed.
+
+Each returns the fragment as it would be, for an operation of `LanceOperation` and `LanceDataset.commit`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Literal, overload
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.udf import BatchUDF
+from lance_ops.committers import open_root
+from lance_ops.core.addresses import offset_of
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.core.schema_edit import with_new_fields
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.columns import FunctionColumns, as_table, bind_computed, bind_joined
+from lance_ops.snapshot.columns.backfill import plan_backfill, with_column_files, write_columns, write_streamed_columns
+from lance_ops.snapshot.columns.patch import bind_patch, matched_offsets, patched_fragments, plan_patch
+from lance_ops.snapshot.columns.sources import ColumnSource
+from lance_ops.snapshot.deletion_files import hide_rows
+from lance_ops.snapshot.filters import UserFilter, bind_filter
+from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments
+from lance_ops.snapshot.row_columns import ROW_ADDRESS
+from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.table.roaring import encode_bitmap
+
+__all__ = ["FragmentChanges"]
+
+Patched = tuple[Fragment, list[int]]
+
+
+class FragmentChanges:
+    """Verbs on the rows and columns of one fragment of one version."""
+
+    def __init__(self, snapshot: Snapshot, fragment: Fragment) -> None:
+        self._snapshot = snapshot
+        self._fragment = fragment
+
+    @staticmethod
+    def create(
+        dataset_uri: str | PathLike[str],
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int | None = 1024,
+        *,
+        data_storage_version: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Fragment:
+        """Write data as one fragment of a dataset, or of one that is yet to be created; no version has it yet.
+
+        Raises `SchemaMismatch` naming the field that does not fit the dataset.
+        """
+        uri = fspath(dataset_uri)
+        reader = reader_of(data, schema)
+        existing = Snapshot.open_if_there(uri, storage_options)
+        store = open_root(uri, storage_options).store
+        target = Schema.from_arrow(reader.schema) if existing is None else existing.schema
+        version = FileVersion.parse(data_storage_version or "stable") if existing is None else existing.file_version
+        written = write_fragments(store, reader, target, version, FragmentLimits(sys.maxsize, sys.maxsize))
+        if not written:
+            raise InvalidInput("a fragment has at least one row, and the data has none")
+        (fragment,) = written
+        return Fragment(fragment_id or fragment.id, fragment.files, physical_rows=fragment.physical_rows)
+
+    def delete(self, predicate: UserFilter) -> Fragment | None:
+        """Write a deletion file that hides the rows for which the predicate is true; None if no row is left."""
+        request = ScanRequest(
+            Schema(()),
+            bind_filter(self._snapshot, predicate),
+            with_row_address=True,
+            fragment_ids=(self._fragment.id,),
+        )
+        found = BitMap()
+        for table in scan(self._snapshot, request):
+            found.update(offset_of(table.column(ROW_ADDRESS).to_numpy()).astype("uint32"))
+        return self.delete_rows(found)
+
+    def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:
+        """Write a deletion file that hides the rows at these physical offsets too; None if no row is left."""
+        gone = BitMap(offsets)
+        if gone and gone.max() >= self._fragment.physical_rows:
+            raise InvalidInput(f"fragment {self._fragment.id} has no row {gone.max()}")
+        if not gone:
+            return self._fragment
+        hidden = hide_rows(self._snapshot, {self._fragment.id: gone})
+        return hidden.updated[0] if hidden.updated else None
+
+    def merge_columns(
+        self,
+        value_func: Mapping[str, str] | BatchUDF | Callable[[pa.RecordBatch], Any] | Any,
+        columns: Sequence[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[Fragment, Schema]:
+        """Write new columns, as `LanceDataset.add_columns` takes them; return the fragment and the schema with them."""
+        if isinstance(value_func, Mapping):
+            added, computed = bind_computed(self._snapshot, value_func)
+            return self._with_columns(added, computed, batch_size)
+        if callable(value_func):
+            udf = value_func if isinstance(value_func, BatchUDF) else BatchUDF(value_func)
+            if udf.cache is not None:
+                raise InvalidInput("a checkpoint is for LanceDataset.add_columns: keep your own for each fragment")
+            reads = tuple(self._snapshot.schema.names if columns is None else columns)
+            schema = udf.output_schema or self._first_result(udf.func, reads)
+            return self._with_columns(schema, FunctionColumns(udf.func, reads), batch_size)
+        reader = reader_of(value_func, reader_schema)
+        schema, new = with_new_fields(self._snapshot.schema, reader.schema, self._snapshot.manifest.max_field_id + 1)
+        files = write_streamed_columns(self._snapshot, new, reader, [self._fragment])
+        return self._changed(with_column_files(self._snapshot, schema, files)), schema
+
+    def merge(
+        self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
+    ) -> tuple[Fragment, Schema]:
+        """Write the columns of `data_obj`, joined by key, for this fragment's rows; return it and the schema."""
+        table = reader_of(data_obj, schema).read_all()
+        return self._with_columns(*bind_joined(self._snapshot, table, left_on, right_on or left_on))
+
+    @overload
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: Literal[False] = False,
+    ) -> Patched: ...
+
+    @overload
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: Literal[True],
+    ) -> tuple[Fragment, list[int], bytes]: ...
+
+    def update_columns(
+        self,
+        data_obj: Any,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> Patched | tuple[Fragment, list[int], bytes]:
+        """Write columns anew with the values of `data_obj` for rows that it has, by key; the other rows keep theirs.
+
+        Returns the fragment, the ids of the fields written and, with `with_offsets`, the rows that got new values as a
+        portable Roaring bitmap of their physical offsets.
+        """
+        table = reader_of(data_obj, schema).read_all()
+        patch = bind_patch(self._snapshot, table, left_on, right_on or left_on)
+        files = [write_columns(task) for task in plan_patch(self._snapshot, patch, (self._fragment.id,))]
+        (fragment,), fields = patched_fragments(self._snapshot, patch, files)
+        if not with_offsets:
+            return fragment, list(fields)
+        return fragment, list(fields), encode_bitmap(matched_offsets(self._snapshot, patch, fragment.id))
+
+    def _with_columns(
+        self, added: pa.Schema, source: ColumnSource, batch_size: int | None = None
+    ) -> tuple[Fragment, Schema]:
+        schema, new = with_new_fields(self._snapshot.schema, added, self._snapshot.manifest.max_field_id + 1)
+        tasks = plan_backfill(self._snapshot, new, source, batch_size)
+        files = [write_columns(task) for task in tasks if task.fragment_id == self._fragment.id]
+        return self._changed(with_column_files(self._snapshot, schema, files)), schema
+
+    def _changed(self, fragments: Iterable[Fragment]) -> Fragment:
+        return next(fragment for fragment in fragments if fragment.id == self._fragment.id)
+
+    def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
+        request = ScanRequest(self._snapshot.schema.project(columns), limit=1, fragment_ids=(self._fragment.id,))
+        (rows,) = scan(self._snapshot, request)
+        return as_table(function(rows.combine_chunks().to_batches()[0])).schema

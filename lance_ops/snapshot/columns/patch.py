@@ -1,0 +1,105 @@
+"""Give columns of some rows new values in place: a new file a fragment with such rows, the old values tombstoned.
+
+What a row's new values are is looked up by a key that the rows have, a row's address if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.core.addresses import offset_of
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.snapshot.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
+from lance_ops.snapshot.columns.sources import ColumnSource
+from lance_ops.snapshot.conform import conform_columns
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS
+from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
+from lance_ops.table import Fragment
+
+__all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]
+
+
+@dataclass(frozen=True)
+class PatchedColumns(ColumnSource):
+    """The columns of `table`, for rows whose `on` is among the keys; the others keep the values they have."""
+
+    on: str
+    keys: SourceKeys = field(compare=False)
+    table: pa.Table = field(compare=False)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.on, *self.table.schema.names)
+
+    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
+        codes = self.keys.look_up([rows.column(self.on).combine_chunks()])
+        old = np.arange(len(rows))
+        found = codes != NO_CODE
+        old[found] = len(rows) + self.keys.last_row_of(codes[found])
+        both = pa.concat_tables([rows.select(self.table.schema.names), self.table.cast(self._stored(rows))])
+        return both.take(pa.array(old))
+
+    def _stored(self, rows: pa.Table) -> pa.Schema:
+        return rows.select(self.table.schema.names).schema
+
+
+def bind_patch(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> PatchedColumns:
+    """Take the columns of a table, but for its key, as new values of the columns of those names.
+
+    Raises `InvalidInput` for a key that is not there or nothing beside it, `SchemaMismatch` for a column that is not in
+    the table or of another type.
+    """
+    if right_on not in table.schema.names:
+        raise InvalidInput(f"the data has no column {right_on!r} to match by; it has {', '.join(table.schema.names)}")
+    schema = snapshot.schema.to_arrow_storage()
+    key_type = pa.uint64() if left_on in ROW_COLUMNS else snapshot.schema.field(left_on).arrow_type
+    values = conform_columns(table.drop_columns([right_on]), schema)
+    if not values.num_columns:
+        raise InvalidInput(f"the data has no column beside {right_on!r}")
+    try:
+        keys = table.column(right_on).combine_chunks().cast(key_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
+    return PatchedColumns(left_on, SourceKeys([keys], [right_on]), values)
+
+
+def plan_patch(snapshot: Snapshot, patch: PatchedColumns, fragment_ids: Sequence[int]) -> tuple[BackfillTask, ...]:
+    """Return one task for each of these fragments."""
+    columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in patch.table.schema.names))
+    wanted = set(fragment_ids)
+    ordered = PatchedColumns(patch.on, patch.keys, patch.table.select(columns.names))
+    return tuple(task for task in plan_backfill(snapshot, columns, ordered) if task.fragment_id in wanted)
+
+
+def patched_fragments(
+    snapshot: Snapshot, patch: PatchedColumns, files: Sequence[ColumnFile]
+) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
+    """Return the fragments with their new files, and the ids of the leaf fields that they have new values of."""
+    names = patch.table.schema.names
+    fields = {node.id for part in snapshot.schema.fields if part.name in names for node in part.walk()}
+    changed = {file.fragment_id for file in files}
+    fragments = with_column_files(snapshot, snapshot.schema, files, replaced=fields)
+    written = {field_id for file in files for field_id in file.file.live_fields}
+    return tuple(part for part in fragments if part.id in changed), tuple(sorted(written))
+
+
+def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int) -> BitMap:
+    """Return the physical offsets of a fragment's rows that the patch has new values for."""
+    names = () if patch.on in ROW_COLUMNS else (patch.on,)
+    request = ScanRequest(
+        snapshot.schema.project(names), with_row_id=True, with_row_address=True, fragment_ids=(fragment_id,)
+    )
+    found = BitMap()
+    for table in scan(snapshot, request):
+        codes = patch.keys.look_up([table.column(patch.on).combine_chunks()])
+        addresses = table.column(ROW_ADDRESS).to_numpy()[codes != NO_CODE]
+        found.update(offset_of(addresses).astype("uint32"))
+    return found
