@@ -1,7 +1,8 @@
 """A directory of a local (or network) POSIX file system.
 
 Whatever becomes visible was written to a temporary file in the same directory first, fsynced, then named in one step;
-the directory is fsynced before the call returns, and so is the parent of every directory made on the way.
+the directory is fsynced before the call returns, and so is the parent of every directory made on the way. That comes
+last: a file system with a journal has written such parents down by then, together with the file.
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ from lance_ops.store.exclusive_name import take_name
 from lance_ops.store.maps import MAPS
 from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
+from lance_ops.store.writeback import start_writeback
 
 __all__ = ["LocalStore"]
 
 _WRITE_BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 4 << 20
+# A file's bytes are on their way to the disk in pieces of this size while the next are being made.
+_FLUSH_BYTES = 4 << 20
 _DIRECTORY_ATTEMPTS = 10
+# Directories that this process made and whose names a power cut may take back, and which making of each it was.
+_UNSYNCED: dict[str, object] = {}
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -101,14 +107,14 @@ class LocalStore(Store):
                 with suppress(FileNotFoundError):
                     os.unlink(staged)
             if created:
-                _sync_directory(os.path.dirname(target))
+                _sync_names(os.path.dirname(target))
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
     def make_durable(self, path: str) -> None:
         file = self._file(path)
         with self._translating("sync", path):
             _sync(file, os.O_RDONLY)
-            _sync_directory(os.path.dirname(file))
+            _sync_names(os.path.dirname(file))
 
     def open_writer(self, path: str) -> StoreWriter:
         target = self._file(path)
@@ -230,11 +236,15 @@ class _LocalWriter(StoreWriter):
         self._staged = staged
         self._file = file
         self._num_bytes = 0
+        self._num_flushed = 0
 
     def write(self, data: BytesLike) -> None:
         with self._store._translating("write", self._path):
             self._file.write(data)
         self._num_bytes += memoryview(data).nbytes
+        if self._num_bytes - self._num_flushed >= _FLUSH_BYTES:
+            start_writeback(self._file.fileno(), self._num_flushed, self._num_bytes - self._num_flushed)
+            self._num_flushed = self._num_bytes
 
     def tell(self) -> int:
         return self._num_bytes
@@ -298,7 +308,7 @@ def _publish(staged: str, target: str, durable: bool) -> None:
             os.unlink(staged)
         raise
     if durable:
-        _sync_directory(os.path.dirname(target))
+        _sync_names(os.path.dirname(target))
 
 
 def _write_all(file: FileIO, data: BytesLike) -> None:
@@ -310,11 +320,25 @@ def _write_all(file: FileIO, data: BytesLike) -> None:
 def _make_directory(directory: str) -> None:
     if os.path.isdir(directory):
         return
-    parent = os.path.dirname(directory)
-    _make_directory(parent)
+    _make_directory(os.path.dirname(directory))
+    _UNSYNCED[directory] = object()  # before it can be seen: whoever finds it there must find it here
     with suppress(FileExistsError):
         os.mkdir(directory)
-    _sync_directory(parent)
+
+
+def _sync_names(directory: str) -> None:
+    """Make the names in a directory durable, and its own where this process made it, and so on upwards."""
+    made = {}
+    above = directory
+    while above in _UNSYNCED:
+        made[above] = _UNSYNCED[above]
+        above = os.path.dirname(above)
+    for parent in reversed(made):
+        _sync_directory(os.path.dirname(parent))
+    _sync_directory(directory)
+    for path, making in made.items():
+        if _UNSYNCED.get(path) is making:  # not made anew meanwhile
+            del _UNSYNCED[path]
 
 
 def _sync_directory(directory: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, UnsafeStore, WriteRefused
-from lance_ops.store import LocalStore, PutOutcome
+from lance_ops.store import LocalStore, PutOutcome, local
 from lance_ops.store.maps import MAPS, MapCache
 from lance_ops.store.paths import TEMPORARY_PREFIX
 
@@ -223,6 +223,51 @@ def test_a_file_and_every_new_directory_above_it_are_synced(
     assert {str(root.parent), str(root), str(root / "a"), str(root / "a" / "b")} <= set(synced)
     assert any(os.path.basename(path).startswith(TEMPORARY_PREFIX) for path in synced)
     assert synced[-1] == str(root / "a" / "b")  # the name comes after the content
+
+
+def test_a_directory_made_by_a_fleeting_put_is_synced_with_the_first_durable_one(
+    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    store.put("a/b", b"x", durable=False)
+    assert synced == []
+    store.put("a/c", b"x")
+    assert synced[1:] == [str(root.parent), str(root), str(root / "a")]
+    synced.clear()
+    store.put("a/d", b"x")
+    assert synced[1:] == [str(root / "a")]
+
+
+def test_a_directory_that_was_removed_and_made_again_is_synced_again(
+    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("a/b/c", b"x")
+    store.delete("a/b/c")
+    assert not (root / "a" / "b").exists()
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}")))
+    store.put("a/b/c", b"x")
+    assert str(root / "a") in synced
+
+
+def test_a_long_file_is_on_its_way_to_the_disk_before_it_is_closed(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[int, int]] = []
+    monkeypatch.setattr(local, "start_writeback", lambda descriptor, start, size: started.append((start, size)))
+    piece = bytes(3 << 20)
+    with store.open_writer("a") as writer:
+        for _ in range(5):
+            writer.write(piece)
+    assert started == [(0, 6 << 20), (6 << 20, 6 << 20)]
+    assert store.size("a") == 15 << 20
 
 
 def test_put_that_need_not_be_durable_syncs_nothing(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
