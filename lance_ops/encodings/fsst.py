@@ -36,7 +36,7 @@ __all__ = ["FsstEncoding"]
 _TABLE_BYTES = 2312
 _MAGIC = b"TSSF"
 _MAX_SYMBOLS = 255
-_SAMPLE_BYTES = 64 * 1024
+_SAMPLE_BYTES = 32 * 1024
 _SAMPLE_PIECES = 128
 
 
@@ -107,7 +107,7 @@ class FsstEncoding(Encoding):
         in_use, symbols, lengths = _read_table(self.symbol_table)
         if not in_use:
             return values
-        out, offsets = np.empty(2 * values.size_bytes, np.uint8), np.empty(values.num_values + 1, np.int64)
+        out, offsets = np.empty(2 * values.size_bytes + 32, np.uint8), np.empty(values.num_values + 1, np.int64)
         value_offsets = readable(values.offsets.astype(np.int64, copy=False))
         codes, code_lengths = readable(symbols[:_MAX_SYMBOLS]), readable(lengths[:_MAX_SYMBOLS])
         kernels.fsst_encode(readable(values.data), value_offsets, codes, code_lengths, out, offsets)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from lance_ops.kernels.distinct import are_entries, number_words
     from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
     from lance_ops.kernels.flatten import count_children, expand_lists, mark_nulls, renumber_levels
-    from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
+    from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks
+    from lance_ops.kernels.fsst_encoding import fsst_encode
+    from lance_ops.kernels.fsst_training import fsst_train
     from lance_ops.kernels.full_zip import walk_entries
     from lance_ops.kernels.hashes import xxh64
     from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
@@ -66,8 +68,8 @@ _MODULES = {
     "expand_lists": "flatten",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
-    "fsst_encode": "fsst",
-    "fsst_train": "fsst",
+    "fsst_encode": "fsst_encoding",
+    "fsst_train": "fsst_training",
     "hash_values": "measure",
     "index_rows": "chunks",
     "join_strings": "strings",

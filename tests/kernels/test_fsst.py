@@ -31,7 +31,7 @@ def train(strings: list[bytes]) -> list[bytes]:
 
 def encode(strings: list[bytes], symbols: list[bytes]) -> list[bytes]:
     offsets = np.cumsum([0, *map(len, strings)]).astype(np.int64)
-    out, ends = np.zeros(2 * int(offsets[-1]), np.uint8), np.zeros(len(offsets), np.int64)
+    out, ends = np.zeros(2 * int(offsets[-1]) + 32, np.uint8), np.zeros(len(offsets), np.int64)
     data = readable(np.frombuffer(b"".join(strings), np.uint8))
     kernels.fsst_encode(data, readable(offsets), *table_of(symbols, 255), out, ends)
     return [out[a:b].tobytes() for a, b in itertools.pairwise(ends)]

@@ -1,0 +1,205 @@
+"""FSST, encoding: the longest symbol of a table that the next bytes begin with, again and again.
+
+Beside a table (see `lance_ops.kernels.fsst`) there are two indices. `slots` finds the symbol of three bytes or more by
+a hash of its first three; of two that share a slot the later has it. `pairs` has the symbol of one or two bytes for any
+two, and after these for any last one. An entry is `length << 8 | code`.
+
+A byte's code depends on where the symbol before it ended, so one run of codes is one chain of loads, each waiting for
+the last. Four such chains, over four parts of the values, keep the processor busy; no branch is taken for what the
+bytes are, only for where values end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.unaligned import load_word, store_word
+
+__all__ = [
+    "ESCAPE",
+    "MAX_SYMBOLS",
+    "NUM_PAIRS",
+    "NUM_SLOTS",
+    "find_code",
+    "fsst_encode",
+    "index_symbols",
+    "next_word",
+    "slot_of",
+]
+
+ESCAPE = 255
+MAX_SYMBOLS = 255
+NUM_SLOTS = 1 << 11
+NUM_PAIRS = (1 << 16) + 256
+_NO_SYMBOL = 1 << 8 | ESCAPE
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Entries = NDArray[np.uint16]
+
+
+@part
+def slot_of(word: np.uint64) -> np.uint64:
+    """Return the slot of a symbol that begins with the lowest three bytes."""
+    head = word & np.uint64(0xFFFFFF)
+    return (head * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(53)
+
+
+@kernel
+def index_symbols(symbols: Words, lengths: Integers, slot_words: Words, slot_entries: Entries, pairs: Entries) -> None:
+    """Fill the indices of a table."""
+    # what stands in an empty slot begins with bytes that belong to another
+    slot_words[:] = 0
+    slot_words[slot_of(np.uint64(0))] = 1
+    slot_entries[:] = 8 << 8
+    pairs[:] = _NO_SYMBOL
+    for code in range(len(lengths)):
+        word, length = symbols[code], lengths[code]
+        entry = length << 8 | code
+        if length == 1:
+            pairs[(1 << 16) + np.int64(word)] = entry
+            for second in range(256):
+                place = np.int64(word) + 256 * second
+                if pairs[place] >> 8 == 1:
+                    pairs[place] = entry
+        elif length == 2:
+            pairs[np.int64(word)] = entry
+        elif length > 2:
+            slot_words[slot_of(word)] = word
+            slot_entries[slot_of(word)] = entry
+
+
+@part
+def next_word(data: Bytes, at: int, end: int) -> np.uint64:
+    """Return the eight bytes from `at`; where there are none in the array, those before `end`."""
+    if at + 8 <= len(data):
+        return load_word(data, at)
+    word = np.uint64(0)
+    for byte in range(end - at):
+        word |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
+    return word
+
+
+@part
+def find_code(word: np.uint64, left: int, slot_words: Words, slot_entries: Entries, pairs: Entries) -> int:
+    """Return the entry for the bytes of a word, of which the lowest `left` count, at least one."""
+    slot = slot_of(word)
+    long = np.int64(slot_entries[slot])
+    length = long >> 8
+    differing = (word ^ slot_words[slot]) << np.uint64(64 - 8 * length)
+    # after the last pair come single bytes
+    place = word & np.uint64(0xFFFF) if left > 1 else (word & np.uint64(0xFF)) | np.uint64(1 << 16)
+    short = np.int64(pairs[place])
+    return long if (differing == np.uint64(0)) & (length <= left) else short  # type: ignore[return-value]
+
+
+@part
+def _write_code(entry: int, word: np.uint64, out: Bytes, place: int) -> int:
+    """Write a code, the byte it may stand for, and six bytes that do not count; return where the next one goes."""
+    code = np.uint64(entry & 0xFF)
+    store_word(out, place, code | (word & np.uint64(0xFF)) << np.uint64(8))
+    return place + 1 + np.int64(code == np.uint64(ESCAPE))  # type: ignore[return-value]
+
+
+@kernel
+def fsst_encode(
+    data: Bytes, offsets: Integers, symbols: Words, lengths: Integers, out: Bytes, out_offsets: Integers
+) -> None:
+    """Encode value `i`, `data[offsets[i] : offsets[i + 1]]`; write its codes to `out` and where they end.
+
+    `lengths` has 255 entries, 0 beyond the last symbol. `offsets` begin at 0. The caller has checked them, and that
+    `out` is twice as long as the bytes and 32 bytes more.
+    """
+    slot_words, slot_entries = np.empty(NUM_SLOTS, np.uint64), np.empty(NUM_SLOTS, np.uint16)
+    pairs = np.empty(NUM_PAIRS, np.uint16)
+    index_symbols(symbols, lengths, slot_words, slot_entries, pairs)
+    num_values = len(offsets) - 1
+    bounds = np.searchsorted(offsets, np.arange(5) * offsets[num_values] // 4)
+    bounds[0], bounds[4] = 0, num_values
+    # each part writes where it would with nothing but escapes before it, and some bytes too many
+    at, places = offsets[bounds[:4]], 2 * offsets[bounds[:4]] + 8 * np.arange(4)
+    begins, values = places.copy(), bounds[:4].copy()
+    _encode_abreast(data, offsets, bounds, slot_words, slot_entries, pairs, out, out_offsets, at, places, values)
+    out_offsets[0] = 0
+    end = 0
+    for number in range(4):
+        value, start, place = values[number], at[number], places[number]
+        while value < bounds[number + 1]:
+            stop = offsets[value + 1]
+            while start < stop:
+                word = next_word(data, start, stop)
+                entry = find_code(word, stop - start, slot_words, slot_entries, pairs)
+                place = _write_code(entry, word, out, place)
+                start += entry >> 8
+            value += 1
+            out_offsets[value] = place
+        begin = begins[number]
+        _move_down(out, begin, end, place - begin)
+        for value in range(bounds[number], bounds[number + 1]):
+            out_offsets[value + 1] -= begin - end
+        end += place - begin
+
+
+@kernel
+def _encode_abreast(
+    data: Bytes,
+    offsets: Integers,
+    bounds: Integers,
+    slot_words: Words,
+    slot_entries: Entries,
+    pairs: Entries,
+    out: Bytes,
+    out_offsets: Integers,
+    at: Integers,
+    places: Integers,
+    values: Integers,
+) -> None:
+    """Encode until one of the four parts is done; leave in `at`, `places` and `values` where each goes on."""
+    a0, a1, a2, a3 = at[0], at[1], at[2], at[3]
+    p0, p1, p2, p3 = places[0], places[1], places[2], places[3]
+    # a part is within the value before number `v`, which ends at `e`
+    v0, v1, v2, v3 = values[0], values[1], values[2], values[3]
+    e0, e1, e2, e3 = a0, a1, a2, a3
+    stop0, stop1, stop2, stop3 = bounds[1], bounds[2], bounds[3], bounds[4]
+    while True:
+        ended0, ended1, ended2, ended3 = a0 == e0, a1 == e1, a2 == e2, a3 == e3
+        if ended0 | ended1 | ended2 | ended3:
+            # of a value that goes on, an end is written that is not its last
+            out_offsets[v0], out_offsets[v1], out_offsets[v2], out_offsets[v3] = p0, p1, p2, p3
+            if (
+                (ended0 & (v0 == stop0))
+                | (ended1 & (v1 == stop1))
+                | (ended2 & (v2 == stop2))
+                | (ended3 & (v3 == stop3))
+            ):
+                break
+            v0, v1, v2, v3 = v0 + ended0, v1 + ended1, v2 + ended2, v3 + ended3
+            e0, e1, e2, e3 = offsets[v0], offsets[v1], offsets[v2], offsets[v3]
+            continue
+        w0, w1 = next_word(data, a0, e0), next_word(data, a1, e1)
+        w2, w3 = next_word(data, a2, e2), next_word(data, a3, e3)
+        c0 = find_code(w0, e0 - a0, slot_words, slot_entries, pairs)
+        c1 = find_code(w1, e1 - a1, slot_words, slot_entries, pairs)
+        c2 = find_code(w2, e2 - a2, slot_words, slot_entries, pairs)
+        c3 = find_code(w3, e3 - a3, slot_words, slot_entries, pairs)
+        p0, p1 = _write_code(c0, w0, out, p0), _write_code(c1, w1, out, p1)
+        p2, p3 = _write_code(c2, w2, out, p2), _write_code(c3, w3, out, p3)
+        a0, a1, a2, a3 = a0 + (c0 >> 8), a1 + (c1 >> 8), a2 + (c2 >> 8), a3 + (c3 >> 8)
+    at[0], at[1], at[2], at[3] = a0, a1, a2, a3
+    places[0], places[1], places[2], places[3] = p0, p1, p2, p3
+    values[0], values[1], values[2], values[3] = v0 - (a0 < e0), v1 - (a1 < e1), v2 - (a2 < e2), v3 - (a3 < e3)
+
+
+@part
+def _move_down(out: Bytes, source: int, target: int, size: int) -> None:
+    """Move bytes towards the start; the two ranges may overlap."""
+    if source == target:
+        return
+    whole = size // 8 * 8
+    for byte in range(0, whole, 8):
+        store_word(out, target + byte, load_word(out, source + byte))
+    for byte in range(whole, size):
+        out[target + byte] = out[source + byte]

@@ -1,0 +1,180 @@
+"""FSST, training: a table of the symbols that shorten a sample most.
+
+Follows Boncz, Neumann, Leis: FSST (VLDB 2020): encode a sample with the table so far, count the symbols used and those
+that follow each other, and make the next table of the best symbols and pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.fsst_encoding import (
+    ESCAPE,
+    MAX_SYMBOLS,
+    NUM_PAIRS,
+    NUM_SLOTS,
+    find_code,
+    index_symbols,
+    next_word,
+    slot_of,
+)
+from lance_ops.kernels.jit import kernel
+
+__all__ = ["fsst_train"]
+
+_NUM_ROUNDS = 6
+# Bytes that hardly shrink with the best bytes and pairs as symbols are noise.
+_HOPELESS = 0.98
+# Of the pairs in a sample of 2 ** n bytes, those met less than 2 ** (n - 13) times cannot become one of the best.
+_RARE_SHIFT = 13
+# Codes while counting: 0 to 254 are symbols, 256 + b is byte b, which the table does not have.
+_NUM_COUNTED = 512
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Entries = NDArray[np.uint16]
+
+
+@kernel
+def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers) -> int:
+    """Write the best table found for a sample of values; return its number of symbols.
+
+    `symbols` and `lengths` have 255 zeros. The sample should be some tens of KiB.
+    """
+    slot_words, slot_entries = np.empty(NUM_SLOTS, np.uint64), np.empty(NUM_SLOTS, np.uint16)
+    pairs = np.empty(NUM_PAIRS, np.uint16)
+    singles = np.zeros(_NUM_COUNTED, np.int64)
+    followed = np.zeros(_NUM_COUNTED * _NUM_COUNTED, np.int32)
+    seen = np.empty(2 * len(data), np.int32)
+    tried, tried_lengths = np.zeros(MAX_SYMBOLS, np.uint64), np.zeros(MAX_SYMBOLS, np.int64)
+    least, num_symbols, best = 2 * len(data) + 1, 0, 0
+    for number in range(_NUM_ROUNDS):
+        index_symbols(tried, tried_lengths, slot_words, slot_entries, pairs)
+        num_codes, num_seen = _count(data, offsets, slot_words, slot_entries, pairs, singles, followed, seen)
+        if num_codes < least:
+            least, best = num_codes, num_symbols
+            symbols[:] = tried
+            lengths[:] = tried_lengths
+        if (number == 1 and num_codes > _HOPELESS * len(data)) or number == _NUM_ROUNDS - 1:
+            break
+        least_count = max(2, len(data) >> _RARE_SHIFT)
+        num_symbols = _select(tried, tried_lengths, singles, followed, seen[:num_seen], least_count)
+        singles[:] = 0
+        for pair in seen[:num_seen]:
+            followed[pair] = 0
+    return best
+
+
+@kernel
+def _count(
+    data: Bytes,
+    offsets: Integers,
+    slot_words: Words,
+    slot_entries: Entries,
+    pairs: Entries,
+    singles: Integers,
+    followed: NDArray[np.int32],
+    seen: NDArray[np.int32],
+) -> tuple[int, int]:
+    """Encode the sample and count codes, and codes after codes; the first byte of a long symbol counts beside it.
+
+    Returns the bytes of all codes, and how many of `seen` were written: the pairs that occur.
+    """
+    num_codes, num_seen = 0, 0
+    for i in range(len(offsets) - 1):
+        at, end = offsets[i], offsets[i + 1]
+        before = -1
+        while at < end:
+            entry = find_code(next_word(data, at, end), end - at, slot_words, slot_entries, pairs)
+            byte: int = 256 + np.int64(data[at])  # type: ignore[assignment]
+            length, code = entry >> 8, entry & 0xFF
+            num_codes += 1
+            if code == ESCAPE:
+                code = byte
+                num_codes += 1
+            singles[code] += 1
+            if before >= 0:
+                pair = before * _NUM_COUNTED + code
+                if followed[pair] == 0:
+                    seen[num_seen] = pair
+                    num_seen += 1
+                followed[pair] += 1
+            if length > 1:
+                # a later round may want to begin a symbol with this byte alone
+                singles[byte] += 1
+                if before >= 0:
+                    pair = before * _NUM_COUNTED + byte
+                    if followed[pair] == 0:
+                        seen[num_seen] = pair
+                        num_seen += 1
+                    followed[pair] += 1
+            before = code
+            at += length
+    return num_codes, num_seen
+
+
+@kernel
+def _select(
+    symbols: Words,
+    lengths: Integers,
+    singles: Integers,
+    followed: NDArray[np.int32],
+    seen: NDArray[np.int32],
+    least_count: int,
+) -> int:
+    """Replace the table by the symbols of the greatest gain among those counted and their pairs, if not too rare."""
+    used = np.flatnonzero(singles)
+    most = len(used) + len(seen)
+    words, sizes, gains = np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(most, np.int64)
+    num = 0
+    for first in used:
+        words[num] = symbols[first] if first < MAX_SYMBOLS else np.uint64(first - 256)
+        sizes[num] = lengths[first] if first < MAX_SYMBOLS else 1
+        # a byte that is no symbol costs two
+        gains[num] = singles[first] * (sizes[num] if sizes[num] > 1 else 8)
+        num += 1
+    for pair in seen:
+        first, second, count = pair // _NUM_COUNTED, pair % _NUM_COUNTED, np.int64(followed[pair])
+        size = lengths[first] if first < MAX_SYMBOLS else 1
+        if count < least_count or size == 8:
+            continue
+        word = symbols[first] if first < MAX_SYMBOLS else np.uint64(first - 256)
+        tail = symbols[second] if second < MAX_SYMBOLS else np.uint64(second - 256)
+        words[num] = word | (tail << np.uint64(8 * size))
+        sizes[num] = min(8, size + (lengths[second] if second < MAX_SYMBOLS else 1))
+        gains[num] = count * sizes[num]
+        num += 1
+    return _fill(symbols, lengths, words[:num], sizes[:num], gains[:num])
+
+
+@kernel
+def _fill(symbols: Words, lengths: Integers, words: Words, sizes: Integers, gains: Integers) -> int:
+    """Take candidates by gain; the same symbol counted in several ways gains from all."""
+    order = np.argsort(words)
+    num = 0
+    merged = np.empty(len(order), np.int64)
+    for at in order:
+        # equal words of different sizes differ by zero bytes; they are rare enough to compete
+        if num and words[merged[num - 1]] == words[at] and sizes[merged[num - 1]] == sizes[at]:
+            gains[merged[num - 1]] += gains[at]
+        else:
+            merged[num] = at
+            num += 1
+    best = merged[:num][np.argsort(-gains[merged[:num]], kind="mergesort")]
+    taken = np.zeros(NUM_SLOTS, np.bool_)
+    symbols[:] = 0
+    lengths[:] = 0
+    code = 0
+    for at in best:
+        if code == MAX_SYMBOLS:
+            break
+        if sizes[at] > 2:
+            start = slot_of(words[at])
+            if taken[start]:
+                continue
+            taken[start] = True
+        symbols[code], lengths[code] = words[at], sizes[at]
+        code += 1
+    return code
