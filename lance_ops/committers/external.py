@@ -5,21 +5,18 @@ the version. Then the manifest is copied to its final name, the row is made to n
 A writer that stops on the way leaves a version that counts: whoever meets a row with a staged name does the rest, and
 doing it twice does no harm. Source: the external manifest store of the public table specification.
 
-An insert that landed can look like a failure. The staged name is ours alone, and the bytes are the identity of a
-commit: a row with either is our commit. No row: the same insert is sent again, so that a delayed first one can only
-collide with itself.
+The staged name is ours alone, and the bytes are the identity of a commit: a row with either is our commit.
 """
 
 from __future__ import annotations
 
-import random
-import time
 import uuid
 from contextlib import suppress
 
 import pyarrow as pa
 
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.certainty import CERTAINTY, Certainty
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
 from lance_ops.committers.versions_directory import list_newest, list_versions, manifest_path
@@ -35,17 +32,13 @@ _UUID_LENGTH = len(f"-{uuid.uuid4()}")
 class ExternalManifestCommitter(Committer):
     """Versions as files in `_versions`, each made by a row in a manifest store.
 
-    A dataset that was there before its manifest store keeps its versions. A commit of doubtful outcome is tried
-    `attempts` times, `pause_seconds` apart at first and twice as long each time.
+    A dataset that was there before its manifest store keeps its versions.
     """
 
-    def __init__(
-        self, store: Store, manifest_store: ManifestStore, *, attempts: int = 5, pause_seconds: float = 0.1
-    ) -> None:
+    def __init__(self, store: Store, manifest_store: ManifestStore, *, certainty: Certainty = CERTAINTY) -> None:
         self._store = store
         self._rows = manifest_store
-        self._attempts = attempts
-        self._pause_seconds = pause_seconds
+        self._certainty = certainty
         self._naming: ManifestNaming | None = None  # of the manifests last seen
 
     def __repr__(self) -> str:
@@ -103,6 +96,9 @@ class ExternalManifestCommitter(Committer):
         except VersionNotFound as error:
             self._forget(staged.path)
             raise WriteRefused(f"version {version} was there, and clean-up removed it: {error}") from error
+        except StoreError:
+            self._forget(staged.path)
+            raise
         if isinstance(outcome, Conflict):
             self._forget(staged.path)
         elif isinstance(outcome, Committed):
@@ -114,39 +110,22 @@ class ExternalManifestCommitter(Committer):
         self._store.delete(self.location(version))
 
     def _insert(self, staged: ManifestRow, path: str, data: bytes) -> CommitOutcome:
+        """Make a staged manifest its version. Raises `VersionNotFound` if that was there and was removed since."""
         version = staged.version
-        doubt: str | None = None
-        for attempt in range(self._attempts):
-            if attempt:
-                time.sleep(self._pause_seconds * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
-            refusal: WriteRefused | None = None
-            try:
-                if self._rows.insert(staged):
-                    return Committed(version, path)
-                answer = "the manifest store said that the version exists, and then that it does not"
-            except WriteRefused as error:
-                refusal = error if doubt is None else None
-                answer = str(error)
-            except StoreError as error:
-                answer = str(error)
-            try:
-                row = self._rows.get(version)
-                if row is not None:
-                    return self._whose(row, staged, path, data)
-            except StoreError as error:
-                answer = str(error)
-            if refusal is not None:
-                self._forget(staged.path)
-                raise refusal
-            doubt = answer
-        return Unknown(version, doubt or "no attempt was made")
 
-    def _whose(self, row: ManifestRow, staged: ManifestRow, path: str, data: bytes) -> CommitOutcome:
-        """Say who made a version that has a row. Raises `VersionNotFound` if it was removed since."""
-        if row.path == staged.path:
-            return Committed(row.version, path, recognised=True)
-        theirs = self.read(row.version)
-        return Committed(row.version, path, recognised=True) if _same(theirs, data) else Conflict(row.version, theirs)
+        def create() -> Committed | None:
+            return Committed(version, path) if self._rows.insert(staged) else None
+
+        def look() -> CommitOutcome | None:
+            row = self._rows.get(version)
+            if row is None:
+                return None
+            theirs = None if row.path == staged.path else self.read(version)
+            if theirs is None or _same(theirs, data):
+                return Committed(version, path, recognised=True)
+            return Conflict(version, theirs)
+
+        return self._certainty.of(version, create, look)
 
     def _finish(self, row: ManifestRow) -> bool:
         """Give a staged manifest its final name; return whether it is there: clean-up may have removed it."""

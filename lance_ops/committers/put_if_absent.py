@@ -1,22 +1,18 @@
 """Commit by one conditional create of the manifest, on any store that has a real one.
 
-A create that landed can look like a failure: the answer is lost, or the client retried by itself and was told that its
-own object exists. So on anything but a clean success the version is read back. Our bytes: it is our commit. Other
-bytes: a conflict. Nothing there: the same bytes are sent to the same version again, never to the next one, so that a
-delayed first request can only collide with itself.
+The bytes are the identity of a commit: whoever reads his own back has made the version.
 """
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.certainty import CERTAINTY, Certainty
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
 from lance_ops.committers.versions_directory import (
     VERSION_HINT_PATH,
@@ -31,7 +27,6 @@ from lance_ops.core.errors import (
     LanceOpsError,
     ObjectNotFound,
     StoreError,
-    UnsafeStore,
     VersionNotFound,
     WriteRefused,
 )
@@ -47,8 +42,7 @@ _FIRST_DETACHED_VERSION = 1 << 63
 class PutIfAbsentCommitter(Committer):
     """Versions as files in `_versions`, created by `Store.put_if_absent`.
 
-    A new dataset is named by `new_naming`; an existing one keeps the scheme it has. A commit of doubtful outcome is
-    tried `attempts` times, `pause_seconds` apart at first and twice as long each time.
+    A new dataset is named by `new_naming`; an existing one keeps the scheme it has.
     """
 
     def __init__(
@@ -56,13 +50,11 @@ class PutIfAbsentCommitter(Committer):
         store: Store,
         *,
         new_naming: ManifestNaming = ManifestNaming.V2,
-        attempts: int = 5,
-        pause_seconds: float = 0.1,
+        certainty: Certainty = CERTAINTY,
     ) -> None:
         self._store = store
         self._new_naming = new_naming
-        self._attempts = attempts
-        self._pause_seconds = pause_seconds
+        self._certainty = certainty
         self._naming: ManifestNaming | None = None  # of the manifests last seen
 
     def __repr__(self) -> str:
@@ -113,33 +105,21 @@ class PutIfAbsentCommitter(Committer):
         self._store.delete(self.location(version))
 
     def _create(self, path: str, version: int, data: bytes) -> CommitOutcome:
-        doubt: str | None = None
-        for attempt in range(self._attempts):
-            if attempt:
-                time.sleep(self._pause_seconds * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
-            refusal: WriteRefused | None = None
-            try:
-                if self._store.put_if_absent(path, data) is PutOutcome.CREATED:
-                    return Committed(version, path)
-                answer = "the store said that the version exists, and then that it does not"
-            except WriteRefused as error:
-                refusal = error if doubt is None else None
-                answer = str(error)
-            except UnsafeStore:
-                raise
-            except StoreError as error:
-                answer = str(error)
+        def create() -> Committed | None:
+            created = self._store.put_if_absent(path, data) is PutOutcome.CREATED
+            return Committed(version, path) if created else None
+
+        def look() -> CommitOutcome | None:
             try:
                 found = self._store.get(path)
-                if found != pa.py_buffer(data):
-                    return Conflict(version, found)
-                self._store.make_durable(path)
-                return Committed(version, path, recognised=True)
-            except StoreError as error:
-                if refusal is not None:  # not even an earlier attempt of the client's own has landed
-                    raise refusal from error
-                doubt = answer if isinstance(error, ObjectNotFound) else str(error)
-        return Unknown(version, doubt or "no attempt was made")
+            except ObjectNotFound:
+                return None
+            if found != pa.py_buffer(data):
+                return Conflict(version, found)
+            self._store.make_durable(path)
+            return Committed(version, path, recognised=True)
+
+        return self._certainty.of(version, create, look)
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
         """List versions, and remember how they are named, which nothing changes while writers are at work."""

@@ -19,6 +19,7 @@ from lance_ops.committers import (
     Unknown,
     open_root,
 )
+from lance_ops.committers.certainty import Certainty
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store
 from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
 from lance_ops.core.names import VERSIONS_DIR
@@ -76,7 +77,7 @@ def rows(tmp_path: Path, store: LocalStore) -> Rows:
 
 @pytest.fixture
 def committer(store: LocalStore, rows: Rows) -> ExternalManifestCommitter:
-    return ExternalManifestCommitter(store, rows, attempts=3, pause_seconds=0.001)
+    return ExternalManifestCommitter(store, rows, certainty=Certainty(3, 0.001))
 
 
 def _files(store: LocalStore) -> list[str]:
