@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -59,9 +59,7 @@ class LanceScanner:
         """Return how many rows the answer has, reading only the columns of the filter."""
         request = self._request
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
-            wanted = None if request.fragment_ids is None else set(request.fragment_ids)
-            fragments = (f for f in self._snapshot.fragments if wanted is None or f.id in wanted)
-            left = max(sum(map(self._snapshot.num_live_rows, fragments)) - request.offset, 0)
+            left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
             return left if request.limit is None else min(left, request.limit)
         counted = replace(request, schema=Schema(()), with_row_id=False, version_columns=())
         return sum(table.num_rows for table in scan(self._snapshot, counted))
@@ -69,3 +67,9 @@ class LanceScanner:
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe how the answer will be found, one node a line."""
         return plan_scan(self._snapshot, self._request).explain()
+
+    def _num_live_rows(self, fragment_ids: Collection[int] | None) -> int:
+        if fragment_ids is None:
+            return self._snapshot.num_rows
+        wanted = set(fragment_ids)
+        return sum(self._snapshot.num_live_rows(f) for f in self._snapshot.fragments if f.id in wanted)

@@ -5,7 +5,7 @@ A snapshot never changes. It is pickled as its URI, version and storage options,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from uuid import UUID
@@ -96,12 +96,14 @@ class Snapshot:
         return self.store.uri_of(self.committer.location(self.version))
 
     @cached_property
-    def fragments(self) -> tuple[Fragment, ...]:
+    def fragments(self) -> Sequence[Fragment]:
         """The fragments, in the order in which their rows are scanned.
 
         Where an old writer did not say how many rows one has, its first file is asked. Manifests that name no writer
         are of a time when some counted only the live rows: there it always is.
         """
+        if self._counts_are_known:
+            return self.manifest.fragments
         trusted = self.manifest.writer_version is not None
         return tuple(
             fragment if (trusted and fragment.physical_rows) or not fragment.files else self._counted(fragment)
@@ -113,9 +115,15 @@ class Snapshot:
         """The fragments by id."""
         return {fragment.id: fragment for fragment in self.fragments}
 
+    @cached_property
+    def _counts_are_known(self) -> bool:
+        return self.manifest.writer_version is not None and self.manifest.fragments.say_their_rows
+
     @property
     def num_rows(self) -> int:
         """Rows that are not deleted."""
+        if self._counts_are_known:
+            return self.manifest.num_rows
         return sum(self.num_live_rows(fragment) for fragment in self.fragments)
 
     def num_live_rows(self, fragment: Fragment) -> int:
@@ -187,8 +195,10 @@ class Snapshot:
         """Return the snapshot of another version's manifest, with what was read already and it still names."""
         ids = {index.uuid for index in manifest.indices}
         opened = {uuid: index for uuid, index in self.opened_indices.items() if uuid in ids}
-        names = {fragment.deletion_path for fragment in manifest.fragments}
-        deletions = {path: vector for path, vector in self._deletions.items() if path in names}
+        deletions: dict[str, BitMap] = {}
+        if self._deletions:
+            names = {fragment.deletion_path for fragment in manifest.fragments}
+            deletions = {path: vector for path, vector in self._deletions.items() if path in names}
         return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions, self._files)
 
     @cached_property

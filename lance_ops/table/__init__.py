@@ -12,6 +12,7 @@ from lance_ops.table.deletion_file import (
 from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.flags import check_readable, check_writable, flags_for
 from lance_ops.table.fragment import TOMBSTONED, DataFile, ExternalFile, Fragment, RowSequence
+from lance_ops.table.fragments import Fragments
 from lance_ops.table.index_metadata import (
     FRAGMENT_REUSE_INDEX,
     MEM_WAL_INDEX,
@@ -37,6 +38,7 @@ __all__ = [
     "ExternalFile",
     "FeatureFlag",
     "Fragment",
+    "Fragments",
     "IndexDetails",
     "IndexFile",
     "IndexMetadata",

@@ -6,9 +6,12 @@ no more than what the manifest's content already shows, and are computed anew at
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.feature_flag import FeatureFlag
+from lance_ops.table.fragment import Fragment
 from lance_ops.table.manifest import Manifest
 
 __all__ = ["check_readable", "check_writable", "flags_for"]
@@ -42,28 +45,37 @@ def check_writable(manifest: Manifest, path: str) -> None:
     _check(manifest.writer_feature_flags, _WRITABLE, "writing", path)
 
 
-def flags_for(manifest: Manifest) -> tuple[int, int]:
-    """Return the (reader, writer) words for a manifest's content; what it already says counts for sticky bits."""
+def flags_for(manifest: Manifest, before: Manifest | None = None) -> tuple[int, int]:
+    """Return the (reader, writer) words for a manifest's content; what it already says counts for sticky bits.
+
+    Of fragments taken over from the version `before`, its own words tell, so that few are looked at.
+    """
     both = FeatureFlag(manifest.reader_feature_flags) & _STICKY
-    if any(fragment.deletion_file is not None for fragment in manifest.fragments):
+    fragments: Sequence[Fragment] = manifest.fragments
+    if before is not None and before.data_format == manifest.data_format:
+        fragments, some_are_gone = manifest.fragments.since(before.fragments)
+        had_deletions = bool(before.reader_feature_flags & FeatureFlag.DELETION_FILES)
+        if had_deletions and (manifest.fragments.have_deletions if some_are_gone else len(before.fragments)):
+            both |= FeatureFlag.DELETION_FILES
+    if any(fragment.deletion_file is not None for fragment in fragments):
         both |= FeatureFlag.DELETION_FILES
-    if any(fragment.row_ids is not None for fragment in manifest.fragments):
+    if any(fragment.row_ids is not None for fragment in fragments):
         both |= FeatureFlag.STABLE_ROW_IDS
     if manifest.base_paths:
         both |= FeatureFlag.BASE_PATHS
     if any(index.covering_fields for index in manifest.indices):
         both |= FeatureFlag.COVERING_INDICES
-    if _mixes_file_versions(manifest):
+    if _mixes_file_versions(manifest, fragments):
         both |= FeatureFlag.MIXED_FILE_VERSIONS
     writer = both | FeatureFlag.TABLE_CONFIG if manifest.config else both
     return int(both), int(writer)
 
 
-def _mixes_file_versions(manifest: Manifest) -> bool:
+def _mixes_file_versions(manifest: Manifest, fragments: Iterable[Fragment]) -> bool:
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     if default is FileVersion.V0_1:
         return False
-    numbers = {file.numbers for fragment in manifest.fragments for file in fragment.files}
+    numbers = {file.numbers for fragment in fragments for file in fragment.files}
     return any(FileVersion.from_numbers(*each, where="manifest") is not default for each in numbers)
 
 

@@ -7,8 +7,10 @@ reports, and what a commit may not add to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeAlias
 
 from pyroaring import BitMap
 
@@ -16,12 +18,15 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.flags import flags_for
-from lance_ops.table.fragment import TOMBSTONED
+from lance_ops.table.fragment import TOMBSTONED, Fragment
+from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
 
 __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations"]
 
 _NO_COLUMN = -1
+_MAX_SEARCHED = 64  # fragments; for more, decoding all costs less
+_FLAGS_ON_FRAGMENTS = FeatureFlag.STABLE_ROW_IDS | FeatureFlag.MIXED_FILE_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ def field_ids_are_unique(manifest: Manifest) -> Iterator[str]:
 
 
 def fragment_ids_are_unique(manifest: Manifest) -> Iterator[str]:
-    yield from _repeated((fragment.id for fragment in manifest.fragments), "fragment")
+    yield from _repeated(manifest.fragments.ids, "fragment")
 
 
 def max_fragment_id_bounds_every_fragment(manifest: Manifest) -> Iterator[str]:
@@ -121,7 +126,9 @@ def indexed_fields_exist(manifest: Manifest) -> Iterator[str]:
 
 
 def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest) -> Iterator[str]:
-    live = BitMap(fragment.id for fragment in manifest.fragments if fragment.id < 1 << 32)
+    if not manifest.indices:
+        return
+    live = BitMap(fragment_id for fragment_id in manifest.fragments.ids if fragment_id < 1 << 32)
     seen: dict[str, BitMap] = {}
     for index in manifest.indices:
         covered = index.covers(live)
@@ -138,9 +145,17 @@ def flags_say_what_is_there(manifest: Manifest) -> Iterator[str]:
         yield f"not set: {FeatureFlag(missing)!r}"
 
 
-ALL_INVARIANTS: tuple[Callable[[Manifest], Iterator[str]], ...] = (
+Invariant: TypeAlias = Callable[[Manifest], Iterator[str]]
+
+_OF_THE_WHOLE: tuple[Invariant, ...] = (
     field_ids_are_unique,
     fragment_ids_are_unique,
+    index_ids_are_unique,
+    indexed_fields_exist,
+    a_fragment_is_in_one_segment_of_an_index,
+)
+
+_OF_EACH_FRAGMENT: tuple[Invariant, ...] = (
     max_fragment_id_bounds_every_fragment,
     a_data_file_belongs_to_one_fragment,
     a_field_lies_in_one_file_of_a_fragment,
@@ -149,11 +164,11 @@ ALL_INVARIANTS: tuple[Callable[[Manifest], Iterator[str]], ...] = (
     stable_row_ids_are_on_every_fragment,
     files_have_the_tables_version,
     base_ids_are_declared,
-    index_ids_are_unique,
-    indexed_fields_exist,
-    a_fragment_is_in_one_segment_of_an_index,
     flags_say_what_is_there,
 )
+"""A fragment that keeps them in one version keeps them in the next, if the table around it is as before."""
+
+ALL_INVARIANTS = _OF_THE_WHOLE + _OF_EACH_FRAGMENT
 
 
 def violations(manifest: Manifest) -> list[Violation]:
@@ -163,12 +178,37 @@ def violations(manifest: Manifest) -> list[Violation]:
 
 def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
     """Raise `InvalidInput` if a new version breaks what the one before did not already break."""
-    new = violations(after)
+    new = violations(after) if before is None else _violations_since(before, after)
     if new and before is not None:
         old = set(violations(before))
         new = [violation for violation in new if violation not in old]
     if new:
         raise InvalidInput(f"version {after.version} would not be sound: " + "; ".join(map(str, new[:5])))
+
+
+def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
+    """Return the violations of a new version, those of fragments that were taken over left out where possible."""
+    changed, _ = after.fragments.since(before.fragments)
+    narrowed = replace(after, fragments=Fragments(changed))
+    if _frame(before) != _frame(after) or _may_share_files(after, changed):
+        narrowed = after
+    grew = after.indices == before.indices and after.fragments.grew_from(before.fragments, before.next_fragment_id - 1)
+    whole = narrowed if grew else after  # new ids are nobody else's, and no index covers them
+    checks = ((check, whole) for check in _OF_THE_WHOLE), ((check, narrowed) for check in _OF_EACH_FRAGMENT)
+    return [Violation(check.__name__, detail) for check, manifest in chain(*checks) for detail in check(manifest)]
+
+
+def _frame(manifest: Manifest) -> tuple[object, ...]:
+    """Return what fragments are held against."""
+    return manifest.data_format, manifest.base_paths, manifest.reader_feature_flags & _FLAGS_ON_FRAGMENTS
+
+
+def _may_share_files(manifest: Manifest, changed: Sequence[Fragment]) -> bool:
+    """Whether a file of a changed fragment may be another's too: a path that stands twice in the bytes says yes."""
+    if len(changed) > _MAX_SEARCHED:
+        return True
+    everything = b"".join(manifest.fragments.to_messages())
+    return any(everything.count(file.path.encode()) > 1 for fragment in changed for file in fragment.files)
 
 
 def _repeated(values: Iterable[object], what: str) -> Iterator[str]:

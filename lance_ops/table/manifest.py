@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +13,7 @@ from lance_ops.pb import table_pb2
 from lance_ops.table.base_path import BasePath
 from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.fragment import Fragment
+from lance_ops.table.fragments import Fragments
 from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
@@ -56,7 +57,7 @@ class Manifest:
 
     version: int
     schema: Schema
-    fragments: tuple[Fragment, ...] = ()
+    fragments: Fragments = field(default_factory=Fragments)
     indices: tuple[IndexMetadata, ...] = ()
     data_format: DataFormat = DataFormat(FileVersion.V2_2.value)
     timestamp_ns: int | None = None
@@ -89,7 +90,7 @@ class Manifest:
     @property
     def num_rows(self) -> int:
         """Rows that are not deleted, as far as the manifest says."""
-        return sum(fragment.num_rows for fragment in self.fragments)
+        return self.fragments.num_rows
 
     def fragment(self, fragment_id: int) -> Fragment | None:
         """Return the fragment of that id. Linear: for many lookups build a dictionary."""
@@ -107,14 +108,15 @@ class Manifest:
         return 0 if self.max_fragment_id is None else self.max_fragment_id + 1
 
     @classmethod
-    def from_pb(cls, message: table_pb2.Manifest, indices: table_pb2.IndexSection | None, path: str) -> Manifest:
-        """Read the messages; `path` names the manifest in errors.
+    def from_pb(
+        cls, message: table_pb2.Manifest, fragments: Fragments, indices: table_pb2.IndexSection | None, path: str
+    ) -> Manifest:
+        """Read the messages; `path` names the manifest in errors. The message's own fragments are not looked at.
 
         Raises `CorruptFile`, `UnsafePath`, and `UnsupportedFeature` for fragments kept in a tree.
         """
         if message.HasField("fragment_tree"):
             raise UnsupportedFeature("a fragment tree (manifest field 22)", path)
-        fragments = tuple(Fragment.from_pb(fragment, path) for fragment in message.fragments)
         writer = message.writer_version
         return cls(
             version=message.version,
@@ -127,9 +129,7 @@ class Manifest:
             reader_feature_flags=message.reader_feature_flags,
             writer_feature_flags=message.writer_feature_flags,
             max_fragment_id=(
-                message.max_fragment_id
-                if message.HasField("max_fragment_id")
-                else max((fragment.id for fragment in fragments), default=None)
+                message.max_fragment_id if message.HasField("max_fragment_id") else max(fragments.ids, default=None)
             ),
             transaction_file=message.transaction_file,
             writer_version=(
@@ -152,11 +152,10 @@ class Manifest:
         )
 
     def to_pb(self) -> table_pb2.Manifest:
-        """Return the message without the positions of its sections. `indices` is a message of its own."""
+        """Return the message without its fragments and the positions of its sections. `indices` is another message."""
         message = table_pb2.Manifest(
             fields=schema_to_pb(self.schema),
             schema_metadata=metadata_to_pb(self.schema.metadata),
-            fragments=[fragment.to_pb() for fragment in self.fragments],
             version=self.version,
             tag=self.tag,
             reader_feature_flags=self.reader_feature_flags,
@@ -203,7 +202,7 @@ def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
     return seconds * _NANOS + nanos
 
 
-def _data_format(message: table_pb2.Manifest, fragments: Iterable[Fragment], path: str) -> DataFormat:
+def _data_format(message: table_pb2.Manifest, fragments: Sequence[Fragment], path: str) -> DataFormat:
     """Return the stated format, or what old writers meant by stating none: the version of the files there are."""
     if message.HasField("data_format"):
         return DataFormat(message.data_format.version, message.data_format.file_format)

@@ -17,7 +17,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
-from lance_ops.pb import table_pb2
+from lance_ops.pb import manifest_parts_pb2, table_pb2
+from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
 
@@ -47,7 +48,8 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
         message.transaction_section = sum(map(len, parts))
         parts.append(frame(transaction))
     position = sum(map(len, parts))
-    parts.append(frame(message.SerializeToString(deterministic=True)))
+    fragments = manifest_parts_pb2.ManifestParts(fragments=manifest.fragments.to_messages())
+    parts.append(frame(message.SerializeToString(deterministic=True) + fragments.SerializeToString()))
     parts.append(_FOOTER.pack(position, _MAJOR, _MINOR, MAGIC))
     return b"".join(parts)
 
@@ -55,22 +57,22 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
 def decode_manifest(data: Bytes, path: str) -> Manifest:
     """Read a manifest's file; `path` names it in errors.
 
-    Raises `CorruptFile` naming the place, `UnsafePath` for a data file's path that leaves the table, and
-    `UnsupportedFeature` for what this library cannot read at all. Feature flags are for `flags.check_readable`.
+    Raises `CorruptFile` naming the place, and `UnsupportedFeature` for what this library cannot read at all. Fragments
+    are decoded when they are touched, and raise then. Feature flags are for `flags.check_readable`.
     """
     view = memoryview(data)
-    message = _manifest_message(view, path)
+    message, fragments = _manifest_message(view, path)
     indices = None
     if message.HasField("index_section"):
         section = unframe(view, message.index_section, path, "index section")
         indices = parse_message(table_pb2.IndexSection, section, path, "index section")
-    return Manifest.from_pb(message, indices, path)
+    return Manifest.from_pb(message, fragments, indices, path)
 
 
 def inline_transaction(data: Bytes, path: str) -> bytes | None:
     """Return the encoded transaction inside of a manifest's file; None if there is none."""
     view = memoryview(data)
-    message = _manifest_message(view, path)
+    message, _ = _manifest_message(view, path)
     if message.HasField("transaction_section"):
         position = message.transaction_section
     elif message.HasField("transaction_section_deprecated"):
@@ -80,7 +82,8 @@ def inline_transaction(data: Bytes, path: str) -> bytes | None:
     return bytes(unframe(view, position, path, "transaction section"))
 
 
-def _manifest_message(view: memoryview, path: str) -> table_pb2.Manifest:
+def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, Fragments]:
+    """Return the message without its fragments, and these."""
     footer_at = len(view) - _FOOTER.size
     if footer_at < 0:
         raise CorruptFile(path, "footer", f"the file has {len(view)} bytes, a footer alone has {_FOOTER.size}")
@@ -90,4 +93,7 @@ def _manifest_message(view: memoryview, path: str) -> table_pb2.Manifest:
     section = unframe(view[:footer_at], position, path, "manifest")
     if position + _LENGTH_BYTES + len(section) != footer_at:
         raise CorruptFile(path, "manifest", f"{len(section)} bytes at {position} do not end at the footer")
-    return parse_message(table_pb2.Manifest, section, path, "manifest")
+    parts = parse_message(manifest_parts_pb2.ManifestParts, section, path, "manifest")
+    fragments = Fragments.from_messages(parts.fragments, path)
+    parts.ClearField("fragments")
+    return parse_message(table_pb2.Manifest, parts.SerializeToString(), path, "manifest"), fragments

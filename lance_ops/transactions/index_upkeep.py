@@ -9,7 +9,7 @@ from uuid import UUID
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.schema import Schema
-from lance_ops.table import FRAGMENT_REUSE_INDEX, Fragment, IndexMetadata
+from lance_ops.table import FRAGMENT_REUSE_INDEX, Fragments, IndexMetadata
 
 __all__ = ["drop_orphans", "holds_row_addresses", "uncover"]
 
@@ -53,16 +53,14 @@ def uncover(
     )
 
 
-def drop_orphans(
-    indices: Iterable[IndexMetadata], schema: Schema, fragments: Iterable[Fragment]
-) -> tuple[IndexMetadata, ...]:
+def drop_orphans(indices: Iterable[IndexMetadata], schema: Schema, fragments: Fragments) -> tuple[IndexMetadata, ...]:
     """Drop indices of fields that are gone, and segments that cover nothing any more while another of theirs does.
 
     The last segment of an index stays even when it covers nothing: the index is still declared, and is filled again by
     the next maintenance. Of several empty ones the oldest stays. A segment that does not say what it covers stays.
     """
-    live = BitMap(fragment.id for fragment in fragments)
     kept = [index for index in indices if index.is_system or all(map(schema.by_id, index.fields))]
+    live = BitMap(fragments.ids if kept else ())
     segments: dict[str, list[IndexMetadata]] = {}
     for index in kept:
         segments.setdefault(index.name, []).append(index)

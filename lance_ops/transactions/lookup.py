@@ -17,7 +17,8 @@ def by_id(fragments: Iterable[Fragment]) -> dict[int, Fragment]:
 
 def check_present(manifest: Manifest, fragment_ids: Iterable[int], operation: str) -> None:
     """Raise `IncompatibleTransaction` naming the fragments that the manifest lacks."""
-    missing = sorted(set(fragment_ids).difference(fragment.id for fragment in manifest.fragments))
+    wanted = set(fragment_ids)
+    missing = sorted(wanted.difference(manifest.fragments.ids)) if wanted else []
     if missing:
         raise IncompatibleTransaction(
             f"{operation} is about fragments {missing[:5]}, which version {manifest.version} does not have: "

@@ -26,7 +26,11 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: Context, 
     if newest.version == 0 and not operation.creates_table:
         raise InvalidInput(f"{operation.name} needs a table, and there is none yet")
     made = operation.apply(newest, context)
-    fragments = tuple(sorted(map(_without_dead_files, made.fragments), key=lambda fragment: fragment.id))
+    changed, _ = made.fragments.since(newest.fragments)
+    cleared = {fragment.id: _without_dead_files(fragment) for fragment in changed if _has_dead_files(fragment)}
+    fragments = made.fragments.with_changes(cleared)
+    if not fragments.grew_from(newest.fragments, newest.next_fragment_id - 1):
+        fragments = fragments.in_order()
     made = replace(
         made,
         version=newest.version + 1,
@@ -36,14 +40,16 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: Context, 
         transaction_file=transaction.file_name,
         writer_version=WRITER,
     )
-    reader, writer = flags_for(made)
+    reader, writer = flags_for(made, newest)
     made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
     check_adds_no_violation(newest if newest.version else None, made)
     return made
 
 
+def _has_dead_files(fragment: Fragment) -> bool:
+    """Whether a file's fields all moved to others."""
+    return not all(file.live_fields for file in fragment.files)
+
+
 def _without_dead_files(fragment: Fragment) -> Fragment:
-    """Leave out files all of whose fields moved to others."""
-    if all(file.live_fields for file in fragment.files):
-        return fragment
     return replace(fragment, files=tuple(file for file in fragment.files if file.live_fields))

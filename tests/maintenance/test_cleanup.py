@@ -9,7 +9,7 @@ import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup_plan import CleanupOptions, NamedFiles
-from lance_ops.table import ExternalFile
+from lance_ops.table import ExternalFile, Fragments
 
 Make = Callable[..., lance_ops.LanceDataset]
 NOW = timedelta(0)
@@ -130,5 +130,5 @@ def test_files_of_row_id_sequences_are_needed(make: Make) -> None:
     first, *others = manifest.fragments
     outside = replace(first, row_ids=ExternalFile("data/sequences", 0, 4))
     named = NamedFiles()
-    named.add(replace(manifest, fragments=(outside, *others)))
+    named.add(replace(manifest, fragments=Fragments([outside, *others])))
     assert "data/sequences" in named

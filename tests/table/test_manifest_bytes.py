@@ -17,6 +17,7 @@ from lance_ops.pb import table_pb2
 from lance_ops.table import (
     WRITER,
     DataFormat,
+    Fragments,
     Manifest,
     WriterVersion,
     decode_manifest,
@@ -34,6 +35,13 @@ def framed(message: table_pb2.Manifest, *before: bytes) -> bytes:
     """Return a manifest's file around a message."""
     head = b"".join(before)
     return head + frame(message.SerializeToString()) + struct.pack("<QHH4s", len(head), 0, 2, b"LANC")
+
+
+def whole(content: Manifest) -> table_pb2.Manifest:
+    """Return the message with its fragments."""
+    message = content.to_pb()
+    message.fragments.extend(fragment.to_pb() for fragment in content.fragments)
+    return message
 
 
 @given(MANIFESTS, st.binary(max_size=30))
@@ -91,9 +99,11 @@ def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
     unknown = b"\xc2\x3e\x03new"  # field 1000, three bytes
     content = replace(
         FULL,
-        fragments=(
-            replace(FULL.fragments[0], unknown=unknown, files=(replace(data_file("f0"), unknown=unknown),)),
-            FULL.fragments[1],
+        fragments=Fragments(
+            (
+                replace(FULL.fragments[0], unknown=unknown, files=(replace(data_file("f0"), unknown=unknown),)),
+                FULL.fragments[1],
+            )
         ),
         indices=(replace(FULL.indices[0], unknown=unknown),),
         unknown=unknown,
@@ -107,7 +117,7 @@ def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
 
 
 def test_a_missing_data_format_is_told_from_the_files() -> None:
-    message = manifest(fragment(0)).to_pb()
+    message = whole(manifest(fragment(0)))
     message.ClearField("data_format")
     assert decode_manifest(framed(message), "m").data_format == DataFormat("2.2")
 
@@ -123,7 +133,7 @@ def test_a_missing_data_format_is_told_from_the_files() -> None:
 
 
 def test_a_missing_highest_fragment_id_is_told_from_the_fragments() -> None:
-    message = manifest(fragment(3), fragment(5)).to_pb()
+    message = whole(manifest(fragment(3), fragment(5)))
     message.ClearField("max_fragment_id")
 
     assert decode_manifest(framed(message), "m").max_fragment_id == 5
@@ -142,7 +152,7 @@ def test_a_fragment_tree_is_not_taken_for_an_empty_table() -> None:
 )
 @pytest.mark.parametrize("where", ["data", "row_ids", "index"])
 def test_a_path_that_leaves_the_table_is_refused(path: str, where: str) -> None:
-    message, section = manifest(fragment(0)).to_pb(), FULL.indices_to_pb()
+    message, section = whole(manifest(fragment(0))), FULL.indices_to_pb()
     if where == "data":
         message.fragments[0].files[0].path = path
     elif where == "row_ids":
@@ -152,7 +162,7 @@ def test_a_path_that_leaves_the_table_is_refused(path: str, where: str) -> None:
         message.index_section = 0
 
     with pytest.raises(UnsafePath):
-        decode_manifest(framed(message, frame(section.SerializeToString())), "m")
+        list(decode_manifest(framed(message, frame(section.SerializeToString())), "m").fragments)
 
 
 def test_a_base_path_that_climbs_is_refused() -> None:

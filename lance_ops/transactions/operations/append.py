@@ -34,4 +34,4 @@ class Append(Operation):
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
         manifest, new = number_new_rows(manifest, self.fragments)
-        return replace(manifest, fragments=manifest.fragments + new)
+        return replace(manifest, fragments=manifest.fragments.with_added(new))

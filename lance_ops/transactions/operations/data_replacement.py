@@ -56,13 +56,13 @@ class DataReplacement(Operation):
         if len({group.new_file.fields for group in self.replacements}) > 1:
             raise InvalidInput("all files of one data replacement must hold the same fields")
         check_present(manifest, (group.fragment_id for group in self.replacements), self.name)
-        changed = by_id(manifest.fragments)
+        changed = by_id(manifest.fragments.having({group.fragment_id for group in self.replacements}))
         for group in self.replacements:
             changed[group.fragment_id] = _with_file(changed[group.fragment_id], group.new_file)
         fields = self.replacements[0].new_file.live_fields if self.replacements else ()
         return replace(
             manifest,
-            fragments=tuple(changed[fragment.id] for fragment in manifest.fragments),
+            fragments=manifest.fragments.with_changes(changed),
             indices=uncover(manifest.indices, [group.fragment_id for group in self.replacements], fields),
         )
 

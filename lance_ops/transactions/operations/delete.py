@@ -53,10 +53,10 @@ class Delete(Operation):
         updated = by_id(self.updated_fragments)
         gone = frozenset(self.deleted_fragment_ids)
         check_present(manifest, gone | updated.keys(), self.name)
-        fragments = tuple(
-            replace(fragment, deletion_file=updated[fragment.id].deletion_file) if fragment.id in updated else fragment
-            for fragment in manifest.fragments
-            if fragment.id not in gone
-        )
+        thinned = {
+            fragment.id: replace(fragment, deletion_file=updated[fragment.id].deletion_file)
+            for fragment in manifest.fragments.having(updated)
+        }
+        fragments = manifest.fragments.with_changes(thinned, gone)
         indices = drop_orphans(manifest.indices, manifest.schema, fragments)
         return replace(manifest, fragments=fragments, indices=indices)

@@ -9,7 +9,7 @@ from typing import Self
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragment, Manifest
+from lance_ops.table import Fragment, Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import drop_orphans, uncover
 from lance_ops.transactions.lookup import by_id
@@ -61,9 +61,9 @@ class Merge(Operation):
             old, new = _homes(before[fragment.id]), _homes(fragment)
             moved = {field_id for field_id, path in old.items() if new.get(field_id, path) != path}
             indices = uncover(indices, {fragment.id}, moved) if moved else indices
-        fragments = self.fragments
+        fragments = Fragments(self.fragments)
         if manifest.uses_stable_row_ids:
-            fragments = tuple(
+            fragments = Fragments(
                 stamp_all_rows(fragment, manifest.version + 1)
                 if fragment.files != before[fragment.id].files
                 else fragment

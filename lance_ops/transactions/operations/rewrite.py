@@ -132,20 +132,21 @@ class Rewrite(Operation):
         if len(gone) != len(old):
             raise InvalidInput("a fragment stands in two groups of one rewrite")
         check_present(manifest, self._expected(manifest), self.name)
-        fragments = tuple(fragment for fragment in manifest.fragments if fragment.id not in gone)
-        present = BitMap(fragment.id for fragment in manifest.fragments)
+        present = BitMap(manifest.fragments.ids)
+        added: list[Fragment] = []
         exchanged = []
         for group in self.groups:
             manifest, numbered = number_fragments(manifest, group.new_fragments)
             new = tuple(fragment for fragment in numbered if fragment.num_rows or not fragment.physical_rows)
-            fragments += new
+            added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
             exchanged.append((read & present, BitMap(fragment.id for fragment in new)))
+        fragments = manifest.fragments.with_changes({}, gone, added)
         return replace(manifest, fragments=fragments, indices=self._indices(manifest, exchanged))
 
     def _expected(self, manifest: Manifest) -> Iterator[int]:
         """Yield the old fragments that must be there: a missing one's rows have to be deleted in the new ones."""
-        present = {fragment.id for fragment in manifest.fragments}
+        present = frozenset(manifest.fragments.ids)
         for group in self.groups:
             missing = [fragment for fragment in group.old_fragments if fragment.id not in present]
             if sum(fragment.num_rows for fragment in missing) > group.num_hidden_rows:

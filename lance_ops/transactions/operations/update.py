@@ -115,24 +115,25 @@ class Update(Operation):
         check_present(manifest, removed | updated.keys(), self.name)
         before = manifest
         manifest, new = number_fragments(manifest, self.new_fragments)
-        touched = [fragment for fragment in before.fragments if fragment.id in removed or fragment.id in updated]
+        touched = list(before.fragments.having(removed | updated.keys()))
         indices = uncover(manifest.indices, updated, self.fields_modified)
-        kept = [
-            self._updated(fragment, updated[fragment.id]) if fragment.id in updated else fragment
-            for fragment in manifest.fragments
-            if fragment.id not in removed
-        ]
+        kept = {
+            fragment.id: self._updated(fragment, updated[fragment.id]) if fragment.id in updated else fragment
+            for fragment in before.fragments.having((updated.keys() | self.updated_offsets.keys()) - removed)
+        }
         if manifest.uses_stable_row_ids:
             moved = {fragment.id for fragment in new if _has_only_moved_rows(fragment)}
             manifest, new = with_row_ids(manifest, new)
             new = stamp_moved_rows(touched, new, before.version + 1)
-            kept = [
-                stamp_rewritten_offsets(fragment, self.updated_offsets.get(fragment.id), before.version + 1)
-                for fragment in kept
-            ]
+            kept = {
+                fragment_id: stamp_rewritten_offsets(
+                    fragment, self.updated_offsets.get(fragment_id), before.version + 1
+                )
+                for fragment_id, fragment in kept.items()
+            }
             if self.update_mode is UpdateMode.REWRITE_ROWS:
                 indices = self._cover_moved(indices, moved, [fragment.id for fragment in touched])
-        fragments = (*kept, *new)
+        fragments = before.fragments.with_changes(kept, removed, new)
         indices = drop_orphans(indices, manifest.schema, fragments)
         return replace(manifest, fragments=fragments, indices=indices)
 

@@ -1,0 +1,29 @@
+from lance_ops.pb import table_pb2 as _table_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ManifestParts(_message.Message):
+    __slots__ = ("fragments",)
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    fragments: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, fragments: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class ManifestHeads(_message.Message):
+    __slots__ = ("fragments",)
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    fragments: _containers.RepeatedCompositeFieldContainer[FragmentHead]
+    def __init__(self, fragments: _Optional[_Iterable[_Union[FragmentHead, _Mapping]]] = ...) -> None: ...
+
+class FragmentHead(_message.Message):
+    __slots__ = ("id", "deletion_file", "physical_rows")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DELETION_FILE_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ROWS_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    deletion_file: _table_pb2.DeletionFile
+    physical_rows: int
+    def __init__(self, id: _Optional[int] = ..., deletion_file: _Optional[_Union[_table_pb2.DeletionFile, _Mapping]] = ..., physical_rows: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,127 @@
+"""Fragments that are decoded when they are touched."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import replace
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from lance_ops.core.errors import CorruptFile, UnsafePath
+from lance_ops.pb import table_pb2
+from lance_ops.table import Fragment, Fragments, check_adds_no_violation, flags_for, violations
+from tests.table.samples import FRAGMENTS, fragment, manifest
+
+
+def messages(fragments: Sequence[Fragment]) -> list[bytes]:
+    return [one.to_pb().SerializeToString(deterministic=True) for one in fragments]
+
+
+def untouched(*fragments: Fragment) -> Fragments:
+    """Return fragments as a manifest that was read has them."""
+    return Fragments.from_messages(messages(fragments), "m")
+
+
+@given(st.lists(FRAGMENTS, max_size=4))
+def test_it_is_the_sequence_that_was_written(content: list[Fragment]) -> None:
+    read = untouched(*content)
+
+    assert read == Fragments(content)
+    assert list(read) == content
+    assert read.ids == [one.id for one in content]
+    assert read.num_rows == sum(one.num_rows for one in content)
+    assert read.have_deletions == any(one.deletion_file for one in content)
+    assert [read[at] for at in range(len(read))] == list(reversed(read))[::-1] == content
+    assert read[1:] == tuple(content[1:])
+    assert pickle.loads(pickle.dumps(read)) == read
+    assert read != [*content, fragment(0)]
+
+
+def test_a_message_goes_on_as_it_came() -> None:
+    swapped = b"\x20\x05" + table_pb2.DataFragment(id=3).SerializeToString()  # physical rows first
+    read = Fragments.from_messages([swapped, *messages([fragment(4)])], "m")
+    assert read[0] == Fragment(3, (), physical_rows=5)
+
+    made = read.with_changes({4: fragment(4, deleted=1)}, added=[fragment(9)])
+
+    assert made.to_messages() == [swapped, *messages([fragment(4, deleted=1), fragment(9)])]
+    assert read.to_messages() == [swapped, *messages([fragment(4)])]
+
+
+def test_only_what_is_touched_is_decoded() -> None:
+    bad = replace(fragment(1), files=(replace(fragment(1).files[0], path="../secret"),))
+    read = untouched(fragment(0), bad)
+
+    assert read[0] == fragment(0)
+    assert read.ids == [0, 1]
+    assert list(read.having({0})) == [fragment(0)]
+    assert read.with_changes({}, removed=[1]) == [fragment(0)]
+    with pytest.raises(UnsafePath):
+        read[1]
+
+
+def test_bytes_that_are_no_fragment_are_corrupt() -> None:
+    read = Fragments.from_messages([b"\x0a\xff"], "some/path")
+
+    with pytest.raises(CorruptFile, match="some/path: fragment"):
+        assert read.ids
+    with pytest.raises(CorruptFile, match="some/path: fragment"):
+        read[0]
+
+
+def test_fragments_are_put_in_order() -> None:
+    assert untouched(fragment(4), fragment(2), fragment(7)).in_order().ids == [2, 4, 7]
+
+
+def test_growth_is_told_from_other_changes() -> None:
+    before = untouched(*map(fragment, range(4)))
+
+    assert before.with_added([fragment(4), fragment(8)]).grew_from(before, 3)
+    assert before.grew_from(before, 3)
+    assert not before.with_added([fragment(4)]).grew_from(before, 4)
+    assert not before.with_added([fragment(8), fragment(4)]).grew_from(before, 3)
+    assert not before.with_changes({0: fragment(0, deleted=1)}).grew_from(before, 3)
+    assert not before.with_changes({}, removed=[3]).grew_from(before, 3)
+
+
+def test_what_was_not_taken_over_is_told() -> None:
+    before = untouched(*map(fragment, range(4)))
+
+    assert before.with_added([fragment(8)]).since(before) == ([fragment(8)], False)
+    assert before.with_changes({2: fragment(2, deleted=1)}).since(before) == ([fragment(2, deleted=1)], True)
+    assert before.with_changes({}, removed=[0]).since(before) == ([], True)
+    assert untouched(*map(fragment, range(1, 4))).since(before) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("deleted_before", "after", "flags"),
+    [
+        (1, lambda known: known.with_added([fragment(9)]), 1),
+        (1, lambda known: known.with_changes({0: fragment(0)}), 0),
+        (1, lambda known: known.with_changes({}, removed=[0]), 0),
+        (0, lambda known: known.with_added([fragment(9, deleted=1)]), 1),
+        (0, lambda known: known.with_added([fragment(9)]), 0),
+    ],
+)
+def test_flags_of_fragments_taken_over_are_those_of_before(deleted_before: int, after: object, flags: int) -> None:
+    assert callable(after)
+    plain = manifest(fragment(0, deleted=deleted_before), fragment(1))
+    before = replace(plain, reader_feature_flags=flags_for(plain)[0], writer_feature_flags=flags_for(plain)[1])
+    made = replace(before, fragments=after(before.fragments), max_fragment_id=9)
+
+    assert flags_for(made, before) == flags_for(made) == (flags, flags)
+
+
+def test_a_new_fragment_with_the_file_or_id_of_one_taken_over_is_noticed() -> None:
+    before = replace(manifest(), fragments=untouched(fragment(0), fragment(1)), max_fragment_id=9)
+    twice = replace(fragment(2), files=fragment(1).files)
+
+    for added, invariant in ((twice, "data file belongs"), (fragment(1), "fragment ids are unique")):
+        after = replace(before, fragments=before.fragments.with_added([added]))
+        assert violations(after)
+        with pytest.raises(ValueError, match=invariant):
+            check_adds_no_violation(before, after)
+    check_adds_no_violation(before, replace(before, fragments=before.fragments.with_added([fragment(2)])))
