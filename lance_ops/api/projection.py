@@ -6,7 +6,7 @@ a dotted path with a column of that very name, a take with the struct around it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.json_columns import json_to_text
+from lance_ops.core.json_columns import json_to_text, text_field
 from lance_ops.core.schema import Field, Schema
+from lance_ops.snapshot.blob_columns import holds_blobs_v2, with_blobs_as
+from lance_ops.snapshot.blobs import BlobReader, cut_by_blobs
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 
@@ -23,6 +25,9 @@ __all__ = ["Columns", "Projection", "project"]
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 """Column names or dotted paths; None means all."""
+
+_ALL_BINARY = "all_binary"
+_BLOB_HANDLINGS = (_ALL_BINARY, "blobs_descriptions", "all_descriptions")
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Projection:
 
     read: Schema
     outputs: tuple[_Output, ...]
-    uri: str
+    snapshot: Snapshot
+    blobs_as_bytes: bool = False
 
     def has(self, name: str) -> bool:
         """Whether the answer has a column of that name."""
@@ -51,12 +57,32 @@ class Projection:
         """The answer's schema, extension types restored."""
         return pa.schema([output.field for output in self.outputs], self.read.to_arrow().metadata)
 
+    @property
+    def needs_addresses(self) -> bool:
+        """Whether rows must be read with their addresses: a blob is found by the file that it is in."""
+        return self.blobs_as_bytes and any(map(holds_blobs_v2, self.read.fields))
+
     def apply(self, table: pa.Table) -> pa.Table:
         """Make the answer out of rows that were read, which may have more columns."""
         if not self.outputs:
             return table.select([])  # remembers how many rows there are
-        columns = [_column(table.column(output.path[0]), output, self.uri) for output in self.outputs]
+        if self.needs_addresses:
+            table = self._with_bytes(table)
+        columns = [_column(table.column(output.path[0]), output, self.snapshot.uri) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def cut(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Cut rows that were read into parts whose answers have a bounded number of blobs' bytes."""
+        return cut_by_blobs(table, self.read) if self.needs_addresses else iter((table,))
+
+    def _with_bytes(self, table: pa.Table) -> pa.Table:
+        reader = BlobReader(self.snapshot)
+        addresses = table.column(ROW_ADDRESS).to_numpy()
+        for position, field in enumerate(self.read.fields):
+            if holds_blobs_v2(field):
+                column = reader.with_bytes(table.column(field.name), field, addresses)
+                table = table.set_column(position, with_blobs_as(field, pa.large_binary()), column)
+        return table
 
 
 def project(
@@ -67,8 +93,11 @@ def project(
     with_row_address: bool,
     with_row_versions: bool = False,
     flatten: bool = True,
+    blob_handling: str | None = None,
 ) -> Projection:
     """Check the columns against the snapshot's schema.
+
+    Blobs come as descriptions of where they are, or as their bytes for the `blob_handling` `all_binary`.
 
     Raises `InvalidInput` for one that is unknown or named twice, `UnsupportedFeature` for SQL expressions.
     """
@@ -76,16 +105,20 @@ def project(
         raise UnsupportedFeature("columns as a mapping of names to SQL expressions", snapshot.uri)
     if isinstance(columns, str) or not isinstance(columns, Sequence | None):
         raise InvalidInput(f"columns must be a list of names, not {columns!r}")
-    names = snapshot.schema.names if columns is None else list(columns)
+    if blob_handling not in (None, *_BLOB_HANDLINGS):
+        raise InvalidInput(f"blob_handling {blob_handling!r} is none of {', '.join(_BLOB_HANDLINGS)}")
+    as_bytes = blob_handling == _ALL_BINARY
+    schema = snapshot.schema if as_bytes else snapshot.schema.described
+    names = schema.names if columns is None else list(columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if columns is not None else []
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is asked for twice")
     asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address, **dict.fromkeys(VERSION_COLUMNS, with_row_versions)}
     names = names + [name for name, wanted in asked.items() if wanted and name not in names]
     stored = [name for name in names if name not in ROW_COLUMNS]
-    read = snapshot.schema if columns is None else snapshot.schema.project(stored)
+    read = schema if columns is None else schema.project(stored)
     outputs = {output.field.name: output for output in (_output(read, name, flatten=flatten) for name in names)}
-    return Projection(read, tuple(outputs.values()), snapshot.uri)
+    return Projection(read, tuple(outputs.values()), snapshot, as_bytes)
 
 
 def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
@@ -96,11 +129,20 @@ def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
         lineage.insert(0, parent)
     if len(lineage) == 1 or not flatten:
         root = lineage[0]
-        return _Output(root.to_arrow(), root.storage_field, (root.name,))
-    leaf = lineage[-1].to_arrow()
+        return _Output(_shown(root), _read(root), (root.name,))
+    leaf = _shown(lineage[-1])
     nullable = any(field.nullable for field in lineage)
     field = pa.field(name, leaf.type, nullable, leaf.metadata)
-    return _Output(field, lineage[-1].storage_field, tuple(parent.name for parent in lineage))
+    return _Output(field, _read(lineage[-1]), tuple(parent.name for parent in lineage))
+
+
+def _read(field: Field) -> pa.Field:
+    """Return a field as it is when blobs that are asked for as bytes have been read."""
+    return with_blobs_as(field, pa.large_binary()) if holds_blobs_v2(field) else field.storage_field
+
+
+def _shown(field: Field) -> pa.Field:
+    return text_field(_read(field)) if holds_blobs_v2(field) else field.to_arrow()
 
 
 def _column(column: pa.ChunkedArray, output: _Output, uri: str) -> pa.ChunkedArray:

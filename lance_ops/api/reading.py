@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.api.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.handle import Handle
 from lance_ops.api.projection import Columns, Projection, project
 from lance_ops.api.requests import Filter, refuse, scan_request
 from lance_ops.api.scanner import LanceScanner
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.blobs import BlobPlace, BlobReader
+from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest
-from lance_ops.snapshot.take import take_positions, take_row_ids
+from lance_ops.snapshot.take import take_addresses, take_positions, take_row_ids
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "Rows"]
+
+Rows: TypeAlias = Sequence[int] | pa.Array | np.ndarray | None
+"""Rows by number."""
 
 
 class Reading(Handle):
@@ -38,6 +46,7 @@ class Reading(Handle):
         *,
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
+        blob_handling: str | None = None,
         use_scalar_index: bool | None = None,
         include_deleted_rows: bool | None = None,
         order_by: Sequence[Any] | None = None,
@@ -49,7 +58,11 @@ class Reading(Handle):
         """
         refuse(self.uri, nearest=nearest, order_by=order_by, batch_size_bytes=batch_size_bytes)
         projection = project(
-            self._snapshot, columns, with_row_id=bool(with_row_id), with_row_address=bool(with_row_address)
+            self._snapshot,
+            columns,
+            with_row_id=bool(with_row_id),
+            with_row_address=bool(with_row_address),
+            blob_handling=blob_handling,
         )
         request = scan_request(
             self._snapshot,
@@ -79,6 +92,7 @@ class Reading(Handle):
         *,
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
+        blob_handling: str | None = None,
         use_scalar_index: bool | None = None,
         include_deleted_rows: bool | None = None,
         order_by: Sequence[Any] | None = None,
@@ -97,6 +111,7 @@ class Reading(Handle):
             scan_in_order,
             with_row_id=with_row_id,
             with_row_address=with_row_address,
+            blob_handling=blob_handling,
             use_scalar_index=use_scalar_index,
             include_deleted_rows=include_deleted_rows,
             order_by=order_by,
@@ -117,6 +132,7 @@ class Reading(Handle):
         *,
         with_row_id: bool | None = None,
         with_row_address: bool | None = None,
+        blob_handling: str | None = None,
         use_scalar_index: bool | None = None,
         order_by: Sequence[Any] | None = None,
     ) -> Iterator[pa.RecordBatch]:
@@ -134,6 +150,7 @@ class Reading(Handle):
             scan_in_order,
             with_row_id=with_row_id,
             with_row_address=with_row_address,
+            blob_handling=blob_handling,
             use_scalar_index=use_scalar_index,
             order_by=order_by,
         ).to_batches()
@@ -153,6 +170,49 @@ class Reading(Handle):
         """Return rows by their position among the live rows, in the order asked for, repeats included."""
         projection, request = self._take_request(columns)
         return projection.apply(take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request))
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Rows = None,
+        addresses: Rows = None,
+        indices: Rows = None,
+        *,
+        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
+    ) -> list[BlobFile | None]:
+        """Return blobs as files, None for a null, by exactly one of row ids, addresses and positions among live rows.
+
+        Nothing of a blob is read before it is asked for. Raises `InvalidInput` for a column that holds no blobs.
+        """
+        _, _, places = self._find_blobs(blob_column, ids, addresses, indices)
+        return [None if place is None else BlobFile(place, buffer_size) for place in places]
+
+    def read_blobs(
+        self, blob_column: str, ids: Rows = None, addresses: Rows = None, indices: Rows = None
+    ) -> list[tuple[int, bytes | None]]:
+        """Return the row address and the bytes of blobs; see `take_blobs`."""
+        reader, owners, places = self._find_blobs(blob_column, ids, addresses, indices)
+        return list(zip(owners.tolist(), reader.fetch(places), strict=True))
+
+    def _find_blobs(
+        self, blob_column: str, ids: Rows, addresses: Rows, indices: Rows
+    ) -> tuple[BlobReader, npt.NDArray[np.uint64], list[BlobPlace | None]]:
+        if sum(given is not None for given in (ids, addresses, indices)) != 1:
+            raise InvalidInput("pass exactly one of ids, addresses and indices")
+        field = self._snapshot.schema.field(blob_column)
+        if not (field.is_blob_v1 or field.is_blob_v2):
+            raise InvalidInput(f"column {blob_column!r} holds no blobs")
+        projection = project(self._snapshot, [blob_column], with_row_id=False, with_row_address=True)
+        request = scan_request(self._snapshot, projection)
+        if indices is not None:
+            taken = take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request)
+        elif ids is not None:
+            taken = take_row_ids(self._snapshot, np.asarray(ids, dtype=np.uint64), request)
+        else:
+            taken = take_addresses(self._snapshot, np.asarray(addresses, dtype=np.uint64), request)
+        found = projection.apply(taken)
+        reader, owners = BlobReader(self._snapshot), found.column(ROW_ADDRESS).to_numpy()
+        return reader, owners, reader.places(field, found.column(0).combine_chunks(), owners)
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by row id, in the order asked for, repeats included; those that are gone are left out."""

@@ -45,7 +45,7 @@ def scan_request(
         limit=limit,
         offset=offset or 0,
         with_row_id=projection.has(ROW_ID),
-        with_row_address=projection.has(ROW_ADDRESS),
+        with_row_address=projection.has(ROW_ADDRESS) or projection.needs_addresses,
         version_columns=tuple(name for name in VERSION_COLUMNS if projection.has(name)),
         include_deleted_rows=bool(include_deleted_rows),
         fragment_ids=fragment_ids,

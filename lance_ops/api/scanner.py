@@ -46,7 +46,8 @@ class LanceScanner:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the answer in batches of at most `batch_size` rows, holding only a few blocks at a time."""
         for table in scan(self._snapshot, self._request):
-            yield from self._projection.apply(table).to_batches(max_chunksize=self._batch_size)
+            for part in self._projection.cut(table):
+                yield from self._projection.apply(part).to_batches(max_chunksize=self._batch_size)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the batches as a reader."""

@@ -11,10 +11,10 @@ import pyarrow as pa
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.write import append, check_stable_row_ids, create, create_or_append, overwrite
 from lance_ops.transactions import COMMIT_MESSAGE
 
@@ -36,6 +36,8 @@ def write_dataset(
     data_storage_version: str | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
 ) -> LanceDataset:
@@ -45,6 +47,7 @@ def write_dataset(
     iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
     `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
     `enable_stable_row_ids` is chosen once, at creation: asking an older table without them for them is refused.
+    Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`: nothing here keeps those.
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
     """
@@ -57,8 +60,10 @@ def write_dataset(
         storage_options = uri.snapshot.storage_options
     if not enable_v2_manifest_paths:
         raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", target)
+    if external_blob_mode != "reference":
+        raise UnsupportedFeature(f"external_blob_mode={external_blob_mode!r} (only 'reference')", target)
     reader = reader_of(data_obj, schema)
-    limits = FragmentLimits(max_rows_per_file, max_bytes_per_file)
+    limits = FragmentLimits(max_rows_per_file, max_bytes_per_file, external_blobs=allow_external_blob_outside_bases)
     properties = dict(transaction_properties or {})
     if commit_message is not None:
         properties[COMMIT_MESSAGE] = commit_message
@@ -72,7 +77,7 @@ def write_dataset(
             target,
             storage_options,
             reader,
-            Schema.from_arrow(reader.schema),
+            table_schema(reader.schema, version),
             version,
             limits,
             properties,
@@ -85,7 +90,7 @@ def write_dataset(
         made = append(existing, reader, limits, properties)
     else:
         version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
-        made = overwrite(existing, reader, Schema.from_arrow(reader.schema), version, limits, properties)
+        made = overwrite(existing, reader, table_schema(reader.schema, version), version, limits, properties)
     return LanceDataset(made)
 
 

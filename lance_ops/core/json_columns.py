@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch
 from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME
 from lance_ops.core.jsonb import CorruptJsonb, decode, encode
-from lance_ops.core.nested import child_fields, children_of, with_child_fields, with_children
+from lance_ops.core.nested import child_fields, children_of, convert_leaves, with_child_fields, with_children
 
 __all__ = [
     "ARROW_JSON",
@@ -85,7 +85,7 @@ def json_to_storage(array: pa.Array, given: pa.Field, field: pa.Field) -> pa.Arr
     What is JSONB already stays as it is, and so does all that is not JSON. Raises `SchemaMismatch` for other values in
     the place of JSON, `InvalidInput` for text that is none.
     """
-    return _encoded(array, given, field) if holds_json(field) else array
+    return convert_leaves(array, given, field, is_json, _documents) if holds_json(field) else array
 
 
 def holds_json(field: pa.Field) -> bool:
@@ -103,23 +103,9 @@ def _decoded(array: pa.Array, field: pa.Field) -> pa.Array:
     return with_children(array, [_decoded(*pair) for pair in pairs], text_field(field).type)
 
 
-def _encoded(array: pa.Array, given: pa.Field, wanted: pa.Field) -> pa.Array:
-    if is_json(wanted):
-        return array if is_json(given) else _documents(array, given)
-    below = {child.name: child for child in child_fields(wanted.type)}
-    if not holds_json(wanted) or not _may_differ_in_children(array.type, wanted.type):
+def _documents(array: pa.Array, given: pa.Field, _: pa.Field) -> pa.Array:
+    if is_json(given):
         return array
-    names = list(below)
-    children, fields = [], []
-    for position, (child, field) in enumerate(zip(children_of(array), child_fields(array.type), strict=True)):
-        name = field.name if pt.is_struct(array.type) else names[position]
-        converted = _encoded(child, field, below[name]) if name in below else child
-        children.append(converted)
-        fields.append(below[name] if is_json(below.get(name, field)) else field.with_type(converted.type))
-    return with_children(array, children, with_child_fields(array.type, fields))
-
-
-def _documents(array: pa.Array, given: pa.Field) -> pa.Array:
     if isinstance(array, pa.ExtensionArray) and given.type.extension_name == ARROW_JSON:
         array = array.storage
     if not (pt.is_null(array.type) or any(is_text(array.type) for is_text in _TEXTS)):
@@ -129,13 +115,3 @@ def _documents(array: pa.Array, given: pa.Field) -> pa.Array:
     except InvalidInput as error:
         raise InvalidInput(f"column {given.name!r}: {error}") from error
     return pa.array(documents, pa.large_binary())
-
-
-def _may_differ_in_children(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether both are structs, maps, or lists of some kind, so that their children correspond."""
-    kinds = (
-        pt.is_struct,
-        pt.is_map,
-        lambda kind: pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind),
-    )
-    return any(kind(given) and kind(wanted) for kind in kinds)

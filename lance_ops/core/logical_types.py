@@ -73,7 +73,7 @@ def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
         return "map"
     if pt.is_list(arrow_type) or pt.is_large_list(arrow_type):
         kind = "large_list" if pt.is_large_list(arrow_type) else "list"
-        return f"{kind}.struct" if pt.is_struct(arrow_type.value_type) else kind
+        return f"{kind}.struct" if pt.is_struct(_storage(arrow_type.value_type)) else kind
     if pt.is_fixed_size_list(arrow_type):
         if not _may_have_fixed_lists(arrow_type.value_type) or arrow_type.list_size < 1:
             raise UnsupportedFeature(f"Arrow type {arrow_type}", f"column {name!r}")
@@ -162,6 +162,10 @@ def _may_have_fixed_lists(value_type: pa.DataType) -> bool:
         if pt.is_struct(value_type):
             return False
     return pt.is_struct(value_type) or not (pt.is_nested(value_type) or pt.is_dictionary(value_type))
+
+
+def _storage(arrow_type: pa.DataType) -> pa.DataType:
+    return arrow_type.storage_type if isinstance(arrow_type, pa.BaseExtensionType) else arrow_type
 
 
 def _only(children: Sequence[pa.Field]) -> pa.Field:

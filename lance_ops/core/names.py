@@ -24,6 +24,7 @@ __all__ = [
     "TRANSACTIONS_DIR",
     "VERSIONS_DIR",
     "ManifestNaming",
+    "blob_file_name",
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
@@ -85,6 +86,11 @@ def data_file_name() -> str:
     """
     raw = uuid.uuid4().bytes
     return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
+
+
+def blob_file_name(data_file: str, blob_id: int) -> str:
+    """Return the name, in `data`, of a sidecar with blobs of a data file: the digits of its id, lowest first."""
+    return f"{data_file.removesuffix('.lance')}/{f'{blob_id:032b}'[::-1]}.blob"
 
 
 def new_deletion_file_id() -> int:

@@ -6,7 +6,7 @@ value). Offsets are resolved on the way: a node's children begin where its first
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["child_fields", "children_of", "items_of", "with_child_fields", "with_children"]
+__all__ = ["child_fields", "children_of", "convert_leaves", "items_of", "with_child_fields", "with_children"]
 
 
 def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:
@@ -60,8 +60,44 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], arrow_type: pa.
     return pa.Array.from_buffers(arrow_type, len(array), buffers, children=list(children))
 
 
+def convert_leaves(
+    array: pa.Array,
+    given: pa.Field,
+    wanted: pa.Field,
+    is_leaf: Callable[[pa.Field], bool],
+    convert: Callable[[pa.Array, pa.Field, pa.Field], pa.Array],
+) -> pa.Array:
+    """Return an array of the field `given` with what stands where `is_leaf` is true of `wanted` converted.
+
+    Children of structs correspond by name, those of lists and maps as they stand; types that differ in more than that
+    are left alone.
+    """
+    if is_leaf(wanted):
+        return convert(array, given, wanted)
+    targets = child_fields(wanted.type)
+    if not targets or not _same_kind(array.type, wanted.type):
+        return array
+    by_name = {child.name: child for child in targets}
+    children, fields = [], []
+    for position, (child, field) in enumerate(zip(children_of(array), child_fields(array.type), strict=True)):
+        target = by_name.get(field.name) if pt.is_struct(array.type) else targets[position]
+        converted = child if target is None else convert_leaves(child, field, target, is_leaf, convert)
+        children.append(converted)
+        fields.append(target if target is not None and is_leaf(target) else field.with_type(converted.type))
+    return with_children(array, children, with_child_fields(array.type, fields))
+
+
 def items_of(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
     """Return a list array's offsets, from 0, and its items."""
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     return offsets - first if first else offsets, array.values.slice(first, last - first)
+
+
+def _same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether both are structs, maps, or lists of some kind, so that their children correspond."""
+    return any(kind(given) and kind(wanted) for kind in (pt.is_struct, pt.is_map, _is_any_list))
+
+
+def _is_any_list(arrow_type: pa.DataType) -> bool:
+    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))

@@ -13,6 +13,14 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from lance_ops.core.blobs import (
+    BLOB_KEY,
+    BLOB_V2,
+    DESCRIPTOR,
+    DESCRIPTOR_METADATA,
+    POSITION_AND_SIZE,
+    check_blob_v2,
+)
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.json_columns import ARROW_JSON, JSON_MARK, text_schema
@@ -46,17 +54,58 @@ class Field:
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type of the values, extension types as their storage."""
+        """The Arrow type of the values in files: extension types as their storage, blobs of version 2 described."""
+        if self.is_blob_v2:
+            return DESCRIPTOR
         return arrow_type_of(self.logical_type, [child.storage_field for child in self.children], self.name)
 
     @cached_property
     def storage_field(self) -> pa.Field:
-        """The Arrow field whose extension type, if any, is left as metadata."""
-        return pa.field(self.name, self.arrow_type, self.nullable, _encode_metadata(self.metadata))
+        """The Arrow field of `arrow_type`, whose extension type, if any, is left as metadata."""
+        metadata = DESCRIPTOR_METADATA if self.is_blob_v2 else self.metadata
+        return pa.field(self.name, self.arrow_type, self.nullable, _encode_metadata(metadata))
+
+    @property
+    def is_blob_v2(self) -> bool:
+        """Whether the values are blobs that files describe by kind, position, size, id and URI."""
+        return self.logical_type == "struct" and BLOB_V2 in (self.extension_name, self.metadata.get(EXTENSION_NAME))
+
+    @property
+    def is_blob_v1(self) -> bool:
+        """Whether the values are blobs in their data file."""
+        return self.logical_type in ("binary", "large_binary") and self.metadata.get(BLOB_KEY, "").lower() == "true"
+
+    def stored(self) -> Field:
+        """Return the field as a data file's own schema has it: blobs of version 2, at any depth, as descriptors."""
+        if self.is_blob_v2:
+            return replace(self._struct_of(DESCRIPTOR, NO_PARENT), metadata=DESCRIPTOR_METADATA, extension_name="")
+        return replace(self, children=tuple(child.stored() for child in self.children))
+
+    def described(self) -> Field:
+        """Return the field as scans show it: blobs, at any depth, as what says where they are."""
+        if self.is_blob_v2:
+            return replace(self._struct_of(DESCRIPTOR, self.id), metadata=DESCRIPTOR_METADATA, extension_name="")
+        if self.is_blob_v1:
+            return self._struct_of(POSITION_AND_SIZE, self.id)
+        children = tuple(child.described() for child in self.children)
+        return self if children == self.children else replace(self, children=children)
 
     def to_arrow(self) -> pa.Field:
         """Return the Arrow field as a user sees it: see `Schema.to_arrow`."""
         return Schema((self,)).to_arrow().field(0)
+
+    def _struct_of(self, arrow_type: pa.StructType, parent_id: int) -> Field:
+        """Return the field as a struct whose children have no ids: they are nobody's columns."""
+        children = tuple(
+            Field(NO_PARENT, parent_id, child.name, logical_type_of(child.type, child.name), child.nullable)
+            for child in arrow_type
+        )
+        return replace(self, logical_type="struct", children=children)
+
+    def _logical_field(self) -> pa.Field:
+        children = [child._logical_field() for child in self.children]
+        arrow_type = arrow_type_of(self.logical_type, children, self.name)
+        return pa.field(self.name, arrow_type, self.nullable, _encode_metadata(self.metadata))
 
     def walk(self) -> Iterator[Field]:
         """Yield this field and all below it, parents first."""
@@ -94,15 +143,22 @@ class Schema:
         fields = tuple(_from_arrow(column, NO_PARENT, counter) for column in schema)
         return cls(fields, _decode_metadata(schema.metadata))
 
-    def to_arrow(self, *, json_as_text: bool = True) -> pa.Schema:
-        """Return the Arrow schema, with extension types known to this process restored.
-
-        Users see JSON as text, who reads files the bytes it is stored in.
-        """
+    def to_arrow(self) -> pa.Schema:
+        """Return the Arrow schema that users see: known extension types, JSON as text, blobs as their values."""
         if not self._has_extensions:
             return self._storage
-        restored = _restore_extensions(self._storage)
-        return text_schema(restored) if json_as_text else restored
+        fields = [column._logical_field() for column in self.fields]
+        return text_schema(_restore_extensions(pa.schema(fields, _encode_metadata(self.metadata))))
+
+    def to_arrow_restored(self) -> pa.Schema:
+        """Return the storage schema with extension types known to this process restored."""
+        return _restore_extensions(self._storage) if self._has_extensions else self._storage
+
+    @cached_property
+    def described(self) -> Schema:
+        """The schema that scans show: blobs, at any depth, as what says where they are."""
+        fields = tuple(column.described() for column in self.fields)
+        return self if fields == self.fields else Schema(fields, self.metadata)
 
     def to_arrow_storage(self) -> pa.Schema:
         """Return the Arrow schema with extension types left as metadata on their storage types."""
@@ -115,7 +171,7 @@ class Schema:
     @cached_property
     def _has_extensions(self) -> bool:
         # which types are known may change; whether a field names one does not
-        return any(EXTENSION_NAME.encode() in (node.metadata or {}) for node in _walk_arrow(self._storage))
+        return any(EXTENSION_NAME in node.metadata for node in self.walk())
 
     @property
     def names(self) -> list[str]:
@@ -182,7 +238,7 @@ class Schema:
 
     @cached_property
     def _by_id(self) -> dict[int, Field]:
-        return {node.id: node for node in self.walk()}
+        return {node.id: node for node in self.walk() if node.id != NO_PARENT}
 
 
 def split_path(path: str) -> list[str]:
@@ -217,9 +273,21 @@ def _from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -> Fie
     if _is_json(metadata.get(EXTENSION_NAME), arrow_type):
         metadata |= {EXTENSION_NAME: JSON_MARK, EXTENSION_METADATA: metadata.get(EXTENSION_METADATA, "")}
         return Field(field_id, parent_id, column.name, "json", column.nullable, metadata)
+    extension_name = ""
+    if metadata.get(EXTENSION_NAME) == BLOB_V2:
+        check_blob_v2(arrow_type, column.name)
+        extension_name = BLOB_V2
     children = tuple(_from_arrow(child, field_id, counter) for child in child_fields_of(arrow_type))
+    logical_type = logical_type_of(arrow_type, column.name)
     return Field(
-        field_id, parent_id, column.name, logical_type_of(arrow_type, column.name), column.nullable, metadata, children
+        field_id,
+        parent_id,
+        column.name,
+        logical_type,
+        column.nullable,
+        metadata,
+        children,
+        extension_name=extension_name,
     )
 
 

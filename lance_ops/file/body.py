@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
+from lance_ops.file.container import Extent
 from lance_ops.store.contract import BytesLike
 
 __all__ = ["FileBody"]
@@ -22,6 +23,10 @@ class FileBody(ABC):
     @abstractmethod
     def add_global_buffer(self, data: BytesLike) -> int:
         """Write some bytes for the file as a whole and return their number, counted from 1."""
+
+    @abstractmethod
+    def write_buffer(self, data: BytesLike) -> Extent:
+        """Write some bytes that a column's values tell the place of."""
 
     @abstractmethod
     def finish(self, metadata: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,6 +1,6 @@
 """Which column of a 2.1 or 2.2 file holds which leaf of its schema.
 
-Only leaves have columns, in pre-order. A packed struct and a struct of blob descriptors are leaves of their own.
+Only leaves have columns, in pre-order. A packed struct and a struct that describes blobs are leaves of their own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from functools import cached_property
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.extensions import EXTENSION_NAME
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema import NO_PARENT, Field, Schema
 
-__all__ = ["BLOB_V2", "Leaf", "Step", "is_blob", "is_leaf", "is_packed", "leaves_of", "leaves_of_field"]
+__all__ = ["Leaf", "Step", "is_leaf", "is_packed", "leaves_of", "leaves_of_field"]
 
-BLOB_V2 = "lance.blob.v2"
 _PACKED_KEYS = ("lance-encoding:packed", "packed")
-_BLOB_KEY = "lance-encoding:blob"
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct", "map")
 
 
@@ -62,22 +59,15 @@ class Leaf:
 
 def is_leaf(field: Field) -> bool:
     """Return whether a field is stored as a single column of its own."""
-    return not field.children or is_packed(field) or is_blob_v2(field)
-
-
-def is_blob_v2(field: Field) -> bool:
-    """Return whether a struct holds descriptors of blobs."""
-    return BLOB_V2 in (field.extension_name, field.metadata.get(EXTENSION_NAME))
-
-
-def is_blob(field: Field) -> bool:
-    """Return whether values are so large that they stand outside of pages."""
-    return field.logical_type in ("binary", "large_binary") and field.metadata.get(_BLOB_KEY, "").lower() == "true"
+    return not field.children or is_packed(field) or field.is_blob_v2
 
 
 def is_packed(field: Field) -> bool:
-    """Return whether a struct is stored row by row, in one column."""
-    return field.logical_type == "struct" and any(field.metadata.get(key, "").lower() == "true" for key in _PACKED_KEYS)
+    """Return whether a struct is stored row by row, in one column; its children may have no ids then."""
+    if field.logical_type != "struct" or not field.children:
+        return False
+    marked = any(field.metadata.get(key, "").lower() == "true" for key in _PACKED_KEYS)
+    return marked or field.children[0].id == NO_PARENT
 
 
 def leaves_of(schema: Schema) -> list[Leaf]:

@@ -163,7 +163,7 @@ class LanceFileReader:
         major, minor = reader.version.data_file
         sections = reader.sections()
         return LanceFileMetadata(
-            schema=reader.schema.to_arrow(json_as_text=False),
+            schema=reader.schema.to_arrow_restored(),
             num_rows=reader.num_rows,
             num_data_bytes=sections.data_bytes,
             num_column_metadata_bytes=sections.column_metadata_bytes,
@@ -185,7 +185,7 @@ class LanceFileReader:
 
     def _read(self, start: int, stop: int, batch_size: int) -> ReaderResults:
         batches = self._reader.iter_batches(self._projection, start, stop, batch_size)
-        return ReaderResults(self._projection.to_arrow(json_as_text=False), batches)
+        return ReaderResults(self._projection.to_arrow_restored(), batches)
 
 
 class LanceFileWriter:

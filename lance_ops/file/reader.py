@@ -210,7 +210,7 @@ class FileReader:
             arrays[at].append(build(results[done : done + len(tasks)]))
             done += len(tasks)
         with reporting(self.path, "schema"):
-            storage, wanted = projection.to_arrow_storage(), projection.to_arrow(json_as_text=False)
+            storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
         columns = [pa.chunked_array(parts, field.type) for parts, field in zip(arrays, storage, strict=True)]
         if not columns:
             return pa.Table.from_batches([_without_columns(rows.count).replace_schema_metadata(storage.metadata)])

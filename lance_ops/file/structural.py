@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -32,7 +33,7 @@ class StructuralColumns(Columns):
         self._load = load
         self._leaves = leaves_of(schema)
         self._index_of = {leaf.field.id: index for index, leaf in enumerate(self._leaves)}
-        self._pages: dict[tuple[int, int], PageLayout] = {}
+        self._pages: dict[tuple[int, int, bool], PageLayout] = {}
 
     @property
     def num_columns(self) -> int:
@@ -42,18 +43,19 @@ class StructuralColumns(Columns):
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
-        indices = [self._find(leaf) for leaf in leaves_of_field(field)]
+        leaves = list(leaves_of_field(field))
+        indices = [self._find(leaf) for leaf in leaves]
         columns = self._load(indices)
         starts = [self._page_starts(index, column) for index, column in zip(indices, columns, strict=True)]
         chunks: list[Chunk] = []
         for part in cut_rows(rows, shared_boundaries(starts)):
             steps: list[Steps[LeafRows]] = []
             counts = []
-            for index, column, page_starts in zip(indices, columns, starts, strict=True):
+            for leaf, index, column, page_starts in zip(leaves, indices, columns, starts, strict=True):
                 pages = split_rows(part, page_starts)
                 counts.append(len(pages))
                 for page in pages:
-                    layout = self._page(index, column, page.page)
+                    layout = self._page(index, column, page.page, as_described=self._is_described(leaf, index))
                     steps.append(read_page(layout, page.rows, budget, self._path, self._place(index, page.page)))
             chunks.append((steps, self._assembler(field, counts)))
         return chunks
@@ -77,12 +79,19 @@ class StructuralColumns(Columns):
             raise CorruptFile(self._path, place, f"pages of {starts[-1]} elements for {self._num_rows} rows")
         return starts if factor == 1 else tuple(start // factor for start in starts)
 
-    def _page(self, index: int, column: Column, page: int) -> PageLayout:
-        layout = self._pages.get((index, page))
+    def _is_described(self, wanted: Leaf, index: int) -> bool:
+        """Return whether blobs are asked for as their positions and sizes."""
+        return bool(wanted.field.children) and self._leaves[index].field.is_blob_v1
+
+    def _page(self, index: int, column: Column, page: int, *, as_described: bool = False) -> PageLayout:
+        layout = self._pages.get((index, page, as_described))
         if layout is None:
             place = self._place(index, page)
-            layout = open_page(column.pages[page], self._leaves[index], self._size_bytes, self._path, place)
-            self._pages[index, page] = layout
+            leaf = self._leaves[index]
+            if as_described:
+                leaf = replace(leaf, field=leaf.field.described())
+            layout = open_page(column.pages[page], leaf, self._size_bytes, self._path, place)
+            self._pages[index, page, as_described] = layout
         return layout
 
     def _place(self, index: int, page: int) -> str:

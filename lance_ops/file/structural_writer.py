@@ -12,7 +12,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.options import EncodingOptions
 from lance_ops.file.assemble import concat_rows
 from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
-from lance_ops.file.columns import Leaf, is_blob, leaves_of_field
+from lance_ops.file.columns import Leaf, leaves_of_field
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import LeafRows, PageChoice
 from lance_ops.file.page_encoder import encode_blob_page, encode_page
@@ -41,7 +41,7 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         self._choice = PageChoice(version, EncodingOptions.from_metadata(leaf.field.metadata))
 
     def _encode(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
-        if is_blob(self._leaf.field):
+        if self._leaf.field.is_blob_v1:
             return [encode_blob_page(concat_rows(pieces), self._choice, write)]
         if pt.is_dictionary(self._leaf.arrow_type):
             return [encode_page(rows, self._choice) for rows in _with_common_keys(pieces)]

@@ -53,6 +53,9 @@ class V2Body(FileBody):
                         writer.flush(self._write)
         self._num_rows += num_rows
 
+    def write_buffer(self, data: BytesLike) -> Extent:
+        return self._write(data)
+
     def add_global_buffer(self, data: BytesLike) -> int:
         self._global_buffers.append(self._write(data))
         return len(self._global_buffers)
@@ -61,8 +64,9 @@ class V2Body(FileBody):
         writers = [writer for root in self._roots for writer in root.writers]
         for writer in writers:
             writer.flush(self._write)
+        stored = Schema(tuple(field.stored() for field in self._schema.fields))
         descriptor = file_pb2.FileDescriptor(
-            schema=file_pb2.Schema(fields=schema_to_pb(self._schema), metadata=metadata_to_pb(metadata)),
+            schema=file_pb2.Schema(fields=schema_to_pb(stored), metadata=metadata_to_pb(metadata)),
             length=self._num_rows,
         )
         global_buffers = [self._write(descriptor.SerializeToString()), *self._global_buffers]

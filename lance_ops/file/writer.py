@@ -12,11 +12,13 @@ from typing import Self
 
 import pyarrow as pa
 
+from lance_ops.core.blobs import BLOB_V2
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.json_columns import json_to_storage
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
+from lance_ops.file.container import Extent
 from lance_ops.file.shred import storage_of
 from lance_ops.file.v0_1.writer import BatchBody
 from lance_ops.file.v2_body import V2Body
@@ -107,6 +109,10 @@ class FileWriter:
                 self._body.add(columns, part.num_rows)
                 self.num_rows += part.num_rows
 
+    def write_buffer(self, data: BytesLike) -> Extent:
+        """Write some bytes that a column's values tell the place of: an inline blob."""
+        return self._body.write_buffer(data)
+
     def add_global_buffer(self, data: BytesLike) -> int:
         """Write some bytes for the file as a whole and return their number; 0 is the file's own description."""
         return self._body.add_global_buffer(data)
@@ -147,6 +153,8 @@ def _check_types(schema: Schema, version: FileVersion) -> None:
     if version >= FileVersion.V2_2:
         return
     for field in schema.walk():
+        if field.is_blob_v2:
+            raise UnsupportedFeature(f"{BLOB_V2} in file version {version.value}", f"column {field.name!r}")
         if field.logical_type == "map":
             raise UnsupportedFeature(f"a map in file version {version.value}", f"column {field.name!r}")
         if field.children and field.logical_type.startswith("fixed_size_list:"):

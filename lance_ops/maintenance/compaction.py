@@ -23,11 +23,12 @@ from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.index_remap import IndexRemap
 from lance_ops.maintenance.row_lineage import with_lineage
+from lance_ops.snapshot.blobs import scan_to_rewrite
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
-from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -124,7 +125,7 @@ def execute(task: CompactionTask) -> RewriteResult:
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
     request = ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
-        for table in scan(snapshot, request):
+        for table in scan_to_rewrite(snapshot, request):
             writer.write(table)
         new = tuple(writer.finish())
         if snapshot.manifest.uses_stable_row_ids:

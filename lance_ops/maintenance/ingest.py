@@ -26,6 +26,7 @@ from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_p
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.write import check_stable_row_ids
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -160,8 +161,8 @@ def plan_ingest(
             check_stable_row_ids(snapshot)
         schema, version = snapshot.schema, snapshot.file_version
     elif files:
-        schema = Schema.from_arrow(options.schema or unified_raw_schema(files, raw_options))
         version = FileVersion.parse(options.data_storage_version)
+        schema = table_schema(options.schema or unified_raw_schema(files, raw_options), version)
     else:
         raise InvalidInput(f"{uri}: no batches to create the table from")
     tasks = tuple(

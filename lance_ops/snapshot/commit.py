@@ -83,10 +83,14 @@ def commit_transaction(
 
 
 def delete_paths(store: Store, paths: Iterable[str]) -> None:
-    """Delete files that no version names; one that cannot be deleted now is left to clean-up."""
+    """Delete files that no version names, data files with their blobs; what cannot be now is left to clean-up."""
     for path in paths:
+        sidecars = path.removesuffix(".lance")
         with suppress(LanceOpsError):
             store.delete(path)
+            if sidecars != path:
+                for info in list(store.list(sidecars)):
+                    store.delete(info.path)
 
 
 @contextmanager

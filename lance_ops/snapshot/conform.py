@@ -10,6 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.blobs import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json_columns import holds_json, json_to_storage
 
@@ -51,6 +52,11 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
         column = pa.chunked_array([json_to_storage(part, given, field) for part in parts])
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if column.type != field.type:
+        given = table.schema.field(position)
+        column = pa.chunked_array(
+            [values_of_blobs(part, given, field) for part in column.chunks or [column.combine_chunks()]]
+        )
     if column.type != field.type:
         column = _cast(column, field)
     if not field.nullable and column.null_count:

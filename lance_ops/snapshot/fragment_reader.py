@@ -20,7 +20,6 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
-from lance_ops.file.columns import is_blob
 from lance_ops.snapshot.batch_pruning import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.store import Store
@@ -85,7 +84,7 @@ class FragmentReader:
         """Return how many bytes of its files the fields of `schema` take, roughly; at most, where some are blobs."""
         return sum(
             source.file.file_size_bytes
-            if any(is_blob(field) for field in source.schema.walk())
+            if any(field.is_blob_v1 for field in source.schema.walk())
             else self._open(source.file).encoded_bytes(source.schema)
             for source in self._sources(schema)
         )

@@ -15,6 +15,8 @@ from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileWriter
+from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
+from lance_ops.snapshot.blob_writer import BlobWriter
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.store import Store
@@ -37,10 +39,14 @@ _UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
 
 @dataclass(frozen=True)
 class FragmentLimits:
-    """When a fragment is full. The byte limit is looked at after each batch, so one batch may pass it."""
+    """When a fragment is full. The byte limit is looked at after each batch, so one batch may pass it.
+
+    `external_blobs` says whether blobs may be URIs.
+    """
 
     max_rows_per_file: int = MAX_ROWS_PER_FILE
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    external_blobs: bool = True
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file"):
@@ -62,11 +68,13 @@ class FragmentWriter:
             raise UnsupportedFeature("a dictionary in a table of file version 0.1", f"column {dictionary.name!r}")
         self._store = store
         self._schema = schema
-        self._arrow_schema = schema.to_arrow_storage()
+        self._holds_blobs = any(holds_blobs_v2(field) for field in schema.fields)
+        self._arrow_schema = values_schema(schema)
         self._version = version
         self._limits = limits or FragmentLimits()
         self._finished: list[Fragment] = []
         self._writer: FileWriter | None = None
+        self._blobs: BlobWriter | None = None
         self._rows = 0
         self._file_name = ""
 
@@ -93,6 +101,9 @@ class FragmentWriter:
             with suppress(LanceOpsError):
                 self._writer.abort()
             self._writer = None
+        if self._blobs is not None:
+            self._blobs.abort()
+            self._blobs = None
         delete_paths(self._store, paths)
 
     def __enter__(self) -> Self:
@@ -107,11 +118,13 @@ class FragmentWriter:
     def _open(self) -> None:
         self._file_name = data_file_name()
         self._writer = FileWriter(self._store, f"{DATA_DIR}/{self._file_name}", self._schema, self._version)
+        if self._holds_blobs:
+            self._blobs = BlobWriter(self._store, self._file_name, self._writer, external=self._limits.external_blobs)
         self._rows = 0
 
     def _append(self, table: pa.Table) -> None:
         assert self._writer is not None
-        self._writer.write_batch(table)
+        self._writer.write_batch(table if self._blobs is None else self._blobs.describe(table, self._schema))
         self._rows += table.num_rows
         full = self._rows >= self._limits.max_rows_per_file
         if full or self._writer.bytes_written >= self._limits.max_bytes_per_file:
@@ -120,8 +133,10 @@ class FragmentWriter:
     def _close(self) -> None:
         if self._writer is None:
             return
+        if self._blobs is not None:
+            self._blobs.finish()  # before the file that names them
         written = self._writer.finish()
-        self._writer = None
+        self._writer = self._blobs = None
         file = DataFile(
             path=self._file_name,
             fields=written.fields,

@@ -20,6 +20,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.blobs import scan_to_rewrite
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_shares import fragment_shares
@@ -28,7 +29,7 @@ from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.row_writer import RowWriter, output_version
 from lance_ops.snapshot.runners import Runner, run_all
-from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.transactions import Update
@@ -137,7 +138,7 @@ def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     )
     found: dict[int, BitMap] = {}
     with RowWriter(snapshot, task.file_version) as writer:
-        for table in scan(snapshot, request):  # a table never spans two fragments
+        for table in scan_to_rewrite(snapshot, request):  # a table never spans two fragments
             addresses = table.column(ROW_ADDRESS).to_numpy()
             found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(offset_of(addresses).astype("uint32"))
             row_ids = table.column(ROW_ID).to_numpy()

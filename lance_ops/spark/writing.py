@@ -20,10 +20,12 @@ from lance_ops.core.json_columns import text_schema
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.batches import batch_properties, ingested_batches
+from lance_ops.snapshot.blob_columns import values_schema, with_blobs_as
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.fragment_writer import FragmentWriter, data_paths
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.write import check_stable_row_ids
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
@@ -54,7 +56,8 @@ class WritePlan:
         if self.done:
             return []
         store = open_root(self.options.path, self.options.storage_options).store
-        table = text_schema(self.schema.to_arrow_storage(), pa.string())
+        fields = [with_blobs_as(field, pa.large_binary()) for field in self.schema.fields]
+        table = text_schema(pa.schema(fields), pa.string())
         with FragmentWriter(store, self.schema, self.file_version, self.options.limits) as writer:
             for batch in batches:
                 given = pa.schema([field for field in table if field.name in batch.schema.names])
@@ -112,8 +115,9 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
     """
     snapshot = options.open_to_write()
     if snapshot is None:
-        table = Schema.from_arrow(schema_from_spark(schema, options.type_hints))
-        return WritePlan(options, None, table, options.data_storage_version or FileVersion.V2_2, overwrite, batch)
+        version = options.data_storage_version or FileVersion.V2_2
+        table = table_schema(schema_from_spark(schema, options.type_hints), version)
+        return WritePlan(options, None, table, version, overwrite, batch)
     if options.enable_stable_row_ids:
         check_stable_row_ids(snapshot)
     version = options.data_storage_version or snapshot.file_version
@@ -123,7 +127,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
         )
     table = _overwritten(snapshot, schema, options) if overwrite else snapshot.schema
     # Rows will be cast as no rows are: what cannot be is known before a task starts.
-    conform(schema.empty_table(), table.to_arrow_storage())
+    conform(schema.empty_table(), values_schema(table))
     done = batch is not None and _is_ingested(snapshot, batch)
     return WritePlan(options, snapshot.version, table, version, overwrite, batch, done)
 

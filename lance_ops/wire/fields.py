@@ -1,6 +1,7 @@
 """A schema as the flat list of `Field` messages that manifests and file descriptors hold.
 
-Fields stand in pre-order; each names its parent by id, a root's parent is -1.
+Fields stand in pre-order; each names its parent by id, a root's parent is -1. Fields of id -1, which are nobody's
+columns, belong to the struct before them.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
     messages = list(fields)
     children: dict[int, list[file_pb2.Field]] = {}
     known = {NO_PARENT}
+    above = NO_PARENT
     for message in messages:
         if message.parent_id not in known:
             raise CorruptFile(path, "schema", f"field {message.name!r} comes before its parent {message.parent_id}")
         known.add(message.id)
-        children.setdefault(message.parent_id, []).append(message)
+        if message.id != NO_PARENT:
+            above = message.id
+        children.setdefault(above if message.id == NO_PARENT else message.parent_id, []).append(message)
 
     built = 0
 

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.encodings.contract import check
@@ -68,7 +69,9 @@ class BlobPage(PageLayout):
         self._scheme = read_scheme(message.layers, context.leaf)
         if self._scheme.max_rep:
             raise UnsupportedFeature("blobs in lists")
-        check(is_variable(context.leaf.arrow_type), f"blobs in a column of {context.leaf.arrow_type}")
+        self._as_described = context.leaf.arrow_type == POSITION_AND_SIZE
+        in_place = self._as_described or is_variable(context.leaf.arrow_type)
+        check(in_place, f"blobs in a column of {context.leaf.arrow_type}")
         inside = PageContext(DESCRIPTOR, context.length, context.buffers, context.size_bytes)
         check(not message.inner_layout.HasField("blob_layout"), "a blob page inside a blob page")
         self._inner = nested(message.inner_layout, inside)
@@ -93,16 +96,19 @@ class BlobPage(PageLayout):
         size_bytes = self._context.size_bytes
         inside = int(sizes.max(initial=0)) <= size_bytes and (positions[~absent] <= size_bytes - sizes[~absent]).all()
         check(inside, "a blob that ends beyond the file")
+        definition = levels.astype(np.uint16) if self._scheme.max_def else None
+        entries = Entries(len(sizes), None, definition)
+        check_entries(self._scheme, entries)
         starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)
         check_expansion(sum(lengths.tolist()), size_bytes, "blobs that overlap in a file", max_ratio=1)
         starts[absent] = 0
+        if self._as_described:
+            columns = tuple(FixedWidth(numbers.view(np.uint8), 64, len(numbers)) for numbers in (starts, lengths))
+            return self._context.finish(rows, self._scheme, entries, self._context.to_array(PackedValues(columns)))
         fetched = yield Ranges(starts, starts + lengths)
         there = ~absent
         data = gather_ranges(fetched.data, fetched.locate(starts[there]), lengths[there])
         offsets = np.append(0, np.cumsum(lengths))
-        definition = levels.astype(np.uint16) if self._scheme.max_def else None
-        entries = Entries(len(sizes), None, definition)
-        check_entries(self._scheme, entries)
         return self._context.finish(rows, self._scheme, entries, self._context.to_array(VariableWidth(offsets, data)))
 
 

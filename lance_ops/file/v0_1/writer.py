@@ -22,6 +22,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, own_copy, values_of
 from lance_ops.file.body import FileBody
+from lance_ops.file.container import Extent
 from lance_ops.file.v0_1.statistics import bounds_of, has_statistics
 from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.store.contract import BytesLike, StoreWriter
@@ -70,6 +71,9 @@ class BatchBody(FileBody):
 
     def add_global_buffer(self, data: BytesLike) -> int:
         raise UnsupportedFeature("global buffers in file version 0.1")
+
+    def write_buffer(self, data: BytesLike) -> Extent:
+        raise UnsupportedFeature("blobs outside of pages in file version 0.1")
 
     def finish(self, metadata: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self._num_pending:

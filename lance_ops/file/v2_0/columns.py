@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings.contract import check
@@ -43,7 +44,6 @@ ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 Bools = npt.NDArray[np.bool_]
 
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
-_BLOB_DESCRIPTOR = pa.struct([pa.field("position", pa.uint64()), pa.field("size", pa.uint64())])
 _MAX_I32 = np.iinfo(np.int32).max
 
 
@@ -102,7 +102,7 @@ class ArrayColumns(Columns):
                 found.append((kind, *self._page(index, column, page, pa.uint64(), message.list.offsets).encodings()))
             else:
                 blob = ("blob",) if _is_blob(column, self._path, self._place(field)) else ()
-                arrow_type = _BLOB_DESCRIPTOR if blob else field.arrow_type
+                arrow_type = POSITION_AND_SIZE if blob else field.arrow_type
                 found.append((*blob, *self._page(index, column, page, arrow_type, message).encodings()))
         return found
 
@@ -128,12 +128,12 @@ class ArrayColumns(Columns):
             stored = self._fields[index]
             arrow_type = stored.arrow_type if field.children else field.arrow_type
             found = yield from self._page(
-                index, column, page.page, _BLOB_DESCRIPTOR if is_blob else arrow_type, message
+                index, column, page.page, POSITION_AND_SIZE if is_blob else arrow_type, message
             ).read(page.rows)
-            if is_blob:
+            if is_blob and field.arrow_type != POSITION_AND_SIZE:
                 check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
                 found = yield from self._read_blobs(field, found)
-            else:
+            elif not is_blob:
                 found = _project(found, stored, field)
             budget.spend(found.nbytes)
             return found

@@ -19,7 +19,7 @@ from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import Offsets, VariableWidth
 from lance_ops.file.arrays import own_copy, validity_of, values_of
 from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
-from lance_ops.file.columns import is_blob, is_packed
+from lance_ops.file.columns import is_packed
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.v2_0.columns import ARRAY_ENCODING_URL
 from lance_ops.file.v2_0.contract import PageBuffers
@@ -115,7 +115,7 @@ class _ListNode(_Node):
 class _LeafNode(_Node):
     def __init__(self, field: Field) -> None:
         super().__init__(field, ())
-        self._writer = _BlobWriter(field) if is_blob(field) else _LeafWriter(field)
+        self._writer = _BlobWriter(field) if field.is_blob_v1 else _LeafWriter(field)
 
     @property
     def writer(self) -> ColumnWriter[pa.Array]:

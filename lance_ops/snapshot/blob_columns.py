@@ -1,0 +1,65 @@
+"""Columns of `lance.blob.v2`, at any depth: their types, and a way to every blob in an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.blobs import BLOB_V2, BLOB_VALUES
+from lance_ops.core.extensions import EXTENSION_NAME
+from lance_ops.core.nested import child_fields, children_of, items_of, with_child_fields, with_children
+from lance_ops.core.schema import Field, Schema
+
+__all__ = ["Convert", "Owners", "holds_blobs_v2", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
+
+Owners: TypeAlias = npt.NDArray[np.uint64]
+"""For every value of an array, something about the row it belongs to."""
+
+Convert: TypeAlias = Callable[[pa.Array, Field, Owners], pa.Array]
+
+
+def holds_blobs_v2(field: Field) -> bool:
+    """Return whether a field is `lance.blob.v2` or has one below it."""
+    return field.is_blob_v2 or any(holds_blobs_v2(child) for child in field.children)
+
+
+def values_schema(schema: Schema) -> pa.Schema:
+    """Return the schema of rows to be written: storage types, but blobs as bytes or URIs."""
+    return pa.schema([values_field(field) for field in schema.fields], schema.to_arrow_storage().metadata)
+
+
+def values_field(field: Field) -> pa.Field:
+    """Return one field of `values_schema`."""
+    return with_blobs_as(field, BLOB_VALUES, {EXTENSION_NAME: BLOB_V2})
+
+
+def with_blobs_as(field: Field, arrow_type: pa.DataType, metadata: dict[str, str] | None = None) -> pa.Field:
+    """Return a field's storage with blobs as another type."""
+    if field.is_blob_v2:
+        return pa.field(field.name, arrow_type, field.nullable, metadata)
+    stored = field.storage_field
+    if not holds_blobs_v2(field):
+        return stored
+    below = [with_blobs_as(child, arrow_type, metadata) for child in field.children]
+    return stored.with_type(with_child_fields(stored.type, below))
+
+
+def walk_blobs(array: pa.Array, field: Field, owners: Owners, convert: Convert) -> pa.Array:
+    """Return an array of a field with every array of blobs in it converted; one owner for each value."""
+    if field.is_blob_v2:
+        return convert(array, field, owners)
+    if not holds_blobs_v2(field):
+        return array
+    if pt.is_fixed_size_list(array.type):
+        owners = np.repeat(owners, array.type.list_size)
+    elif not pt.is_struct(array.type):
+        owners = np.repeat(owners, np.diff(items_of(array)[0]))
+    pairs = zip(children_of(array), field.children, strict=True)
+    children = [walk_blobs(child, below, owners, convert) for child, below in pairs]
+    fields = [stored.with_type(child.type) for stored, child in zip(child_fields(array.type), children, strict=True)]
+    return with_children(array, children, with_child_fields(array.type, fields))

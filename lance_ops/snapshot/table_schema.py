@@ -1,0 +1,19 @@
+"""The schema of a new table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lance_ops.core.blobs import blobs_as_v2
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+
+__all__ = ["table_schema"]
+
+
+def table_schema(schema: pa.Schema, version: FileVersion) -> Schema:
+    """Return the schema of a table made of data of this schema; raises as `Schema.from_arrow` does.
+
+    Binary that is marked as blobs becomes `lance.blob.v2` where files can hold it.
+    """
+    return Schema.from_arrow(blobs_as_v2(schema) if version >= FileVersion.V2_2 else schema)
