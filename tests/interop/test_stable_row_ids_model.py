@@ -98,6 +98,21 @@ class StableRowIds(RuleBasedStateMachine):
             for number, row in self.rows.items()
         }
 
+    @rule(library=LIBRARIES, numbers=st.sets(st.integers(0, 40), min_size=1, max_size=6), count=st.integers(0, 3))
+    def merge(self, library: Any, numbers: set[int], count: int) -> None:
+        """Update some rows and insert others, in one source."""
+        version = self.version + 1
+        known = sorted(number for number in numbers if number in self.rows)
+        new = self._new_rows(count).column("n").to_pylist()
+        if not (known or new):
+            return
+        table = pa.table({"n": [*new, *known], "text": pa.array([f"merged {version}"] * (len(new) + len(known)))})
+        merge = library.dataset(self.uri).merge_insert("n")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute(table)
+        for number in table.column("n").to_pylist():
+            created_at = self.rows[number].created_at if number in self.rows else version
+            self.rows[number] = Row(f"merged {version}", created_at, version)
+
     @rule(library=LIBRARIES, rows=st.sampled_from([5, 12, 1000]))
     def compact(self, library: Any, rows: int) -> None:
         library.dataset(self.uri).optimize.compact_files(
