@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.row_ids import encode_row_ids, encode_versions
+from lance_ops.table.row_runs import RowIds, RowVersions
 
 __all__ = ["with_lineage"]
-
-U64s: TypeAlias = npt.NDArray[np.uint64]
 
 
 def with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> tuple[Fragment, ...]:
@@ -24,25 +21,30 @@ def with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Frag
 
     Raises `InvalidInput` if they are not as many.
     """
-    ids = _live(snapshot, old, snapshot.row_ids)
-    created = _live(snapshot, old, lambda fragment, at: snapshot.lineage(fragment).created_at_versions.at(at))
-    updated = _live(snapshot, old, lambda fragment, at: snapshot.lineage(fragment).last_updated_at_versions.at(at))
-    if len(ids) != sum(fragment.physical_rows for fragment in new):
-        raise InvalidInput(f"{snapshot.uri}: {len(ids)} rows were rewritten as another number of rows")
-    ends = np.cumsum([fragment.physical_rows for fragment in new])[:-1]
-    parts = zip(new, *(np.split(values, ends) for values in (ids, created, updated)), strict=True)
+    ids, created, updated = [], [], []
+    for fragment in old:
+        lineage = snapshot.lineage(fragment)
+        deleted = np.frombuffer(snapshot.deletion_vector(fragment).to_array(), np.uint32)
+        ids.append(lineage.row_ids.without(deleted))
+        created.append(lineage.created_at_versions.without(deleted))
+        updated.append(lineage.last_updated_at_versions.without(deleted))
+    row_ids = RowIds.joined(ids)
+    counts = [fragment.physical_rows for fragment in new]
+    if row_ids.num_rows != sum(counts):
+        raise InvalidInput(f"{snapshot.uri}: {row_ids.num_rows} rows were rewritten as {sum(counts)}")
+    parts = zip(
+        new,
+        row_ids.split(counts),
+        RowVersions.joined(created).split(counts),
+        RowVersions.joined(updated).split(counts),
+        strict=True,
+    )
     return tuple(
         replace(
             fragment,
-            row_ids=encode_row_ids(row_ids),
+            row_ids=encode_row_ids(its_ids),
             created_at_versions=encode_versions(created_at),
             last_updated_at_versions=encode_versions(updated_at),
         )
-        for fragment, row_ids, created_at, updated_at in parts
+        for fragment, its_ids, created_at, updated_at in parts
     )
-
-
-def _live(snapshot: Snapshot, fragments: Sequence[Fragment], values: Callable[[Fragment, U64s], U64s]) -> U64s:
-    """Return one value for each live row."""
-    parts = [values(fragment, snapshot.live_offsets(fragment)) for fragment in fragments]
-    return np.concatenate([np.empty(0, np.uint64), *parts])

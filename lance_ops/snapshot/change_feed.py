@@ -7,9 +7,9 @@ by the same version. Cut where a run of either begins or ends, every part of the
     only in the earlier  deleted
     in both              updated, if another version changed it last
 
-No value is read for this, and fragments that both versions have alike are passed over. Rows that moved, as in a
-compaction, kept their ids and versions. A restore brings rows and versions of the past back: it is seen for what it
-changes.
+No value is read for this, and of a fragment that both versions have only the rows that one of them has deleted are
+looked at. Rows that moved, as in a compaction, kept their ids and versions. A restore brings rows and versions of the
+past back: it is seen for what it changes.
 
 Of an earlier version that was cleaned up nothing is left to compare. What was inserted or updated since is then told by
 the versions that the later one states of its rows, which know nothing of restores; what was deleted cannot be told.
@@ -17,7 +17,7 @@ the versions that the later one states of its rows, which know nothing of restor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.row_runs import RowIds
 
 __all__ = ["Changes", "changes_between"]
 
@@ -55,21 +56,27 @@ def changes_between(begin_version: int, end: Snapshot) -> Changes:
     if begin_version > end.version:
         raise InvalidInput(f"begin version {begin_version} is newer than end version {end.version}")
     if begin_version == 0:
-        return _compare(_Runs.none(), _Runs.of(end, end.fragments))
+        return _compare(_Runs.joined([]), _all_runs(end))
     try:
         begin = end.at(begin_version)
     except VersionNotFound:
         return _told_by_versions(begin_version, end)
-    earlier, later = _content(begin.fragments), _content(end.fragments)
-    return _compare(
-        _Runs.of(begin, (fragment for key, fragment in earlier.items() if key not in later)),
-        _Runs.of(end, (fragment for key, fragment in later.items() if key not in earlier)),
-    )
+    before, after = begin.fragments_by_id, end.fragments_by_id
+    kept = {key for key in before.keys() & after.keys() if _is_same(before[key], after[key])}
+    lost, found = [], []
+    for key in kept:
+        was, now = begin.deletion_vector(before[key]), end.deletion_vector(after[key])
+        if was != now:
+            lost.append(_runs_of(end, after[key], now - was))
+            found.append(_runs_of(begin, before[key], was - now))
+    lost += [_live_runs(begin, fragment) for key, fragment in before.items() if key not in kept]
+    found += [_live_runs(end, fragment) for key, fragment in after.items() if key not in kept]
+    return _compare(_Runs.joined(lost), _Runs.joined(found))
 
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """Runs of live rows, by ascending id: ids `starts` to `ends` (exclusive), from `addresses` on."""
+    """Runs of rows, by ascending id: ids `starts` to `ends` (exclusive), from `addresses` on."""
 
     starts: U64s
     ends: U64s
@@ -78,17 +85,13 @@ class _Runs:
     updated_at: U64s
 
     @classmethod
-    def none(cls) -> _Runs:
-        """Return no runs."""
-        return cls(*[np.empty(0, np.uint64)] * 5)
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, fragments: Iterable[Fragment]) -> _Runs:
-        """Return the runs of some of a snapshot's fragments."""
-        parts = [_runs_of(snapshot, fragment) for fragment in fragments]
+    def joined(cls, parts: Sequence[tuple[U64s, ...]]) -> _Runs:
+        """Return the runs of some fragments, each given as the columns of this."""
         if not parts:
-            return cls.none()
+            return cls(*[np.empty(0, np.uint64)] * 5)
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        if (columns[0][1:] > columns[0][:-1]).all():
+            return cls(*columns)
         order = np.argsort(columns[0])
         return cls(*(column[order] for column in columns))
 
@@ -110,11 +113,24 @@ class _Runs:
         return RowAddressSet.from_bitmaps(bitmaps)
 
 
-def _runs_of(snapshot: Snapshot, fragment: Fragment) -> tuple[U64s, ...]:
-    lineage = snapshot.lineage(fragment)
+def _all_runs(snapshot: Snapshot) -> _Runs:
+    return _Runs.joined([_live_runs(snapshot, fragment) for fragment in snapshot.fragments])
+
+
+def _live_runs(snapshot: Snapshot, fragment: Fragment) -> tuple[U64s, ...]:
     deleted = np.frombuffer(snapshot.deletion_vector(fragment).to_array(), np.uint32)
+    return _columns(snapshot, fragment, snapshot.lineage(fragment).row_ids.without(deleted))
+
+
+def _runs_of(snapshot: Snapshot, fragment: Fragment, rows: BitMap) -> tuple[U64s, ...]:
+    offsets = np.frombuffer(rows.to_array(), np.uint32)
+    return _columns(snapshot, fragment, snapshot.lineage(fragment).row_ids.only(offsets))
+
+
+def _columns(snapshot: Snapshot, fragment: Fragment, rows: RowIds) -> tuple[U64s, ...]:
+    lineage = snapshot.lineage(fragment)
     created, updated = lineage.created_at_versions, lineage.last_updated_at_versions
-    runs = lineage.row_ids.without(deleted).cut_at(np.concatenate((created.ends, updated.ends)))
+    runs = rows.cut_at(created.ends).cut_at(updated.ends)
     return (
         runs.starts,
         runs.starts + runs.lengths,
@@ -124,17 +140,15 @@ def _runs_of(snapshot: Snapshot, fragment: Fragment) -> tuple[U64s, ...]:
     )
 
 
-def _content(fragments: Iterable[Fragment]) -> dict[object, Fragment]:
-    """Return the fragments by all that says which rows they have and which version changed these last."""
-    return {
-        (fragment.id, fragment.deletion_file, fragment.row_ids, fragment.last_updated_at_versions): fragment
-        for fragment in fragments
-    }
+def _is_same(before: Fragment, after: Fragment) -> bool:
+    """Return whether the fragment has the same rows, deleted or not, in the same state."""
+    return (before.row_ids, before.last_updated_at_versions) == (after.row_ids, after.last_updated_at_versions)
 
 
 def _compare(earlier: _Runs, later: _Runs) -> Changes:
-    cuts = np.unique(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
-    starts, ends = cuts[:-1], cuts[1:]
+    cuts = np.sort(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
+    proper = cuts[1:] > cuts[:-1]
+    starts, ends = cuts[:-1][proper], cuts[1:][proper]
     was, old = earlier.at(starts)
     there, new = later.at(starts)
     both = was & there
@@ -168,6 +182,6 @@ def _expanded(starts: U64s, ends: U64s) -> U64s:
 
 
 def _told_by_versions(begin_version: int, end: Snapshot) -> Changes:
-    runs = _Runs.of(end, end.fragments)
+    runs = _all_runs(end)
     inserted = runs.created_at > begin_version
     return Changes(runs.rows(inserted), runs.rows(~inserted & (runs.updated_at > begin_version)), None)

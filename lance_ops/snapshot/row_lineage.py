@@ -6,14 +6,8 @@ from functools import cached_property
 
 from lance_ops.store import Store
 from lance_ops.table import ExternalFile, Fragment, RowSequence
-from lance_ops.table.row_ids import (
-    FIRST_VERSION,
-    RowIds,
-    RowVersions,
-    decode_row_id_runs,
-    decode_version_runs,
-    uniform_versions,
-)
+from lance_ops.table.row_ids import FIRST_VERSION, decode_row_ids, decode_versions
+from lance_ops.table.row_runs import RowIds, RowVersions
 
 __all__ = ["RowLineage"]
 
@@ -30,7 +24,7 @@ class RowLineage:
     def row_ids(self) -> RowIds:
         """The rows' stable ids; raise `CorruptFile` if there are none, or not one a row."""
         data, source = self._bytes(self._fragment.row_ids)
-        return decode_row_id_runs(data or b"", self._fragment.physical_rows, source)
+        return decode_row_ids(data or b"", self._fragment.physical_rows, source)
 
     @cached_property
     def created_at_versions(self) -> RowVersions:
@@ -45,8 +39,8 @@ class RowLineage:
     def _versions(self, sequence: RowSequence) -> RowVersions:
         data, source = self._bytes(sequence)
         if data is None:
-            return uniform_versions(FIRST_VERSION, self._fragment.physical_rows)
-        return decode_version_runs(data, self._fragment.physical_rows, source)
+            return RowVersions.uniform(FIRST_VERSION, self._fragment.physical_rows)
+        return decode_versions(data, self._fragment.physical_rows, source)
 
     def _bytes(self, sequence: RowSequence) -> tuple[bytes | None, str]:
         """Return a sequence and the file it stands in."""

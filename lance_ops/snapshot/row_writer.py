@@ -16,6 +16,7 @@ from lance_ops.snapshot.fragment_writer import FragmentWriter
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.row_ids import encode_row_ids
+from lance_ops.table.row_runs import RowIds
 
 __all__ = ["RowWriter", "output_version"]
 
@@ -51,7 +52,7 @@ class RowWriter:
         row_ids, at, known = np.concatenate(self._row_ids), 0, []
         for fragment in fragments:
             part = row_ids[at : at + fragment.physical_rows]
-            known.append(replace(fragment, row_ids=encode_row_ids(part)) if len(part) else fragment)
+            known.append(replace(fragment, row_ids=encode_row_ids(RowIds.of(part))) if len(part) else fragment)
             at += fragment.physical_rows
         return tuple(known)
 

@@ -21,7 +21,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
-from lance_ops.table.row_ids import RowIds
+from lance_ops.table.row_runs import RowIds
 
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 

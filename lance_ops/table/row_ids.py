@@ -4,14 +4,10 @@ A row id sequence is a list of segments; each is the smallest of: a range, a ran
 those present, or an array (of 16, 32 or 64-bit integers, the first two counted from a base). A version sequence is a
 list of runs, each a version and a segment of which only the number of values means something: after a compaction the
 reference leaves the spans of the old fragments in place.
-
-In memory both are runs of rows: of ids that count up, or of one version. A fragment that was appended is one run,
-however many rows it has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -19,21 +15,18 @@ import numpy.typing as npt
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.pb import rowids_pb2
+from lance_ops.table.row_runs import RowIds, RowVersions
 from lance_ops.wire.framing import parse_message
 
 __all__ = [
     "FIRST_VERSION",
-    "RowIds",
-    "RowVersions",
     "count_row_ids",
-    "decode_row_id_runs",
     "decode_row_ids",
-    "decode_version_runs",
+    "decode_versions",
     "encode_row_id_range",
     "encode_row_ids",
     "encode_uniform_versions",
     "encode_versions",
-    "uniform_versions",
 ]
 
 U64s: TypeAlias = npt.NDArray[np.uint64]
@@ -48,122 +41,30 @@ _WIDEST_GAP = 8 * _SEGMENT_BYTES  # ids missing between two runs: more cost more
 _SHORTEST_PIECE = 64  # ids; shorter ones share an array, so that ids in no order are not a segment each
 
 
-@dataclass(frozen=True, eq=False)
-class RowIds:
-    """The ids of rows of a fragment: run `i` counts up from `starts[i]`, for the `lengths[i]` rows from `rows[i]` on.
-
-    Rows ascend. Where not all rows are meant, there are gaps between the runs.
-    """
-
-    starts: U64s
-    rows: U64s
-    lengths: U64s
-
-    def at(self, offsets: U64s) -> U64s:
-        """Return the ids of the rows at physical offsets, which must be among its rows."""
-        runs = np.searchsorted(self.rows, offsets, side="right") - 1
-        ids: U64s = self.starts[runs] + (offsets - self.rows[runs])
-        return ids
-
-    def without(self, deleted: npt.NDArray[np.uint32]) -> RowIds:
-        """Return the runs of what is left when rows are deleted; these must be all the rows of a fragment."""
-        if not len(deleted):
-            return self
-        num_rows = int(self.lengths.sum())
-        gone = np.zeros(num_rows, np.bool_)
-        gone[deleted[deleted < num_rows]] = True
-        cut = np.ones(num_rows, np.bool_)
-        np.not_equal(gone[1:], gone[:-1], out=cut[1:])
-        cut[self.rows] = True
-        cuts = np.flatnonzero(cut)
-        live = ~gone[cuts]
-        rows = cuts[live].astype(np.uint64)
-        return RowIds(self.at(rows), rows, np.diff(cuts, append=num_rows)[live].astype(np.uint64))
-
-    def cut_at(self, offsets: U64s) -> RowIds:
-        """Return the same rows in runs that also begin anew at these offsets, where there are rows."""
-        if not len(self.rows):
-            return self
-        runs = np.maximum(np.searchsorted(self.rows, offsets, side="right"), 1) - 1
-        inside = (offsets - self.rows[runs]) < self.lengths[runs]  # wraps around before the first row
-        rows = np.unique(np.concatenate((self.rows, offsets[inside])))
-        ends = (self.rows + self.lengths)[np.searchsorted(self.rows, rows, side="right") - 1]
-        return RowIds(self.at(rows), rows, np.minimum(ends, np.append(rows[1:], ends[-1])) - rows)
-
-    def find(self, row_ids: U64s) -> tuple[npt.NDArray[np.int64], U64s]:
-        """Return which of `row_ids`, ascending, are here, and at which offsets."""
-        first = np.searchsorted(row_ids, self.starts)
-        counts = np.searchsorted(row_ids, self.starts + (self.lengths - np.uint64(1)), side="right") - first
-        before = np.cumsum(counts) - counts
-        found = np.repeat(first - before, counts) + np.arange(counts.sum())
-        return found, row_ids[found] + np.repeat(self.rows - self.starts, counts)
-
-    def expand(self) -> tuple[U64s, U64s]:
-        """Return every id and its row."""
-        num_rows = int(self.lengths.sum())
-        if num_rows == len(self.starts):
-            return self.starts, self.rows
-        counts = self.lengths.astype(np.int64)
-        within = np.arange(num_rows, dtype=np.uint64) - np.repeat(np.cumsum(self.lengths) - self.lengths, counts)
-        return np.repeat(self.starts, counts) + within, np.repeat(self.rows, counts) + within
-
-
-@dataclass(frozen=True, eq=False)
-class RowVersions:
-    """One version a row: those before row `ends[i]`, from the last end on, have `versions[i]`."""
-
-    versions: U64s
-    ends: U64s
-
-    def at(self, offsets: U64s) -> U64s:
-        """Return the versions of the rows at physical offsets."""
-        if len(self.versions) == 1:
-            return np.full(len(offsets), self.versions[0])
-        found: U64s = self.versions[np.searchsorted(self.ends, offsets, side="right")]
-        return found
-
-    def expand(self) -> U64s:
-        """Return the version of every row."""
-        return np.repeat(self.versions, np.diff(self.ends, prepend=np.uint64(0)).astype(np.int64))
-
-
 def encode_row_id_range(start: int, count: int) -> bytes:
     """Return the sequence of `count` ids from `start` on."""
     return _sequence_of(_range(start, start + count))
 
 
-def encode_row_ids(row_ids: U64s) -> bytes:
+def encode_row_ids(row_ids: RowIds) -> bytes:
     """Return the sequence of these ids, in this order: a segment for each part that ascends without a wide gap."""
-    pieces = _pieces(row_ids)
-    return rowids_pb2.RowIdSequence(segments=[_segment_of(piece) for piece in pieces]).SerializeToString()
+    segments = [_segment_of(piece) for piece in _pieces(row_ids)]
+    return rowids_pb2.RowIdSequence(segments=segments).SerializeToString()
 
 
-def decode_row_ids(data: bytes, num_rows: int, path: str) -> U64s:
-    """Return the ids; raise `CorruptFile` unless there are `num_rows` of them."""
-    place = "row id sequence"
-    segments = parse_message(rowids_pb2.RowIdSequence, data, path, place).segments
-    _check_count(sum(_length(segment, path, place) for segment in segments), num_rows, path, place)
-    return _concatenate([_values(segment, path, place) for segment in segments])
-
-
-def decode_row_id_runs(data: bytes, num_rows: int, path: str) -> RowIds:
-    """Return the ids as runs, ranges unexpanded; raise `CorruptFile` unless there are `num_rows` of them."""
+def decode_row_ids(data: bytes, num_rows: int, path: str) -> RowIds:
+    """Return the ids, ranges unexpanded; raise `CorruptFile` unless there are `num_rows` of them."""
     place = "row id sequence"
     segments = parse_message(rowids_pb2.RowIdSequence, data, path, place).segments
     counts = [_length(segment, path, place) for segment in segments]
     _check_count(sum(counts), num_rows, path, place)
-    starts, lengths = [], []
-    for segment, count in zip(segments, counts, strict=True):
-        if segment.WhichOneof("segment") == "range":
-            starts.append(np.array([segment.range.start][:count], np.uint64))
-            lengths.append(np.array([count][:count], np.uint64))
-        else:
-            ids = _values(segment, path, place)
-            breaks = _run_starts(ids)
-            starts.append(ids[breaks])
-            lengths.append(np.diff(breaks, append=count).astype(np.uint64))
-    all_lengths = _concatenate(lengths)
-    return RowIds(_concatenate(starts), np.cumsum(all_lengths) - all_lengths, all_lengths)
+    parts = [
+        RowIds.counting_from(segment.range.start, count)
+        if segment.WhichOneof("segment") == "range"
+        else RowIds.of(_values(segment, path, place))
+        for segment, count in zip(segments, counts, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else RowIds.joined(parts)
 
 
 def count_row_ids(data: bytes, path: str) -> int:
@@ -173,27 +74,24 @@ def count_row_ids(data: bytes, path: str) -> int:
     return sum(_length(segment, path, place) for segment in segments)
 
 
-def uniform_versions(version: int, count: int) -> RowVersions:
-    """Return one version for all of `count` rows."""
-    return RowVersions(np.array([version], np.uint64), np.array([count], np.uint64))
-
-
 def encode_uniform_versions(version: int, count: int) -> bytes:
     """Return the sequence of `count` rows of one version."""
-    return encode_versions(np.full(count, version, np.uint64))
+    return encode_versions(RowVersions.uniform(version, count))
 
 
-def encode_versions(versions: U64s) -> bytes:
+def encode_versions(versions: RowVersions) -> bytes:
     """Return the sequence of these versions, run by run."""
-    starts = np.flatnonzero(np.concatenate(([True], versions[1:] != versions[:-1]))) if len(versions) else np.array([])
-    ends = np.append(starts[1:], len(versions))
-    sequence = rowids_pb2.RowDatasetVersionSequence()
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=False):
-        sequence.runs.add(span=_range(start, end), version=int(versions[start]))
+    lengths = versions.lengths
+    runs = RowVersions(versions.versions[lengths > 0], versions.ends[lengths > 0])
+    last = np.append(runs.versions[1:] != runs.versions[:-1], True)[: len(runs.ends)]
+    sequence, start = rowids_pb2.RowDatasetVersionSequence(), 0
+    for end, version in zip(runs.ends[last].tolist(), runs.versions[last].tolist(), strict=True):
+        sequence.runs.add(span=_range(start, end), version=version)
+        start = end
     return sequence.SerializeToString()
 
 
-def decode_version_runs(data: bytes, num_rows: int, path: str) -> RowVersions:
+def decode_versions(data: bytes, num_rows: int, path: str) -> RowVersions:
     """Return the versions as runs; raise `CorruptFile` unless they are of `num_rows` rows."""
     place = "row version sequence"
     runs = parse_message(rowids_pb2.RowDatasetVersionSequence, data, path, place).runs
@@ -203,18 +101,16 @@ def decode_version_runs(data: bytes, num_rows: int, path: str) -> RowVersions:
     return RowVersions(versions, np.cumsum(counts, dtype=np.uint64))
 
 
-def _pieces(row_ids: U64s) -> list[U64s]:
+def _pieces(row_ids: RowIds) -> list[RowIds]:
     """Cut ids where they do not ascend or leave a wide gap; a cut between two short parts is not worth a segment."""
-    missing = row_ids[1:] - row_ids[:-1] - np.uint64(1)  # wraps around where they do not ascend
+    ends = row_ids.starts + row_ids.lengths
+    missing = row_ids.starts[1:] - ends[:-1]  # wraps around where they do not ascend
     cuts = np.flatnonzero(missing > np.uint64(_WIDEST_GAP)) + 1
-    long = np.diff(cuts, prepend=0, append=len(row_ids)) >= _SHORTEST_PIECE
-    return np.split(row_ids, cuts[long[1:] | long[:-1]])
-
-
-def _run_starts(ids: U64s) -> npt.NDArray[np.int64]:
-    """Return where a run of ids that count up begins."""
-    breaks = np.flatnonzero(ids[1:] - ids[:-1] != 1) + 1
-    return np.concatenate((np.zeros(min(len(ids), 1), np.int64), breaks))
+    before = np.append(np.uint64(0), np.cumsum(row_ids.lengths))
+    long = np.diff(before[np.concatenate(([0], cuts, [len(ends)]))]) >= _SHORTEST_PIECE
+    cuts = cuts[long[1:] | long[:-1]]
+    columns = (np.split(column, cuts) for column in (row_ids.starts, row_ids.rows, row_ids.lengths))
+    return [RowIds(*piece) for piece in zip(*columns, strict=True)]
 
 
 def _sequence_of(segment: rowids_pb2.U64Segment) -> bytes:
@@ -225,13 +121,13 @@ def _range(start: int, end: int) -> rowids_pb2.U64Segment:
     return rowids_pb2.U64Segment(range=rowids_pb2.U64Segment.Range(start=start, end=end))
 
 
-def _segment_of(values: U64s) -> rowids_pb2.U64Segment:
-    count = len(values)
+def _segment_of(row_ids: RowIds) -> rowids_pb2.U64Segment:
+    count = row_ids.num_rows
     if not count:
         return _range(0, 0)
-    if not (values[1:] > values[:-1]).all():
-        return rowids_pb2.U64Segment(array=_array_of(values))
-    start, end = int(values[0]), int(values[-1]) + 1
+    start, end = int(row_ids.starts[0]), int(row_ids.starts[-1]) + int(row_ids.lengths[-1])
+    if not (row_ids.starts[1:] > (row_ids.starts + (row_ids.lengths - np.uint64(1)))[:-1]).all():
+        return rowids_pb2.U64Segment(array=_array_of(row_ids.expand()[0]))
     if end > (1 << 64) - 1:
         raise InvalidInput(f"row id {end - 1} is the one that no range can end with")
     span = end - start
@@ -245,9 +141,12 @@ def _segment_of(values: U64s) -> rowids_pb2.U64Segment:
     }
     cheapest = min(costs, key=costs.__getitem__)
     if cheapest == "array":
-        return rowids_pb2.U64Segment(sorted_array=_array_of(values))
-    present = np.zeros(span, np.bool_)
-    present[(values - np.uint64(start)).astype(np.int64)] = True
+        return rowids_pb2.U64Segment(sorted_array=_array_of(row_ids.expand()[0]))
+    steps = np.zeros(span + 1, np.int8)
+    begins = (row_ids.starts - np.uint64(start)).astype(np.int64)
+    steps[begins] += 1
+    steps[begins + row_ids.lengths.astype(np.int64)] -= 1
+    present = np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_)
     if cheapest == "bitmap":
         bitmap = np.packbits(present, bitorder="little").tobytes()
         return rowids_pb2.U64Segment(
@@ -360,12 +259,6 @@ def _array(array: rowids_pb2.EncodedU64Array, path: str, place: str) -> U64s:
 
 def _arange(start: int, end: int) -> U64s:
     return np.arange(end - start, dtype=np.uint64) + np.uint64(start)
-
-
-def _concatenate(parts: list[U64s]) -> U64s:
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
 
 def _check_count(found: int, expected: int, path: str, place: str) -> None:

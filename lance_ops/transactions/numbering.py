@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.table import Fragment, Manifest
 from lance_ops.table.row_ids import (
@@ -16,6 +14,7 @@ from lance_ops.table.row_ids import (
     encode_row_ids,
     encode_uniform_versions,
 )
+from lance_ops.table.row_runs import RowIds
 
 __all__ = ["UNASSIGNED", "number_fragments", "number_new_rows", "with_row_ids"]
 
@@ -67,8 +66,8 @@ def with_row_ids(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[Man
                 raise InvalidInput(f"{where} brings {known} row ids for {rows} rows")
             if known < rows:
                 kept = decode_row_ids(fragment.row_ids, known, where)
-                fresh = np.arange(next_row_id, next_row_id + rows - known, dtype=np.uint64)
-                fragment = replace(fragment, row_ids=encode_row_ids(np.concatenate((kept, fresh))))
+                fresh = RowIds.counting_from(next_row_id, rows - known)
+                fragment = replace(fragment, row_ids=encode_row_ids(RowIds.joined((kept, fresh))))
                 next_row_id += rows - known
         done.append(fragment)
     return replace(manifest, next_row_id=next_row_id), tuple(done)

@@ -12,25 +12,19 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.table import Fragment, RowSequence
 from lance_ops.table.row_ids import (
     FIRST_VERSION,
-    RowIds,
-    RowVersions,
-    decode_row_id_runs,
     decode_row_ids,
-    decode_version_runs,
+    decode_versions,
     encode_uniform_versions,
     encode_versions,
-    uniform_versions,
 )
+from lance_ops.table.row_runs import RowIds, RowVersions
 
 __all__ = ["stamp_all_rows", "stamp_moved_rows", "stamp_rewritten_offsets"]
 
 
 def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment], version: int) -> tuple[Fragment, ...]:
     """Stamp fragments with their rows' versions: last changed now; brought when their origins say, or now."""
-    ids_of = [
-        decode_row_ids(_inline(fragment.row_ids, fragment.id), fragment.physical_rows, _where(fragment.id))
-        for fragment in fragments
-    ]
+    ids_of = [_row_ids(fragment).expand()[0] for fragment in fragments]
     ids = np.unique(np.concatenate([np.empty(0, np.uint64), *ids_of]))
     created = np.full(len(ids), version, np.uint64)
     for origin in origins:
@@ -39,7 +33,7 @@ def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment],
     return tuple(
         replace(
             fragment,
-            created_at_versions=encode_versions(created[np.searchsorted(ids, its_ids)]),
+            created_at_versions=encode_versions(RowVersions.of(created[np.searchsorted(ids, its_ids)])),
             last_updated_at_versions=encode_uniform_versions(version, fragment.physical_rows),
         )
         for fragment, its_ids in zip(fragments, ids_of, strict=True)
@@ -52,7 +46,7 @@ def stamp_rewritten_offsets(fragment: Fragment, offsets: BitMap | None, version:
         return fragment
     versions = _versions(fragment.last_updated_at_versions, fragment).expand()
     versions[np.frombuffer(offsets.to_array(), np.uint32)] = version
-    return replace(fragment, last_updated_at_versions=encode_versions(versions))
+    return replace(fragment, last_updated_at_versions=encode_versions(RowVersions.of(versions)))
 
 
 def stamp_all_rows(fragment: Fragment, version: int) -> Fragment:
@@ -61,13 +55,13 @@ def stamp_all_rows(fragment: Fragment, version: int) -> Fragment:
 
 
 def _row_ids(fragment: Fragment) -> RowIds:
-    return decode_row_id_runs(_inline(fragment.row_ids, fragment.id), fragment.physical_rows, _where(fragment.id))
+    return decode_row_ids(_inline(fragment.row_ids, fragment.id), fragment.physical_rows, _where(fragment.id))
 
 
 def _versions(sequence: RowSequence, fragment: Fragment) -> RowVersions:
     if sequence is None:
-        return uniform_versions(FIRST_VERSION, fragment.physical_rows)
-    return decode_version_runs(_inline(sequence, fragment.id), fragment.physical_rows, _where(fragment.id))
+        return RowVersions.uniform(FIRST_VERSION, fragment.physical_rows)
+    return decode_versions(_inline(sequence, fragment.id), fragment.physical_rows, _where(fragment.id))
 
 
 def _inline(sequence: RowSequence, fragment_id: int) -> bytes:

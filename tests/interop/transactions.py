@@ -47,5 +47,7 @@ def shape_of_fragment(fragment: Fragment) -> dict[str, Any]:
         "files": [(file.fields, file.column_indices, file.numbers) for file in fragment.files],
         "physical_rows": fragment.physical_rows,
         "deleted": fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0,
-        "row_ids": decode_row_ids(known, count_row_ids(known, ""), "").tolist() if isinstance(known, bytes) else [],
+        "row_ids": decode_row_ids(known, count_row_ids(known, ""), "").expand()[0].tolist()
+        if isinstance(known, bytes)
+        else [],
     }

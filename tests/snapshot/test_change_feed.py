@@ -118,7 +118,7 @@ def test_what_a_compaction_left_alone_is_not_compared_and_no_data_is_read(
     changes = changes_between(12, latest)
 
     assert len(changes.inserted) == 100
-    assert decoded == [(13, latest.fragments[-1].id)]
+    assert set(decoded) == {(13, latest.fragments[-1].id)}
 
 
 def test_of_a_version_that_was_cleaned_up_the_versions_of_rows_still_tell(dataset: lance_ops.LanceDataset) -> None:

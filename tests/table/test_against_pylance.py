@@ -21,7 +21,8 @@ from lance_ops.table import (
     encode_manifest,
     flags_for,
 )
-from lance_ops.table.row_ids import decode_row_ids, decode_version_runs, encode_row_ids
+from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_ids
+from lance_ops.table.row_runs import RowIds
 
 pytestmark = pytest.mark.interop
 
@@ -104,13 +105,12 @@ def test_its_row_ids_and_versions_are_read(lance: Any, uri: str) -> None:
         assert isinstance(fragment.row_ids, bytes)
         assert isinstance(fragment.created_at_versions, bytes)
         assert isinstance(fragment.last_updated_at_versions, bytes)
-        ids = decode_row_ids(fragment.row_ids, fragment.physical_rows, "f")
-        assert (decode_row_ids(encode_row_ids(ids), len(ids), "f") == ids).all()
+        row_ids = decode_row_ids(fragment.row_ids, fragment.physical_rows, "f")
+        ids, _ = row_ids.expand()
+        assert (decode_row_ids(encode_row_ids(row_ids), len(ids), "f").expand()[0] == ids).all()
         found[0].append(ids[live])
-        found[1].append(decode_version_runs(fragment.created_at_versions, fragment.physical_rows, "f").expand()[live])
-        found[2].append(
-            decode_version_runs(fragment.last_updated_at_versions, fragment.physical_rows, "f").expand()[live]
-        )
+        found[1].append(decode_versions(fragment.created_at_versions, fragment.physical_rows, "f").expand()[live])
+        found[2].append(decode_versions(fragment.last_updated_at_versions, fragment.physical_rows, "f").expand()[live])
 
     for name, parts in zip(columns, found, strict=True):
         assert np.concatenate(parts).tolist() == table.column(name).to_pylist()
@@ -124,7 +124,7 @@ def test_our_row_ids_are_read_by_it(lance: Any, uri: str) -> None:
         (fragment,) = manifest.fragments
         if len(ids) != ROWS:
             ids = np.concatenate((ids, np.arange(10**6, 10**6 + ROWS - len(ids), dtype=np.uint64)))
-        changed = replace(fragment, row_ids=encode_row_ids(ids))
+        changed = replace(fragment, row_ids=encode_row_ids(RowIds.of(ids)))
         made = replace(
             manifest, version=version, fragments=Fragments([changed]), transaction_file="", next_row_id=10**7
         )

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
 from lance_ops.table.row_id_index import RowIdIndex, RowIdRuns, RowIdTable, build_row_id_index
-from lance_ops.table.row_ids import decode_row_id_runs, encode_row_ids
+from lance_ops.table.row_runs import RowIds
 
 Fragments = list[tuple[int, list[int], list[int]]]
 """(fragment id, row ids, deleted offsets)"""
@@ -24,10 +24,7 @@ def u64s(values: list[int]) -> npt.NDArray[np.uint64]:
 
 def index_of(fragments: Fragments) -> RowIdIndex:
     return build_row_id_index(
-        (
-            (number, decode_row_id_runs(encode_row_ids(u64s(ids)), len(ids), "m"), BitMap(deleted))
-            for number, ids, deleted in fragments
-        ),
+        ((number, RowIds.of(u64s(ids)), BitMap(deleted)) for number, ids, deleted in fragments),
         "m",
     )
 

@@ -14,14 +14,14 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.pb import rowids_pb2
 from lance_ops.table.row_ids import (
     count_row_ids,
-    decode_row_id_runs,
     decode_row_ids,
-    decode_version_runs,
+    decode_versions,
     encode_row_id_range,
     encode_row_ids,
     encode_uniform_versions,
     encode_versions,
 )
+from lance_ops.table.row_runs import RowIds, RowVersions
 
 IDS = st.one_of(
     st.lists(st.integers(0, 2**64 - 3), max_size=30, unique=True),
@@ -43,17 +43,17 @@ def segment_of(data: bytes) -> rowids_pb2.U64Segment:
 
 @given(IDS)
 def test_what_is_encoded_is_decoded(ids: list[int]) -> None:
-    data = encode_row_ids(u64s(ids))
+    data = encode_row_ids(RowIds.of(u64s(ids)))
 
-    assert decode_row_ids(data, len(ids), "s").tolist() == ids
+    assert decode_row_ids(data, len(ids), "s").expand()[0].tolist() == ids
     assert count_row_ids(data, "s") == len(ids)
-    runs = decode_row_id_runs(data, len(ids), "s")
+    runs = decode_row_ids(data, len(ids), "s")
     assert runs.expand()[0].tolist() == ids
     assert runs.at(u64s(list(range(len(ids))))).tolist() == ids
 
 
 def test_a_fragment_of_a_billion_rows_is_one_run() -> None:
-    runs = decode_row_id_runs(encode_row_id_range(7, 10**9), 10**9, "s")
+    runs = decode_row_ids(encode_row_id_range(7, 10**9), 10**9, "s")
 
     assert len(runs.starts) == 1
     assert runs.at(u64s([0, 10**9 - 1])).tolist() == [7, 10**9 + 6]
@@ -62,17 +62,17 @@ def test_a_fragment_of_a_billion_rows_is_one_run() -> None:
 def test_ids_of_several_origins_are_a_segment_each() -> None:
     """As after a compaction: kept rows, rows that an update had moved to the end, rows from far away."""
     kept, moved, far = list(range(1000)), list(range(300, 600, 2)), list(range(10**9, 10**9 + 200))
-    sequence = rowids_pb2.RowIdSequence.FromString(encode_row_ids(u64s(kept + moved + far)))
+    sequence = rowids_pb2.RowIdSequence.FromString(encode_row_ids(RowIds.of(u64s(kept + moved + far))))
 
     kinds = [segment.WhichOneof("segment") for segment in sequence.segments]
     assert kinds == ["range", "range_with_bitmap", "range"]
-    assert decode_row_ids(sequence.SerializeToString(), 1350, "s").tolist() == kept + moved + far
+    assert decode_row_ids(sequence.SerializeToString(), 1350, "s").expand()[0].tolist() == kept + moved + far
 
 
 def test_ids_in_no_order_are_no_segment_each() -> None:
     shuffled = np.random.default_rng(5).permutation(5000).astype(np.uint64)
 
-    assert segment_of(encode_row_ids(shuffled)).WhichOneof("segment") == "array"
+    assert segment_of(encode_row_ids(RowIds.of(shuffled))).WhichOneof("segment") == "array"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_ids_in_no_order_are_no_segment_each() -> None:
     ],
 )
 def test_the_smallest_segment_is_chosen(ids: list[int], kind: str) -> None:
-    assert segment_of(encode_row_ids(u64s(ids))).WhichOneof("segment") == kind
+    assert segment_of(encode_row_ids(RowIds.of(u64s(ids)))).WhichOneof("segment") == kind
 
 
 def test_bitmaps_count_from_the_least_significant_bit() -> None:
@@ -97,21 +97,21 @@ def test_bitmaps_count_from_the_least_significant_bit() -> None:
     )
     data = rowids_pb2.RowIdSequence(segments=[segment]).SerializeToString()
 
-    assert decode_row_ids(data, 7, "s").tolist() == [0, 1, 2, 4, 6, 8, 9]
+    assert decode_row_ids(data, 7, "s").expand()[0].tolist() == [0, 1, 2, 4, 6, 8, 9]
 
 
 @pytest.mark.parametrize(("spread", "kind"), [(9, "u16_array"), (70_000, "u32_array"), (2**33, "u64_array")])
 def test_arrays_are_as_narrow_as_their_spread_allows(spread: int, kind: str) -> None:
-    segment = segment_of(encode_row_ids(u64s([2**50 + spread, 2**50, 2**50 + 1])))
+    segment = segment_of(encode_row_ids(RowIds.of(u64s([2**50 + spread, 2**50, 2**50 + 1]))))
 
     assert segment.array.WhichOneof("array") == kind
 
 
 def test_segments_follow_each_other() -> None:
     sequence = rowids_pb2.RowIdSequence.FromString(encode_row_id_range(10, 3))
-    sequence.MergeFromString(encode_row_ids(u64s([7, 5])))
+    sequence.MergeFromString(encode_row_ids(RowIds.of(u64s([7, 5]))))
 
-    assert decode_row_ids(sequence.SerializeToString(), 5, "s").tolist() == [10, 11, 12, 7, 5]
+    assert decode_row_ids(sequence.SerializeToString(), 5, "s").expand()[0].tolist() == [10, 11, 12, 7, 5]
 
 
 def test_another_number_of_ids_than_rows_is_corrupt() -> None:
@@ -126,20 +126,20 @@ def test_a_range_beyond_memory_is_refused_before_it_is_expanded() -> None:
 
 @given(IDS, st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=3))
 def test_flipped_bytes_are_read_or_corrupt(ids: list[int], flips: list[tuple[int, int]]) -> None:
-    data = bytearray(encode_row_ids(u64s(ids)))
+    data = bytearray(encode_row_ids(RowIds.of(u64s(ids))))
     for at, mask in flips:
         data[at % len(data)] ^= mask
     with suppress(CorruptFile):
-        assert len(decode_row_ids(bytes(data), len(ids), "s")) == len(ids)
+        assert decode_row_ids(bytes(data), len(ids), "s").num_rows == len(ids)
 
 
 @given(st.lists(st.integers(1, 5), max_size=60))
 def test_versions_come_back(versions: list[int]) -> None:
-    data = encode_versions(u64s(versions))
+    data = encode_versions(RowVersions.of(u64s(versions)))
 
-    assert decode_version_runs(data, len(versions), "s").expand().tolist() == versions
+    assert decode_versions(data, len(versions), "s").expand().tolist() == versions
     rows = u64s(list(range(len(versions))))
-    assert decode_version_runs(data, len(versions), "s").at(rows).tolist() == versions
+    assert decode_versions(data, len(versions), "s").at(rows).tolist() == versions
     runs = rowids_pb2.RowDatasetVersionSequence.FromString(data).runs
     assert all(before.version != after.version for before, after in pairwise(runs))
 
@@ -147,7 +147,7 @@ def test_versions_come_back(versions: list[int]) -> None:
 def test_one_version_is_one_run() -> None:
     data = encode_uniform_versions(9, 4)
 
-    assert decode_version_runs(data, 4, "s").expand().tolist() == [9] * 4
+    assert decode_versions(data, 4, "s").expand().tolist() == [9] * 4
     assert len(rowids_pb2.RowDatasetVersionSequence.FromString(data).runs) == 1
 
 
@@ -158,15 +158,15 @@ def test_of_a_runs_span_only_the_count_is_read() -> None:
         sequence.runs.add(span=rowids_pb2.U64Segment(range_with_bitmap=bitmap), version=version)
 
     data = sequence.SerializeToString()
-    assert decode_version_runs(data, 14, "s").expand().tolist() == [3] * 7 + [8] * 7
-    assert decode_version_runs(data, 14, "s").at(u64s([6, 7])).tolist() == [3, 8]
+    assert decode_versions(data, 14, "s").expand().tolist() == [3] * 7 + [8] * 7
+    assert decode_versions(data, 14, "s").at(u64s([6, 7])).tolist() == [3, 8]
 
 
 @given(IDS, st.lists(st.integers(0, 210), max_size=30), st.lists(st.integers(0, 210), max_size=8))
 def test_runs_without_deleted_rows_and_cut_again_are_the_rows_left(
     ids: list[int], deleted: list[int], cuts: list[int]
 ) -> None:
-    runs = decode_row_id_runs(encode_row_ids(u64s(ids)), len(ids), "s")
+    runs = decode_row_ids(encode_row_ids(RowIds.of(u64s(ids))), len(ids), "s")
 
     left = runs.without(np.array(deleted, np.uint32)).cut_at(u64s(cuts))
 
@@ -179,7 +179,7 @@ def test_runs_without_deleted_rows_and_cut_again_are_the_rows_left(
 @given(IDS, st.sets(st.integers(0, 300)))
 def test_rows_are_found_by_id(ids: list[int], others: set[int]) -> None:
     asked = sorted({*ids[::2], *others})
-    runs = decode_row_id_runs(encode_row_ids(u64s(ids)), len(ids), "s")
+    runs = decode_row_ids(encode_row_ids(RowIds.of(u64s(ids))), len(ids), "s")
 
     which, rows = runs.find(u64s(asked))
 

@@ -24,7 +24,8 @@ from lance_ops.table import (
     Manifest,
     violations,
 )
-from lance_ops.table.row_ids import decode_row_ids, decode_version_runs, encode_row_id_range, encode_row_ids
+from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_id_range, encode_row_ids
+from lance_ops.table.row_runs import RowIds
 from lance_ops.transactions import (
     NO_TABLE,
     Append,
@@ -85,13 +86,13 @@ def stable(*fragments: Fragment, next_row_id: int) -> Manifest:
 
 def row_ids(each: Fragment) -> list[int]:
     assert isinstance(each.row_ids, bytes)
-    return [int(row_id) for row_id in decode_row_ids(each.row_ids, each.physical_rows, "f")]
+    return [int(row_id) for row_id in decode_row_ids(each.row_ids, each.physical_rows, "f").expand()[0]]
 
 
 def versions(each: Fragment, which: str) -> list[int]:
     data = getattr(each, f"{which}_versions")
     assert isinstance(data, bytes)
-    return [int(version) for version in decode_version_runs(data, each.physical_rows, "f").expand()]
+    return [int(version) for version in decode_versions(data, each.physical_rows, "f").expand()]
 
 
 class TestEveryVersion:
@@ -445,7 +446,7 @@ class TestUpdate:
 
     def test_stable_rows_keep_their_ids_and_when_they_came(self) -> None:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=100))
-        moved = replace(new_fragment("m", 3), row_ids=encode_row_ids(np.array([102, 100], np.uint64)))
+        moved = replace(new_fragment("m", 3), row_ids=encode_row_ids(RowIds.of(np.array([102, 100], np.uint64))))
         operation = Update(updated_fragments=(replace(first.fragments[0], deletion_file=thinned(0).deletion_file),))
 
         made = after(replace(operation, new_fragments=(moved,)), first)
@@ -474,7 +475,7 @@ class TestUpdate:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=0))
         bitmap_index = replace(index(1), details=IndexDetails("/x.BitmapIndexDetails"))
         first = replace(first, indices=(bitmap_index,))
-        moved = replace(new_fragment("m", 1), row_ids=encode_row_ids(np.array([2], np.uint64)))
+        moved = replace(new_fragment("m", 1), row_ids=encode_row_ids(RowIds.counting_from(2, 1)))
         operation = Update(
             updated_fragments=(replace(first.fragments[0], deletion_file=thinned(0).deletion_file),),
             new_fragments=(moved,),

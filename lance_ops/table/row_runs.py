@@ -1,0 +1,201 @@
+"""Row ids and versions in memory: runs of rows whose ids count up, or that one version made or changed.
+
+A fragment that was appended is one run, however many rows it has; what is deleted leaves a gap and ends a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["RowIds", "RowVersions"]
+
+U64s: TypeAlias = npt.NDArray[np.uint64]
+Offsets: TypeAlias = npt.NDArray[np.uint32]
+
+_ONE = np.uint64(1)
+
+
+@dataclass(frozen=True, eq=False)
+class RowIds:
+    """The ids of rows of a fragment: run `i` counts up from `starts[i]`, for the `lengths[i]` rows from `rows[i]` on.
+
+    Rows ascend. Where not all rows are meant, there are gaps between the runs.
+    """
+
+    starts: U64s
+    rows: U64s
+    lengths: U64s
+
+    @classmethod
+    def of(cls, row_ids: U64s) -> RowIds:
+        """Return the runs of the ids of rows 0, 1, …"""
+        cuts = _run_starts(row_ids[1:] - row_ids[:-1] != _ONE, len(row_ids))
+        return cls(row_ids[cuts], cuts.astype(np.uint64), _lengths(cuts, len(row_ids)))
+
+    @classmethod
+    def counting_from(cls, start: int, count: int) -> RowIds:
+        """Return the ids from `start` on, as those of rows 0, 1, …"""
+        some = min(count, 1)
+        return cls(*(np.array([value] * some, np.uint64) for value in (start, 0, count)))
+
+    @classmethod
+    def joined(cls, parts: Iterable[RowIds]) -> RowIds:
+        """Return the rows of all parts as rows 0, 1, …"""
+        runs = [(part.starts, part.lengths) for part in parts]
+        starts, lengths = (_concatenate(column) for column in (zip(*runs, strict=True) if runs else ((), ())))
+        return cls(starts, np.cumsum(lengths) - lengths, lengths)
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.lengths.sum())
+
+    def at(self, offsets: U64s) -> U64s:
+        """Return the ids of the rows at physical offsets, which must be among its rows."""
+        runs = np.searchsorted(self.rows, offsets, side="right") - 1
+        ids: U64s = self.starts[runs] + (offsets - self.rows[runs])
+        return ids
+
+    def find(self, row_ids: U64s) -> tuple[npt.NDArray[np.int64], U64s]:
+        """Return which of `row_ids`, ascending, are here, and at which offsets."""
+        first = np.searchsorted(row_ids, self.starts)
+        counts = np.searchsorted(row_ids, self.starts + (self.lengths - _ONE), side="right") - first
+        before = np.cumsum(counts) - counts
+        found = np.repeat(first - before, counts) + np.arange(counts.sum())
+        return found, row_ids[found] + np.repeat(self.rows - self.starts, counts)
+
+    def expand(self) -> tuple[U64s, U64s]:
+        """Return every id and its row."""
+        num_rows = self.num_rows
+        if num_rows == len(self.starts):
+            return self.starts, self.rows
+        counts = self.lengths.astype(np.int64)
+        within = np.arange(num_rows, dtype=np.uint64) - np.repeat(np.cumsum(self.lengths) - self.lengths, counts)
+        return np.repeat(self.starts, counts) + within, np.repeat(self.rows, counts) + within
+
+    def only(self, offsets: Offsets) -> RowIds:
+        """Return the rows at these offsets, ascending, which must be among its rows."""
+        rows = offsets.astype(np.uint64)
+        ids = self.at(rows)
+        apart = (ids[1:] - ids[:-1] != _ONE) | (rows[1:] - rows[:-1] != _ONE)
+        cuts = _run_starts(apart, len(rows))
+        return RowIds(ids[cuts], rows[cuts], _lengths(cuts, len(rows)))
+
+    def without(self, deleted: Offsets) -> RowIds:
+        """Return what is left when rows at ascending offsets are deleted; it must be all the rows of a fragment."""
+        if not len(deleted):
+            return self
+        num_rows = self.num_rows
+        gone = np.zeros(num_rows, np.bool_)
+        gone[deleted[deleted < num_rows]] = True
+        cut = np.ones(num_rows, np.bool_)
+        np.not_equal(gone[1:], gone[:-1], out=cut[1:])
+        cut[self.rows] = True
+        cuts = np.flatnonzero(cut)
+        live = ~gone[cuts]
+        rows = cuts[live].astype(np.uint64)
+        return RowIds(self.at(rows), rows, _lengths(cuts, num_rows)[live])
+
+    def cut_at(self, offsets: U64s) -> RowIds:
+        """Return the same rows in runs that also begin anew at these offsets, ascending, where there are rows."""
+        if not len(self.rows):
+            return self
+        runs = np.maximum(np.searchsorted(self.rows, offsets, side="right"), 1) - 1
+        within = offsets - self.rows[runs]  # wraps around before the first row
+        inside = (within > 0) & (within < self.lengths[runs])
+        if not inside.any():
+            return self
+        new, places = offsets[inside], runs[inside] + 1
+        rows = np.insert(self.rows, places, new)
+        ends = np.insert(self.rows + self.lengths, places, (self.rows + self.lengths)[runs[inside]])
+        return RowIds(self.at(rows), rows, np.minimum(ends, np.append(rows[1:], ends[-1])) - rows)
+
+    def split(self, counts: Sequence[int]) -> list[RowIds]:
+        """Cut the rows, which must be all of a fragment, into fragments of so many rows each."""
+        bounds = np.cumsum([0, *counts]).astype(np.uint64)
+        whole = self.cut_at(bounds[1:-1])
+        places = np.searchsorted(whole.rows, bounds).tolist()
+        return [
+            RowIds(whole.starts[start:stop], whole.rows[start:stop] - bound, whole.lengths[start:stop])
+            for bound, (start, stop) in zip(bounds[:-1], pairwise(places), strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class RowVersions:
+    """One version a row: those before row `ends[i]`, from the last end on, have `versions[i]`."""
+
+    versions: U64s
+    ends: U64s
+
+    @classmethod
+    def of(cls, versions: U64s) -> RowVersions:
+        """Return the runs of the versions of rows 0, 1, …"""
+        cuts = _run_starts(versions[1:] != versions[:-1], len(versions))
+        return cls(versions[cuts], np.append(cuts[1:], len(versions))[: len(cuts)].astype(np.uint64))
+
+    @classmethod
+    def uniform(cls, version: int, num_rows: int) -> RowVersions:
+        """Return one version for all rows."""
+        return cls(np.array([version], np.uint64), np.array([num_rows], np.uint64))
+
+    @classmethod
+    def joined(cls, parts: Iterable[RowVersions]) -> RowVersions:
+        """Return the versions of the rows of all parts, as rows 0, 1, …"""
+        runs = [(part.versions, part.lengths) for part in parts]
+        versions, lengths = (_concatenate(column) for column in (zip(*runs, strict=True) if runs else ((), ())))
+        return cls(versions, np.cumsum(lengths))
+
+    @property
+    def lengths(self) -> U64s:
+        """How many rows each run has."""
+        return np.diff(self.ends, prepend=np.uint64(0))
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def at(self, offsets: U64s) -> U64s:
+        """Return the versions of the rows at physical offsets."""
+        if len(self.versions) == 1:
+            return np.full(len(offsets), self.versions[0])
+        found: U64s = self.versions[np.searchsorted(self.ends, offsets, side="right")]
+        return found
+
+    def expand(self) -> U64s:
+        """Return the version of every row."""
+        return np.repeat(self.versions, self.lengths.astype(np.int64))
+
+    def without(self, deleted: Offsets) -> RowVersions:
+        """Return the versions of the rows left when those at ascending offsets are deleted."""
+        return RowVersions(self.versions, self.ends - np.searchsorted(deleted, self.ends).astype(np.uint64))
+
+    def split(self, counts: Sequence[int]) -> list[RowVersions]:
+        """Cut the rows into fragments of so many rows each."""
+        bounds = np.cumsum([0, *counts]).astype(np.uint64)
+        first = np.searchsorted(self.ends, bounds[:-1], side="right").tolist()
+        last = np.searchsorted(self.ends, bounds[1:]).tolist()
+        return [
+            RowVersions(self.versions[start : stop + 1], np.minimum(self.ends[start : stop + 1], end) - begin)
+            for start, stop, begin, end in zip(first, last, bounds[:-1], bounds[1:], strict=True)
+        ]
+
+
+def _run_starts(breaks: npt.NDArray[np.bool_], num_rows: int) -> npt.NDArray[np.int64]:
+    """Return where runs begin: at row 0, if there is one, and after each break between neighbours."""
+    return np.concatenate((np.zeros(min(num_rows, 1), np.int64), np.flatnonzero(breaks) + 1))
+
+
+def _lengths(cuts: npt.NDArray[np.int64], num_rows: int) -> U64s:
+    return np.diff(cuts, append=num_rows).astype(np.uint64)
+
+
+def _concatenate(parts: Sequence[U64s]) -> U64s:
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
