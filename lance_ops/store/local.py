@@ -27,6 +27,7 @@ from lance_ops.store.exclusive_name import take_name
 from lance_ops.store.maps import MAPS
 from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
+from lance_ops.store.reserve import reserve
 from lance_ops.store.writeback import start_writeback
 
 __all__ = ["LocalStore"]
@@ -35,6 +36,8 @@ _WRITE_BUFFER_BYTES = 1 << 20
 _COPY_BYTES = 4 << 20
 # A file's bytes are on their way to the disk in pieces of this size while the next are being made.
 _FLUSH_BYTES = 4 << 20
+# What is at least this long gets its room on the disk in one piece.
+_RESERVED_BYTES = 256 << 10
 _DIRECTORY_ATTEMPTS = 10
 # Directories that this process made and whose names a power cut may take back, and which making of each it was.
 _UNSYNCED: dict[str, object] = {}
@@ -239,9 +242,12 @@ class _LocalWriter(StoreWriter):
         self._num_flushed = 0
 
     def write(self, data: BytesLike) -> None:
+        size = memoryview(data).nbytes
         with self._store._translating("write", self._path):
+            if size >= _RESERVED_BYTES:
+                reserve(self._file.fileno(), self._num_bytes, size)
             self._file.write(data)
-        self._num_bytes += memoryview(data).nbytes
+        self._num_bytes += size
         if self._num_bytes - self._num_flushed >= _FLUSH_BYTES:
             start_writeback(self._file.fileno(), self._num_flushed, self._num_bytes - self._num_flushed)
             self._num_flushed = self._num_bytes

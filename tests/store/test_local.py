@@ -257,6 +257,27 @@ def test_a_directory_that_was_removed_and_made_again_is_synced_again(
     assert str(root / "a") in synced
 
 
+def test_long_writes_take_their_room_at_once_and_leave_none_behind(root: Path, store: LocalStore) -> None:
+    with store.open_writer("a") as writer:
+        writer.write(b"head")
+        writer.write(bytes(1 << 20))
+        writer.write(b"tail")
+    assert store.get("a").to_pybytes() == b"head" + bytes(1 << 20) + b"tail"
+    assert (root / "a").stat().st_blocks * 512 < (1 << 20) + (64 << 10)
+
+
+def test_a_disk_without_room_is_told_before_it_is_written_to(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, start: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(local, "reserve", full)
+    with pytest.raises(StoreError, match=r"cannot write .*/a: No space left"), store.open_writer("a") as writer:
+        writer.write(bytes(1 << 20))
+    assert list(store.list("")) == []
+
+
 def test_a_long_file_is_on_its_way_to_the_disk_before_it_is_closed(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
