@@ -14,7 +14,6 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import check
-from lance_ops.file.arrays import bitmap_of
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
@@ -78,11 +77,11 @@ class PageBuffers:
 ReadArray: TypeAlias = Callable[[pb.ArrayEncoding, ArrayContext], ArrayEncoding]
 
 
-def with_validity(array: pa.Array, validity: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the same values with nulls; the array has neither nulls nor an offset yet."""
-    bitmap = bitmap_of(validity)
-    if pt.is_null(array.type) or validity.all():
+def with_validity(array: pa.Array, validity: pa.BooleanArray) -> pa.Array:
+    """Return the same values with nulls; neither array has nulls or an offset yet."""
+    if pt.is_null(array.type) or validity.true_count == len(array):
         return array
+    bitmap = validity.buffers()[1]
     if pt.is_fixed_size_list(array.type):
         return pa.Array.from_buffers(array.type, len(array), [bitmap], children=[array.values])
     if pt.is_struct(array.type):

@@ -47,13 +47,15 @@ def read_offsets(ends: ArrayEncoding, rows: RowSlice, null_adjustment: int) -> S
     """
     with_previous = RowSlice(max(rows.start - 1, 0), rows.stop)
     stops, is_null = yield from _read_ends(ends, with_previous, null_adjustment)
-    check((stops[1:] >= stops[:-1]).all(), "offsets that do not ascend")
     first = int(stops[0]) if rows.start else 0
     total = int(stops[-1]) - first
     skipped = rows.start - with_previous.start
     width = np.int32 if total <= _MAX_I32 else np.int64
     offsets = np.zeros(rows.count + 1, width)
-    np.subtract(stops[skipped:], first, out=offsets[1:], casting="unsafe")
+    if first:
+        np.subtract(stops[skipped:], first, out=offsets[1:], casting="unsafe")
+    else:
+        offsets[1:] = stops[skipped:]
     return first, cast(Offsets, offsets), None if is_null is None else _validity(is_null[skipped:])
 
 
@@ -66,22 +68,26 @@ def read_spans(
     found, is_null = yield from _read_ends(ends, RowSet(needed), null_adjustment)
     at = np.searchsorted(needed, indices)
     starts = np.where(indices > 0, found[np.maximum(at - 1, 0)], 0)
-    stops = found[at]
-    check((starts <= stops).all(), "offsets that do not ascend")
-    return starts, stops, None if is_null is None else _validity(is_null[at])
+    return starts, found[at], None if is_null is None else _validity(is_null[at])
 
 
 def _read_ends(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Integers, Bools | None]]:
-    """Read ends without their adjustment, and which of them had one; no flags if none had."""
+    """Read ends, which ascend, without their adjustment, and which of them had one; no flags if none had."""
     found = yield from ends.read(rows)
     check(found.null_count == 0, "an offset that is null")
     stored = found.to_numpy(zero_copy_only=False)
-    is_null = None
-    if null_adjustment and int(stored.max()) >= null_adjustment:
+    ascending, is_null = _ascend(stored), None
+    if null_adjustment and int(stored[-1] if ascending else stored.max()) >= null_adjustment:
         is_null = stored >= np.uint64(null_adjustment)
         stored = stored - np.uint64(null_adjustment) * is_null
-    check(int(stored.max()) <= _MAX_END, "an absurd offset")
+        ascending = _ascend(stored)
+    check(ascending, "offsets that do not ascend")
+    check(int(stored[-1]) <= _MAX_END, "an absurd offset")
     return stored.view(np.int64), is_null
+
+
+def _ascend(stored: npt.NDArray[np.uint64]) -> bool:
+    return bool((stored[1:] >= stored[:-1]).all())
 
 
 def _validity(is_null: Bools) -> Bools | None:

@@ -59,7 +59,8 @@ class Nullable(ArrayEncoding):
             return (yield from self._parts[0].read(rows))
         values, validity = yield from join([part.read(rows) for part in self._parts])
         check(validity.null_count == 0, "validity that is itself null")
-        return with_validity(values, validity.to_numpy(zero_copy_only=False))
+        check(not values.null_count and not validity.null_count, "nulls inside nullable values")
+        return with_validity(values, validity)
 
 
 def encode_nullable(validity: Bools | None, values: EncodeValues, buffers: PageBuffers) -> pb.ArrayEncoding:
