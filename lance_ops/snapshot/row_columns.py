@@ -58,5 +58,5 @@ def row_column(
     gone = None
     if null_if_deleted and name == ROW_ID:
         deleted = snapshot.deletion_vector(fragment)
-        gone = np.isin(offsets, np.fromiter(deleted, np.uint64, len(deleted)))
+        gone = np.isin(offsets, np.frombuffer(deleted.to_array(), np.uint32))
     return pa.array(_VALUES[name](snapshot, fragment, offsets), mask=gone)

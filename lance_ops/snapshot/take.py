@@ -64,7 +64,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Addresses, request: ScanRequest) -
             if beyond.any():
                 raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
             deleted = snapshot.deletion_vector(fragment)
-            live[places] = ~np.isin(offsets[places], np.fromiter(deleted, np.uint64, len(deleted)))
+            live[places] = ~np.isin(offsets[places], np.frombuffer(deleted.to_array(), np.uint32))
     return _take(snapshot, row_ids[live], request)
 
 

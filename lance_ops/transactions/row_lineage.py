@@ -25,7 +25,7 @@ __all__ = ["stamp_all_rows", "stamp_moved_rows", "stamp_rewritten_offsets"]
 def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment], version: int) -> tuple[Fragment, ...]:
     """Stamp fragments with their rows' versions: last changed now; brought when their origins say, or now."""
     ids_of = [_row_ids(fragment).expand()[0] for fragment in fragments]
-    ids = np.unique(np.concatenate([np.empty(0, np.uint64), *ids_of]))
+    ids = np.sort(np.concatenate([np.empty(0, np.uint64), *ids_of]))
     created = np.full(len(ids), version, np.uint64)
     for origin in origins:
         moved, offsets = _row_ids(origin).find(ids)

@@ -18,6 +18,8 @@ from lance_ops.maintenance.compaction import Compaction, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.health import health
 from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.filters import bind_filter
+from lance_ops.snapshot.update import bind_updates, commit_update, plan_update, rewrite_rows
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
 from tests.maintenance.conftest import rows
@@ -101,6 +103,23 @@ def test_rows_deleted_and_updated_between_plan_and_commit_stay_so(dataset: lance
     assert again.to_table(LINEAGE).sort_by("id") == before
     assert again._take_rows([42, 50, 51, 77]).column("text").to_pylist() == ["new", "t51"]
     again.validate()
+
+
+def test_an_update_that_lands_behind_a_compaction_keeps_ids_and_when_rows_came(
+    dataset: lance_ops.LanceDataset,
+) -> None:
+    snapshot = dataset.snapshot
+    plan = plan_update(snapshot, bind_updates(snapshot, {"text": "'new'"}), bind_filter(snapshot, "id % 25 = 7"))
+    outcomes = [rewrite_rows(task) for task in plan.tasks]
+    dataset.optimize.compact_files()
+    made, num_updated = commit_update(plan, outcomes)
+    assert num_updated == 4
+    updated = lance_ops.dataset(dataset.uri).to_table([*LINEAGE, "text"], "text = 'new'").to_pylist()
+    assert updated == [
+        dict(zip([*LINEAGE, "text"], (number, number, 1 + number // 20, made.version, "new"), strict=True))
+        for number in (7, 32, 57, 82)
+    ]
+    lance_ops.dataset(dataset.uri).validate()
 
 
 def test_a_btree_holds_addresses_and_is_remapped(dataset: lance_ops.LanceDataset) -> None:
