@@ -1,9 +1,11 @@
 # `make run` and `make test` need Python 3.11+, git and make; everything else they bring along.
 
 BIN := .venv/bin
+FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests.fuzz.target \
+	-max_len=131072 -timeout=25 -rss_limit_mb=3000
 STAMP := .venv/.locked
 
-.PHONY: run test ui bench soak lock environment java clean
+.PHONY: run test ui bench fuzz soak lock environment java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
@@ -23,6 +25,13 @@ ui: environment java  ## Dagster on 127.0.0.1:3000 with the demo's code location
 bench: environment  ## against pylance and Parquet; `make bench BENCH=blobs,lists` measures those alone
 	$(BIN)/python -m tests.bench $(BENCH)
 
+FUZZ_SECONDS ?= 600
+
+fuzz: environment  ## hostile bytes, led by coverage; `make fuzz FUZZ_SECONDS=3600` for longer
+	$(BIN)/uv pip install --quiet --group fuzz
+	$(FUZZ) files -max_total_time=$$(($(FUZZ_SECONDS) * 3 / 4)) -artifact_prefix=.fuzz/files- .fuzz/files
+	$(FUZZ) tables -max_total_time=$$(($(FUZZ_SECONDS) / 4)) -artifact_prefix=.fuzz/tables- .fuzz/tables
+
 soak: environment java
 	$(BIN)/python -m pytest -m soak --timeout 0
 
@@ -40,5 +49,5 @@ java: environment
 	@$(BIN)/python -c 'from lance_ops.spark.java import find_java; print("Java:", find_java())'
 
 clean:
-	rm -rf .demo build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .demo .fuzz build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -not -path './.venv/*' -type d -exec rm -rf {} +

@@ -63,7 +63,8 @@ class Field:
     def storage_field(self) -> pa.Field:
         """The Arrow field of `arrow_type`, whose extension type, if any, is left as metadata."""
         metadata = DESCRIPTOR_METADATA if self.is_blob_v2 else self.metadata
-        return pa.field(self.name, self.arrow_type, self.nullable, _encode_metadata(metadata))
+        nullable = self.nullable or pa.types.is_null(self.arrow_type)  # Arrow knows no others
+        return pa.field(self.name, self.arrow_type, nullable, _encode_metadata(metadata))
 
     @property
     def is_blob_v2(self) -> bool:

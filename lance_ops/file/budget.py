@@ -45,6 +45,8 @@ def row_bytes(arrow_type: pa.DataType) -> int:
         return 1 + sum(row_bytes(arrow_type.field(i).type) for i in range(arrow_type.num_fields))
     if pt.is_fixed_size_list(arrow_type):
         return 1 + int(arrow_type.list_size) * row_bytes(arrow_type.value_type)
+    if pt.is_fixed_size_binary(arrow_type):
+        return 1 + int(arrow_type.byte_width)  # the bits of the widest do not fit their number
     if pt.is_dictionary(arrow_type):
         return row_bytes(arrow_type.index_type)
     if pt.is_large_list(arrow_type) or pt.is_large_string(arrow_type) or pt.is_large_binary(arrow_type):

@@ -130,11 +130,12 @@ class ConstantPage(PageLayout):
             definition = _levels(fetched, self._level_buffers[1], self._def, self._num_def)
         elif self._value_is_absent and self._scheme.max_def:
             check(self._scheme.max_def == 1 and not self._scheme.max_rep, "no levels to tell nulls apart")
-            definition = np.broadcast_to(np.uint16(1), self._context.length)
+            definition = np.broadcast_to(np.uint16(1), self._context.length)  # however many: nobody may look at all
         check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
         count = self._context.length if rep is None and definition is None else len(definition if rep is None else rep)  # type: ignore[arg-type]
         entries = Entries(count, rep, definition)
-        check_entries(self._scheme, entries)
+        if self._level_buffers:
+            check_entries(self._scheme, entries)
         row_starts = None
         num_rows = count
         if rep is not None:

@@ -236,7 +236,7 @@ class MiniBlockPage(PageLayout):
             check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
             if pt.is_dictionary(leaf_type):
                 return pa.DictionaryArray.from_arrays(positions.cast(leaf_type.index_type), dictionary)
-            return take_items(dictionary, positions)
+            return take_items(dictionary, positions, sum(extent.size for extent in self._context.buffers))
 
         return build
 

@@ -45,6 +45,7 @@ class Dictionary(ArrayEncoding):
         items = replace(context, arrow_type=value_type, length=self._num_items)
         self._item_encoding = nested(message.items, items)
         self._items: pa.Array | None = None
+        self._stored_bytes = sum(extent.size for extent in context.buffers)
 
     @classmethod
     def from_pb(cls, message: pb.Dictionary, context: ArrayContext, nested: ReadArray) -> Self:
@@ -75,7 +76,7 @@ class Dictionary(ArrayEncoding):
         masked = pa.array(positions, mask=is_null) if is_null.any() else pa.array(positions)
         if self._is_arrow:
             return pa.DictionaryArray.from_arrays(masked.cast(self._arrow_type.index_type), items)
-        return take_items(items, masked)
+        return take_items(items, masked, self._stored_bytes)
 
 
 def _position_bits(described: pb.ArrayEncoding) -> int:

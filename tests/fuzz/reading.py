@@ -1,0 +1,168 @@
+"""What reading hostile bytes may come to: rows, or an error of ours that names the file, in little time and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsafePath, UnsupportedFeature
+from lance_ops.file.reader import FileReader
+from lance_ops.store.memory import MemoryStore
+from lance_ops.table import (
+    DeletionFile,
+    DeletionFileType,
+    check_readable,
+    decode_deletion_vector,
+    decode_manifest,
+    encode_manifest,
+    inline_transaction,
+    violations,
+)
+from lance_ops.table.row_ids import decode_row_id_runs, decode_row_ids, decode_version_runs
+from tests.file.streaming import StreamedStore
+
+__all__ = ["MAX_BYTES", "MAX_SECONDS", "Misread", "bounded", "read_deletions", "read_file", "read_manifest"]
+
+MAX_SECONDS = 2.0
+"""Processor time for one file."""
+MAX_BYTES = 512 << 20
+"""Memory for one file, beyond what the process had before."""
+
+_NAME = "file.lance"
+_BATCHES = 12
+_JUST_NUMBERS = ("Decimal value", "does not represent a whole number of days", "is not within the acceptable range")
+_NO_CHECK = ("index is out of bounds", "malloc of size", "realloc of size", "Unable to allocate")
+
+
+class Misread(AssertionError):
+    """Hostile bytes did what no bytes may."""
+
+
+def read_file(data: bytes) -> str:
+    """Read a data file in every way there is; return `rows` or the name of the error."""
+    store = MemoryStore()
+    store.put(_NAME, data)
+
+    def scan() -> None:
+        reader = _open(store)
+        for batch in islice(reader.iter_batches(batch_rows=4096), _BATCHES):
+            _validate(batch)
+        reader.describe()
+        if reader.version.value == "0.1":
+            for field in reader.schema.walk():
+                reader.batch_statistics(field.id)
+
+    def whole() -> None:
+        _validate(_open(store).read())
+
+    def scattered() -> None:
+        reader = _open(StreamedStore(store))
+        last = reader.num_rows - 1
+        offsets = [offset for offset in (last, 0, last // 2, 1, last // 3, last) if 0 <= offset <= last]
+        _validate(reader.take(None, offsets))
+        _validate(reader.read(None, max(last - 700, 0), last + 1))
+
+    return _survey([scan, whole, scattered])
+
+
+def read_manifest(data: bytes) -> str:
+    """Read a manifest's file and all sequences in it."""
+
+    def read() -> None:
+        manifest = decode_manifest(data, _NAME)
+        check_readable(manifest, _NAME)
+        inline_transaction(data, _NAME)
+        with suppress(UnsupportedFeature):  # names the data file
+            violations(manifest)
+        for fragment in manifest.fragments[:50]:
+            rows = min(fragment.physical_rows, 1 << 20)
+            for sequence, decode in (
+                (fragment.row_ids, decode_row_ids),
+                (fragment.row_ids, decode_row_id_runs),
+                (fragment.created_at_versions, decode_version_runs),
+            ):
+                if isinstance(sequence, bytes):
+                    decode(sequence, rows, _NAME)
+        if not any(node.dictionary for node in manifest.schema.walk()):
+            assert decode_manifest(encode_manifest(manifest, b""), _NAME) == manifest
+
+    return _survey([read])
+
+
+def read_deletions(data: bytes) -> str:
+    """Read a deletion file as either kind."""
+
+    def read(kind: DeletionFileType) -> Callable[[], None]:
+        def decode() -> None:
+            vector = decode_deletion_vector(DeletionFile(kind, 1, 1), data, _NAME)
+            assert len(vector) == vector.get_statistics()["cardinality"]
+
+        return decode
+
+    return _survey([read(kind) for kind in DeletionFileType])
+
+
+def _open(store: MemoryStore) -> FileReader:
+    try:
+        return FileReader(store, _NAME)
+    except InvalidInput as error:
+        if "does not hold its schema" not in str(error):
+            raise
+        raise UnsupportedFeature("a file without schema", _NAME) from error
+
+
+@contextmanager
+def bounded(seconds: float = MAX_SECONDS, size_bytes: int = MAX_BYTES) -> Iterator[None]:
+    """Raise `Misread` if the body takes more processor time, or more memory at its peak, than this."""
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    before, started = _resident("VmRSS"), time.process_time()
+    yield
+    took, grown = time.process_time() - started, _resident("VmHWM") - before
+    if took > seconds:
+        raise Misread(f"{took:.1f} s")
+    if grown > size_bytes:
+        raise Misread(f"{grown >> 20} MiB")
+
+
+def _survey(ways: list[Callable[[], None]]) -> str:
+    outcomes = set()
+    with bounded():
+        for way in ways:
+            try:
+                way()
+                outcomes.add("rows")
+            except (CorruptFile, UnsupportedFeature, UnsafePath) as error:
+                _check_error(error)
+                outcomes.add(type(error).__name__)
+    return "+".join(sorted(outcomes))
+
+
+def _validate(rows: pa.Table | pa.RecordBatch) -> None:
+    """Raise `Misread` for rows that Arrow cannot trust; numbers out of their type's range are just numbers."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if not any(sign in str(error) for sign in _JUST_NUMBERS):
+            raise Misread(f"invalid rows: {error}") from error
+
+
+def _check_error(error: CorruptFile | UnsupportedFeature | UnsafePath) -> None:
+    if _NAME not in str(error) and not isinstance(error, UnsafePath):
+        raise Misread(f"an error that names no file: {error}") from error
+    if any(sign in str(error) for sign in _NO_CHECK):
+        raise Misread(f"a check is missing: {error}") from error
+
+
+def _resident(key: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key):
+            return int(line.split()[1]) << 10
+    raise OSError(f"/proc/self/status has no {key}")
+
+
+pa.set_memory_pool(pa.system_memory_pool())  # gives memory back at once: what one file took is not another's
