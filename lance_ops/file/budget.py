@@ -18,6 +18,9 @@ __all__ = ["READ_BYTES", "Budget", "row_bytes"]
 READ_BYTES = 192 << 20
 """What one read may make of any file; more only of a file that is itself more than a `MAX_RATIO`th as long."""
 
+_POSITION_BYTES = 32
+"""What it takes to find an item by its position."""
+
 
 class Budget:
     """The bytes that one read of a file may still make. Threads may share it: a limit need not be met to the byte."""
@@ -28,6 +31,10 @@ class Budget:
     def expect(self, num_rows: int, num_bytes: int) -> None:
         """Raise `ReadTooLarge` if rows of that many bytes each cannot be made; nothing is spent yet."""
         self._check(num_rows * num_bytes, self._total)
+
+    def expect_items(self, num_items: int, num_runs: int, arrow_type: pa.DataType) -> None:
+        """Raise `ReadTooLarge` if so many items, in runs apart from each other, cannot be made."""
+        self.expect(num_items, row_bytes(arrow_type) + (_POSITION_BYTES if num_runs > 1 else 0))
 
     def spend(self, num_bytes: int) -> None:
         """Count what was made; raise `ReadTooLarge` when it is too much."""
@@ -53,5 +60,7 @@ def row_bytes(arrow_type: pa.DataType) -> int:
         return 9
     try:
         return 1 + -(-int(arrow_type.bit_width) // 8)
-    except ValueError:  # lists, maps, strings: offsets of 32 bits; nulls have nothing
-        return 1 if pt.is_null(arrow_type) else 5
+    except (
+        ValueError
+    ):  # lists, maps, strings: offsets of 32 bits; nulls have nothing, but positions when they are sorted
+        return 9 if pt.is_null(arrow_type) else 5

@@ -23,7 +23,7 @@ from lance_ops.table import (
     inline_transaction,
     violations,
 )
-from lance_ops.table.row_ids import decode_row_id_runs, decode_row_ids, decode_version_runs
+from lance_ops.table.row_ids import decode_row_ids, decode_versions
 from tests.file.streaming import StreamedStore
 
 __all__ = ["MAX_BYTES", "MAX_SECONDS", "Misread", "bounded", "read_deletions", "read_file", "read_manifest"]
@@ -81,13 +81,10 @@ def read_manifest(data: bytes) -> str:
             violations(manifest)
         for fragment in manifest.fragments[:50]:
             rows = min(fragment.physical_rows, 1 << 20)
-            for sequence, decode in (
-                (fragment.row_ids, decode_row_ids),
-                (fragment.row_ids, decode_row_id_runs),
-                (fragment.created_at_versions, decode_version_runs),
-            ):
-                if isinstance(sequence, bytes):
-                    decode(sequence, rows, _NAME)
+            if isinstance(fragment.row_ids, bytes):
+                decode_row_ids(fragment.row_ids, rows, _NAME)
+            if isinstance(fragment.created_at_versions, bytes):
+                decode_versions(fragment.created_at_versions, rows, _NAME)
         if not any(node.dictionary for node in manifest.schema.walk()):
             assert decode_manifest(encode_manifest(manifest, b""), _NAME) == manifest
 

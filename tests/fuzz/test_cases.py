@@ -11,6 +11,7 @@ from tests.fuzz.reading import read_file
 CASES = Path(__file__).parent / "cases"
 OUTCOMES = {
     "nulls_that_may_not_be_null": "CorruptFile",
+    "nulls_without_end_in_lists": "CorruptFile+ReadTooLarge",
     "numbers_with_children": "UnsupportedFeature+rows",
     "rows_beyond_64_bits": "CorruptFile",
     "validity_that_is_null": "CorruptFile",

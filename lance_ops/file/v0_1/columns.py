@@ -25,7 +25,7 @@ from lance_ops.encodings.contract import check
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
-from lance_ops.file.budget import Budget, row_bytes
+from lance_ops.file.budget import Budget
 from lance_ops.file.container import Extent
 from lance_ops.file.opened import Chunk, Columns
 from lance_ops.file.pages import reporting
@@ -133,7 +133,7 @@ class BatchColumns(Columns):
         starts, stops = yield from self._read_bounds((position, length - 1), 64 if wide else 32, rows)
         lengths = stops - starts
         offsets = np.append(0, np.cumsum(lengths))
-        budget.expect(int(offsets[-1]), row_bytes(child.arrow_type))
+        budget.expect_items(int(offsets[-1]), len(starts), child.arrow_type)
         items = yield from self._read(child, batch, rows_of_runs(starts, lengths), budget)
         buffer = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
         return pa.Array.from_buffers(field.arrow_type, rows.count, [None, buffer], children=[items])

@@ -23,7 +23,7 @@ from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import Integers, Offsets, VariableWidth
 from lance_ops.encodings.variable import offsets_of_lengths
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
-from lance_ops.file.budget import Budget, row_bytes
+from lance_ops.file.budget import Budget
 from lance_ops.file.columns import is_packed
 from lance_ops.file.container import Column
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
@@ -149,7 +149,7 @@ class ArrayColumns(Columns):
         if int(offsets[-1]):
             starts = np.concatenate([part.starts for part in parts])
             with reporting(self._path, self._place(field)):
-                budget.expect(int(offsets[-1]), row_bytes(child.arrow_type))
+                budget.expect_items(int(offsets[-1]), len(starts), child.arrow_type)
             runs = rows_of_runs(starts, np.concatenate([part.sizes for part in parts]))
             items = yield from self._read_field(child, runs, budget)
         wide = pt.is_large_list(field.arrow_type)
