@@ -408,6 +408,15 @@ class TestDataReplacement:
         assert [each.files[0].path for each in made.fragments] == ["f0.lance", "r1.lance", "f2.lance"]
         assert coverage(made) == {"1": [0]}
 
+    def test_stable_rows_count_as_changed_where_values_were_exchanged(self) -> None:
+        first = after(Append((new_fragment("a", 4), new_fragment("b", 4))), stable(next_row_id=0))
+        _, second = first.fragments
+
+        made = after(replacement(second.id, second.files[0].fields), first)
+
+        assert [versions(each, "last_updated_at") for each in made.fragments] == [[5] * 4, [6] * 4]
+        assert [versions(each, "created_at") for each in made.fragments] == [[5] * 4, [5] * 4]
+
     def test_a_column_that_was_null_gets_a_file(self) -> None:
         table = manifest(replace(fragment(0), files=(data_file("f", (0,)),)))
 

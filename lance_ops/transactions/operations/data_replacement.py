@@ -12,6 +12,7 @@ from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import uncover
 from lance_ops.transactions.lookup import by_id, check_present
 from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.row_lineage import stamp_all_rows
 
 __all__ = ["DataReplacement", "DataReplacementGroup"]
 
@@ -26,7 +27,10 @@ class DataReplacementGroup:
 
 @dataclass(frozen=True)
 class DataReplacement(Operation):
-    """Exchange one file of each fragment, or add one whose fields no file of it holds (they were all null)."""
+    """Exchange one file of each fragment, or add one whose fields no file of it holds (they were all null).
+
+    In a table of stable row ids, every row of these fragments counts as changed.
+    """
 
     replacements: tuple[DataReplacementGroup, ...]
 
@@ -58,7 +62,9 @@ class DataReplacement(Operation):
         check_present(manifest, (group.fragment_id for group in self.replacements), self.name)
         changed = by_id(manifest.fragments.having({group.fragment_id for group in self.replacements}))
         for group in self.replacements:
-            changed[group.fragment_id] = _with_file(changed[group.fragment_id], group.new_file)
+            fragment = _with_file(changed[group.fragment_id], group.new_file)
+            stable = manifest.uses_stable_row_ids
+            changed[fragment.id] = stamp_all_rows(fragment, manifest.version + 1) if stable else fragment
         fields = self.replacements[0].new_file.live_fields if self.replacements else ()
         return replace(
             manifest,
