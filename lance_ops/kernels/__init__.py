@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.fsst_training import fsst_train
     from lance_ops.kernels.full_zip import walk_entries
     from lance_ops.kernels.hashes import xxh64
+    from lance_ops.kernels.key_codes import build_codes, find_codes
     from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.measure import hash_values, measure_integers
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "are_entries",
+    "build_codes",
     "collapse_lists",
     "copy_ranges",
     "count_children",
@@ -38,6 +40,7 @@ __all__ = [
     "cut_chunks",
     "end_entries",
     "expand_lists",
+    "find_codes",
     "fsst_decode",
     "fsst_decode_chunks",
     "fsst_encode",
@@ -58,6 +61,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "build_codes": "key_codes",
+    "find_codes": "key_codes",
     "are_entries": "distinct",
     "collapse_lists": "levels",
     "copy_ranges": "ranges",

@@ -1,6 +1,9 @@
-"""The source's keys, ready to be asked which of them rows of the target have.
+"""A source's keys, in memory, ready to be asked which of them rows of a table have.
 
 Every distinct key has a code, a small number. A key with a null in it has none: nulls equal nothing, as in SQL.
+
+Values are looked up by 64 bits each: those of a number, the hash of a text. Texts with one hash are told apart by
+looking at them, and where two do share one, all of them are looked up by value.
 """
 
 from __future__ import annotations
@@ -13,13 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["NO_CODE", "SourceKeys"]
 
 Codes = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
 NO_CODE = -1
+_FEWEST_BITS = 4
 
 
 class SourceKeys:
@@ -30,17 +37,18 @@ class SourceKeys:
         for column, name in zip(columns, names, strict=True):
             if pt.is_nested(column.type) or pt.is_float16(column.type):
                 raise UnsupportedFeature(f"a merge on values of type {column.type}", f"column {name!r}")
-        columns = [_one_form(column) for column in columns]
-        self._values = [pc.unique(column.drop_null()) for column in columns]
-        self._pairs: list[Codes] = []
-        codes = _index_in(columns[0], self._values[0])
-        for column, values in zip(columns[1:], self._values[1:], strict=True):
-            combined = _combine(codes, _index_in(column, values), len(values))
-            self._pairs.append(np.unique(combined[combined != NO_CODE]))
-            codes = _rank(combined, self._pairs[-1])
+        self._columns = [_ColumnCodes(column) for column in columns]
+        self._pairs: list[_Table] = []
+        codes = self._columns[0].codes
+        for column in self._columns[1:]:
+            both = (codes != NO_CODE) & (column.codes != NO_CODE)
+            table = _Table(_pair(codes[both], column.codes[both], column.count))
+            codes = np.full(len(codes), NO_CODE)
+            codes[both] = table.codes
+            self._pairs.append(table)
         self.codes = codes
         """The code of each source row."""
-        self.num_codes = len(self._pairs[-1] if self._pairs else self._values[0])
+        self.num_codes = self._pairs[-1].count if self._pairs else self._columns[0].count
         """How many distinct keys there are."""
         order = np.argsort(codes, kind="stable")
         self._rows = order[np.searchsorted(codes[order], 0) :]
@@ -49,19 +57,23 @@ class SourceKeys:
     @property
     def values(self) -> pa.Array:
         """The distinct values of the first key column."""
-        return self._values[0]
+        return self._columns[0].values
 
     def look_up(self, columns: Sequence[pa.Array]) -> Codes:
         """Return the code of each row's key, `NO_CODE` where the source has no such key."""
-        columns = [_one_form(column) for column in columns]
-        codes = _index_in(columns[0], self._values[0])
-        rest = zip(columns[1:], self._values[1:], self._pairs, strict=True)
-        for column, values, pairs in rest:
-            codes = _rank(_combine(codes, _index_in(column, values), len(values)), pairs)
+        codes = self._columns[0].look_up(columns[0])
+        for column, known, table in zip(columns[1:], self._columns[1:], self._pairs, strict=True):
+            other = known.look_up(column)
+            both = (codes != NO_CODE) & (other != NO_CODE)
+            found = table.find(_pair(codes[both], other[both], known.count))
+            codes = np.full(len(codes), NO_CODE)
+            codes[both] = found
         return codes
 
     def rows_of(self, codes: Codes) -> tuple[Codes, Codes]:
         """Return pairs (place in `codes`, source row): as many for a code as the source has rows of that key."""
+        if len(self._rows) == self.num_codes:
+            return np.arange(len(codes)), self._rows[codes]
         counts = self._starts[codes + 1] - self._starts[codes]
         places = np.repeat(np.arange(len(codes)), counts)
         within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -73,26 +85,108 @@ class SourceKeys:
         return last
 
 
-def _one_form(column: pa.Array) -> pa.Array:
-    """Write equal floats with equal bits: hashes tell 0.0 from -0.0, and one NaN from another."""
-    if not pt.is_floating(column.type):
-        return column
-    nan = pa.scalar(float("nan"), column.type)
-    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+class _Table:
+    """Codes of 64-bit keys."""
+
+    def __init__(self, keys: Words) -> None:
+        bits = max(_FEWEST_BITS, (2 * len(keys)).bit_length())
+        self._shift = 64 - bits
+        self._slots = np.full(1 << bits, NO_CODE, np.int32)
+        self.codes: Codes = np.empty(len(keys), np.int64)
+        keys_of: Words = np.empty(len(keys), np.uint64)
+        self.count = kernels.build_codes(readable(keys), self._shift, self._slots, self.codes, keys_of)
+        self._keys_of = keys_of[: self.count]
+
+    def find(self, keys: Words) -> Codes:
+        codes: Codes = np.empty(len(keys), np.int64)
+        kernels.find_codes(readable(keys), self._shift, readable(self._slots), readable(self._keys_of), codes)
+        return codes
 
 
-def _index_in(column: pa.Array, values: pa.Array) -> Codes:
-    found = pc.index_in(column, value_set=values, skip_nulls=True)
-    codes: Codes = found.fill_null(NO_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
+class _ColumnCodes:
+    """Codes of one column's values."""
+
+    def __init__(self, column: pa.Array) -> None:
+        self._type = column.type
+        valid, words = _words(column)
+        table = _Table(words)
+        self.codes: Codes = np.full(len(column), NO_CODE)
+        self.codes[valid] = table.codes
+        firsts = np.empty(table.count, np.int64)
+        firsts[table.codes[::-1]] = np.flatnonzero(valid)[::-1]
+        self.values = column.take(pa.array(firsts))
+        self.count = table.count
+        self._table: _Table | None = table
+        if _is_hashed(self._type) and not self._tells_apart(column, self.codes):
+            self._table = None
+            self.values = pc.unique(column.drop_null())
+            self.codes, self.count = self._by_value(column), len(self.values)
+
+    def look_up(self, column: pa.Array) -> Codes:
+        """Return the code of each value of a column of the same type."""
+        column = column.cast(self._type) if column.type != self._type else column
+        if self._table is None:
+            return self._by_value(column)
+        valid, words = _words(column)
+        codes: Codes = np.full(len(column), NO_CODE)
+        codes[valid] = self._table.find(words)
+        if _is_hashed(self._type) and not self._tells_apart(column, codes):
+            return self._by_value(column)
+        return codes
+
+    def _tells_apart(self, column: pa.Array, codes: Codes) -> bool:
+        """Return whether every value with a code is the value of that code."""
+        hits = np.flatnonzero(codes != NO_CODE)
+        same = pc.all(pc.equal(column.take(pa.array(hits)), self.values.take(pa.array(codes[hits]))))
+        return bool(same.as_py() is not False)
+
+    def _by_value(self, column: pa.Array) -> Codes:
+        found = pc.index_in(column, value_set=self.values, skip_nulls=True)
+        codes: Codes = found.fill_null(NO_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
 
 
-def _combine(left: Codes, right: Codes, num_right: int) -> Codes:
-    return np.where((left == NO_CODE) | (right == NO_CODE), NO_CODE, left * num_right + right)
+def _is_hashed(arrow_type: pa.DataType) -> bool:
+    return not (pt.is_primitive(arrow_type) and arrow_type.bit_width <= 64)
 
 
-def _rank(combined: Codes, known: Codes) -> Codes:
-    if not len(known):
-        return np.full(len(combined), NO_CODE)
-    places = np.minimum(np.searchsorted(known, combined), len(known) - 1)
-    return np.where(known[places] == combined, places, NO_CODE)
+def _words(column: pa.Array) -> tuple[npt.NDArray[np.bool_], Words]:
+    """Return which values there are, and 64 bits of each that is: equal values have equal bits."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    present = column.drop_null() if column.null_count else column
+    kind = column.type
+    if not len(present):
+        return valid, np.empty(0, np.uint64)
+    if pt.is_boolean(kind):
+        return valid, present.cast(pa.uint8()).to_numpy().astype(np.uint64)
+    if pt.is_floating(kind):
+        numbers = present.to_numpy().astype(np.float64) + 0.0  # one zero
+        numbers[np.isnan(numbers)] = np.nan  # one NaN
+        return valid, numbers.view(np.uint64)
+    if not _is_hashed(kind):
+        width = kind.bit_width // 8
+        stored = np.frombuffer(present.buffers()[1], f"<i{width}")[present.offset : present.offset + len(present)]
+        return valid, stored.astype(np.int64).view(np.uint64)
+    content = _bytes_of(present)
+    _, offsets, data = content.buffers()
+    ends = np.frombuffer(offsets, np.int64)[content.offset : content.offset + len(content) + 1]
+    joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    hashes: Words = np.empty(len(content), np.uint64)
+    kernels.xxh64(readable(joined), readable(ends), hashes)
+    return valid, hashes
+
+
+def _bytes_of(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pt.is_string(kind) or pt.is_large_string(kind):
+        return values.cast(pa.large_string()).cast(pa.large_binary())
+    if pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind):
+        return values.cast(pa.large_binary())
+    width = kind.bit_width // 8  # decimals
+    plain = pa.Array.from_buffers(pa.binary(width), len(values), values.buffers(), offset=values.offset)
+    return plain.cast(pa.large_binary())
+
+
+def _pair(left: Codes, right: Codes, num_right: int) -> Words:
+    pairs: Words = (left * num_right + right).view(np.uint64)
+    return pairs

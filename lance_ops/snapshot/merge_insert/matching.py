@@ -31,8 +31,12 @@ __all__ = ["MatchTask", "Matches", "find_matches", "plan_matching"]
 Addresses = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
 
-_INDEX_BELOW = 0.05
-"""Keys for a row of the table up to which an index is asked for them; beyond, reading all keys costs less."""
+_ASKED_OF_AN_INDEX = 16
+_INDEX_BELOW = 0.001
+"""Keys for a row of the table up to which an index is asked for them; beyond, reading all keys costs less.
+
+Finding a key in a B-tree takes some 50 µs, reading one in a scan some 20 ns.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Matches:
     """Rows of the target, by address.
 
     `updated[i]` gets the values of source row `source_rows[i]`; `deleted` were matched, `orphaned` were not, and both
-    are to go. `found` are the codes of the source's keys that the target has.
+    are to go. `found` are the codes of the source's keys that the target has, some of them twice.
     """
 
     updated: Addresses
@@ -71,7 +75,7 @@ class Matches:
             np.concatenate([part.source_rows for part in every]),
             np.concatenate([part.deleted for part in every]),
             np.concatenate([part.orphaned for part in every]),
-            np.unique(np.concatenate([part.found for part in every])),
+            np.concatenate([part.found for part in every]),
         )
 
 
@@ -82,7 +86,7 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
     merge = replace(merge, source=merge.source.select(_source_columns(merge)))  # a task may travel
     if merge.spec.use_index and not merge.spec.deletes_unmatched and len(merge.keys) == 1 and keys.num_codes:
         wanted = In(merge.keys[0], keys.values)
-        few = keys.num_codes <= max(1, _INDEX_BELOW * snapshot.num_rows)
+        few = keys.num_codes <= max(_ASKED_OF_AN_INDEX, _INDEX_BELOW * snapshot.num_rows)
         index = serving_index(snapshot, wanted) if few else None
         if index is not None:
             return (MatchTask(reference, merge, keys, None, wanted, index),)
@@ -143,7 +147,7 @@ def _match(task: MatchTask, rows: pa.Table) -> Matches:
     merge, addresses = task.merge, rows.column(ROW_ADDRESS).to_numpy()
     codes = task.keys.look_up(key_columns(rows, merge.keys))
     hits = np.flatnonzero(codes != NO_CODE)
-    found = np.unique(codes[hits])
+    found = _distinct(codes[hits], task.keys.num_codes)
     none: Addresses = np.empty(0, np.uint64)
     matches = Matches(none, np.empty(0, np.int64), none, _orphaned(merge, rows, codes, addresses), found)
     if merge.spec.matched is Matched.KEEP or not len(hits):
@@ -164,6 +168,12 @@ def _match(task: MatchTask, rows: pa.Table) -> Matches:
     if merge.spec.matched is Matched.DELETE:
         return replace(matches, deleted=addresses[places])
     return replace(matches, updated=addresses[places], source_rows=source_rows)
+
+
+def _distinct(codes: Rows, num_codes: int) -> Rows:
+    seen = np.zeros(num_codes, np.bool_)
+    seen[codes] = True
+    return np.flatnonzero(seen)
 
 
 def _orphaned(merge: BoundMerge, rows: pa.Table, codes: Rows, addresses: Addresses) -> Addresses:

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_ops import kernels
+from lance_ops.kernels.arrays import readable
+
+KEYS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1)), max_size=60)
+
+
+@given(KEYS, KEYS, st.integers(0, 3))
+def test_keys_are_numbered_as_they_are_first_met_and_found_again(
+    keys: list[int], asked: list[int], spare_bits: int
+) -> None:
+    bits = (2 * len(keys)).bit_length() + 1 + spare_bits
+    slots = np.full(1 << bits, -1, np.int32)
+    codes, key_of = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64)
+    count = kernels.build_codes(readable(np.array(keys, np.uint64)), 64 - bits, slots, codes, key_of)
+
+    distinct = list(dict.fromkeys(keys))
+    assert key_of[:count].tolist() == distinct
+    assert codes.tolist() == [distinct.index(key) for key in keys]
+    found = np.empty(len(asked), np.int64)
+    kernels.find_codes(
+        readable(np.array(asked, np.uint64)), 64 - bits, readable(slots), readable(key_of[:count]), found
+    )
+    assert found.tolist() == [distinct.index(key) if key in distinct else -1 for key in asked]

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_ops import kernels
+from lance_ops.errors import UnsupportedFeature
+from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
+
+KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
+    (pa.int8(), st.integers(-3, 3)),
+    (pa.uint64(), st.sampled_from([0, 1, 2**63, 2**64 - 1])),
+    (pa.float32(), st.sampled_from([0.0, -0.0, 1.5, float("inf")])),
+    (pa.bool_(), st.booleans()),
+    (pa.date32(), st.dates(dt.date(1969, 12, 30), dt.date(1970, 1, 2))),
+    (pa.timestamp("us"), st.sampled_from([dt.datetime(1960, 1, 1), dt.datetime(2020, 1, 1)])),
+    (pa.string(), st.sampled_from(["", "a", "b", "a" * 40, "ü"])),
+    (pa.binary(2), st.sampled_from([b"ab", b"\0\0", b"ba"])),
+    (pa.decimal128(9, 2), st.sampled_from([Decimal("1.00"), Decimal("-1.00"), Decimal("0.01")])),
+]
+
+
+@given(st.data(), st.integers(1, 3), st.integers(0, 20), st.integers(0, 20), st.integers(0, 3))
+def test_rows_are_matched_as_equal_tuples_are(
+    data: st.DataObject, width: int, num_source: int, num_target: int, offset: int
+) -> None:
+    kinds = [data.draw(st.sampled_from(KINDS)) for _ in range(width)]
+    source, target = (
+        [[data.draw(st.none() | values) for _ in range(count + offset)] for _, values in kinds]
+        for count in (num_source, num_target)
+    )
+
+    def arrays(columns: list[list[Any]]) -> list[pa.Array]:
+        pairs = zip(columns, kinds, strict=True)
+        return [pa.array(column, kind).slice(offset) for column, (kind, _) in pairs]
+
+    keys = pickle.loads(pickle.dumps(SourceKeys(arrays(source), [str(i) for i in range(width)])))
+    rows = list(zip(*(column[offset:] for column in source), strict=True))
+    codes = keys.look_up(arrays(target))
+    assert keys.num_codes == len({row for row in rows if None not in row})
+    for asked, code in zip(zip(*(column[offset:] for column in target), strict=True), codes, strict=True):
+        expected = [] if None in asked else [place for place, row in enumerate(rows) if row == asked]
+        assert (code == NO_CODE) == (not expected)
+        if expected:
+            _, found = keys.rows_of(np.array([code]))
+            assert found.tolist() == expected
+            assert keys.last_row_of(np.array([code])).tolist() == expected[-1:]
+
+
+def test_texts_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_alike(data: object, offsets: object, out: Any) -> None:
+        out[:] = 7
+
+    monkeypatch.setattr(kernels, "xxh64", all_alike)
+    keys = SourceKeys([pa.array(["a", "b", None, "a"])], ["k"])
+    assert keys.num_codes == 2
+    assert keys.look_up([pa.array(["b", "c", "a", None])]).tolist() == [1, NO_CODE, 0, NO_CODE]
+    lonely = SourceKeys([pa.array(["a", "a"])], ["k"])
+    assert lonely.look_up([pa.array(["b", "a"])]).tolist() == [NO_CODE, 0]
+
+
+def test_values_without_equality_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedFeature, match="'k'"):
+        SourceKeys([pa.array([[1]])], ["k"])
