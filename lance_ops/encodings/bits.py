@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bits_of", "concat_bits", "num_bytes_of_bits"]
+__all__ = ["bits_at", "bits_of", "concat_bits", "num_bytes_of_bits"]
 
 
 def num_bytes_of_bits(num_bits: int) -> int:
@@ -22,6 +22,12 @@ def bits_of(data: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.uint8]
     window = data[start // 8 : num_bytes_of_bits(stop)]
     skipped = start % 8
     return np.packbits(np.unpackbits(window, bitorder="little")[skipped : skipped + stop - start], bitorder="little")
+
+
+def bits_at(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the bits at these positions, side by side."""
+    flags = (data[positions >> 3] >> (positions & 7).astype(np.uint8)) & np.uint8(1)
+    return np.packbits(flags, bitorder="little")
 
 
 def concat_bits(parts: Sequence[tuple[NDArray[np.uint8], int]]) -> NDArray[np.uint8]:

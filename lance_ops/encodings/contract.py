@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.select import select
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth, concat_values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -30,6 +31,7 @@ __all__ = [
     "CorruptValues",
     "EncodedChunks",
     "Encoding",
+    "Picks",
     "ReadNested",
     "check",
 ]
@@ -87,6 +89,24 @@ class ChunkBuffers:
         """Return one buffer of one chunk, without a copy."""
         start = int(self.starts[index][chunk])
         return self.data[start : start + int(self.sizes[index][chunk])]
+
+
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """Some values of some chunks: value `within[i]` of chunk `chunk_of[i]`, in ascending order."""
+
+    chunk_of: Integers
+    within: Integers
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return len(self.within)
+
+    def positions(self, num_values: Integers) -> Integers:
+        """Return their positions among all values of chunks that have `num_values` each."""
+        first: Integers = np.cumsum(num_values) - num_values
+        return first[self.chunk_of] + self.within
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +170,10 @@ class Encoding(ABC):
         """Return the values of all given chunks, in order."""
         raise self._unsupported("in mini-block pages")
 
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> Values:
+        """Return some values of the given chunks, each of which holds one at least; the picks lie in them."""
+        return select(self.decode_chunks(chunks), picks.positions(chunks.num_values))
+
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         """Cut values into chunks within the limits. No values make no chunks."""
         raise self._unsupported("in mini-block pages")
@@ -159,6 +183,10 @@ class Encoding(ABC):
         blocks.expect_buffers(1)
         parts = [self.decode_block(blocks.buffer(0, i), int(n)) for i, n in enumerate(blocks.num_values)]
         return concat_values(parts) if parts else self.decode_block(np.empty(0, np.uint8), 0)
+
+    def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> Values:
+        """Return some values of the given blocks."""
+        return select(self.decode_blocks(blocks), picks.positions(blocks.num_values))
 
     def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
         """Encode consecutive runs of values, one block each; `num_values` are their lengths."""

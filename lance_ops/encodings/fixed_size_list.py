@@ -21,6 +21,7 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
@@ -93,6 +94,13 @@ class FixedSizeListEncoding(Encoding):
         items = self.items.decode_chunks(inner)
         validity = self._decode_validity(chunks, num_items) if self.has_validity else None
         return FixedSizeListValues(items, self.dimension, validity)
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> Values:
+        if self.has_validity or self.num_buffers != 1 or self.bits_per_item_row % 8:
+            return super().pick_chunks(chunks, picks)
+        # a list without validity is one wide value
+        rows = FlatEncoding(self.bits_per_item_row).pick_chunks(chunks, picks)
+        return self._unzip(rows.data.reshape(picks.count, self.bits_per_item_row // 8), 1)
 
     def _decode_validity(self, chunks: ChunkBuffers, num_items: Integers) -> Bytes:
         bitmaps = replace(chunks, starts=chunks.starts[:1], sizes=chunks.sizes[:1], num_values=num_items)

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.bits import concat_bits, num_bytes_of_bits
+from lance_ops.encodings.bits import bits_at, concat_bits, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -20,6 +20,7 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
@@ -54,18 +55,22 @@ class FlatEncoding(Encoding):
         return pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits_per_value))
 
     def decode_chunks(self, chunks: ChunkBuffers) -> FixedWidth:
-        chunks.expect_buffers(1)
-        # in Python's integers: those of numpy would wrap around
-        enough = chunks.total_values * self.bits_per_value <= 8 * int(chunks.sizes[0].sum())
-        check(enough, "chunks are shorter than their values")
-        num_bits = chunks.num_values * self.bits_per_value
+        num_bits = self._check_sizes(chunks)
         needed = -(-num_bits // 8)
-        check((chunks.sizes[0] >= needed).all(), "a chunk is shorter than its values")
         if chunks.num_chunks and (num_bits[:-1] % 8).any():
             parts = [(chunks.buffer(0, i), int(n)) for i, n in enumerate(num_bits)]
             return FixedWidth(concat_bits(parts), self.bits_per_value, chunks.total_values)
         data = gather_ranges(chunks.data, chunks.starts[0], needed)
         return FixedWidth(data, self.bits_per_value, chunks.total_values)
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        self._check_sizes(chunks)
+        starts, bits = chunks.starts[0][picks.chunk_of], self.bits_per_value
+        if bits == 1:
+            return FixedWidth(bits_at(chunks.data, 8 * starts + picks.within), bits, picks.count)
+        width = bits // 8
+        data = gather_ranges(chunks.data, starts + picks.within * width, np.full(picks.count, width, np.int64))
+        return FixedWidth(data, bits, picks.count)
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         fixed = self._expect(values)
@@ -73,6 +78,9 @@ class FlatEncoding(Encoding):
 
     def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
         return self.decode_chunks(blocks)
+
+    def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        return self.pick_chunks(blocks, picks)
 
     def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
         if self.bits_per_value % 8:
@@ -100,6 +108,16 @@ class FlatEncoding(Encoding):
     def _cut(self, values: FixedWidth, num_values: Integers) -> EncodedChunks:
         sizes = -(-num_values * self.bits_per_value // 8)
         return EncodedChunks(num_values, (values.data[: values.size_bytes],), (sizes.astype(np.int64),))
+
+    def _check_sizes(self, chunks: ChunkBuffers) -> Integers:
+        """Return the bits of each chunk; raise `CorruptValues` for one that is too short for them."""
+        chunks.expect_buffers(1)
+        # in Python's integers: those of numpy would wrap around
+        enough = chunks.total_values * self.bits_per_value <= 8 * int(chunks.sizes[0].sum())
+        check(enough, "chunks are shorter than their values")
+        num_bits = chunks.num_values * self.bits_per_value
+        check((chunks.sizes[0] >= -(-num_bits // 8)).all(), "a chunk is shorter than its values")
+        return num_bits
 
     def _expect(self, values: Values) -> FixedWidth:
         if not isinstance(values, FixedWidth) or values.bits_per_value != self.bits_per_value:

@@ -23,11 +23,12 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
-from lance_ops.encodings.values import Bytes, Integers, Values, VariableWidth
-from lance_ops.encodings.variable import VariableEncoding, narrow_offsets
+from lance_ops.encodings.values import Bytes, Integers, Values, VariableWidth, narrow_offsets
+from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -71,6 +72,9 @@ class FsstEncoding(Encoding):
         )
         check(decoded == chunks.num_chunks, "a chunk of malformed FSST codes, or of offsets out of order")
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> VariableWidth:
+        return self.decode_zipped(chunks.data, *self.values.locate(chunks, picks))
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         return self.values.encode_chunks(self._encode(values), limits)

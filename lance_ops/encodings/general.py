@@ -23,10 +23,11 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
 )
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth
-from lance_ops.encodings.variable import VariableEncoding, offsets_of_lengths
+from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth, offsets_of_lengths
+from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["GeneralEncoding"]
@@ -55,24 +56,27 @@ class GeneralEncoding(Encoding):
         return self.values.num_buffers
 
     def decode_chunks(self, chunks: ChunkBuffers) -> Values:
+        return self.values.decode_chunks(self._decompressed(chunks))
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> Values:
+        return self.values.pick_chunks(self._decompressed(chunks), picks)
+
+    def _decompressed(self, chunks: ChunkBuffers) -> ChunkBuffers:
         chunks.expect_buffers(self.num_buffers)
         if self.num_buffers == 0:
             raise UnsupportedFeature("general compression of an encoding without buffers")
         raw, sizes = self.codec.decompress(chunks.data, chunks.starts[0], chunks.sizes[0])
         if self.num_buffers == 1:
-            return self.values.decode_chunks(
-                ChunkBuffers(raw, (np.cumsum(sizes) - sizes,), (sizes,), chunks.num_values)
-            )
+            return ChunkBuffers(raw, (np.cumsum(sizes) - sizes,), (sizes,), chunks.num_values)
         # the other buffers lie among all fetched bytes, maybe a whole mapped file: one array has to hold both
         kept, starts = _only_these(chunks.data, chunks.starts[1:], chunks.sizes[1:])
         first = np.cumsum(sizes) - sizes + len(kept)
-        inner = replace(
+        return replace(
             chunks,
             data=np.concatenate([kept, raw]),
             starts=(first, *starts),
             sizes=(sizes, *chunks.sizes[1:]),
         )
-        return self.values.decode_chunks(inner)
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         inner = self.values.encode_chunks(values, limits)

@@ -20,10 +20,11 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
-from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, packed_bytes, unpack
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, packed_bytes, pick, unpack
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -51,6 +52,16 @@ class InlineBitpackingEncoding(Encoding):
         return pb.CompressiveEncoding(inline_bitpacking=described)
 
     def decode_chunks(self, chunks: ChunkBuffers) -> FixedWidth:
+        starts, widths = self._read_widths(chunks)
+        return unpack(chunks.data, starts, widths, chunks.num_values, self.bits_per_value)
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        starts, widths = self._read_widths(chunks)
+        chunk_of = picks.chunk_of
+        return pick(chunks.data, starts[chunk_of], widths[chunk_of], picks.within, self.bits_per_value)
+
+    def _read_widths(self, chunks: ChunkBuffers) -> tuple[Integers, Integers]:
+        """Return where each chunk's packed values are, and how wide."""
         chunks.expect_buffers(1)
         starts, sizes, word_bytes = chunks.starts[0], chunks.sizes[0], self.bits_per_value // 8
         check(chunks.num_chunks == 0 or sizes.min() >= word_bytes, "a packed chunk has no width")
@@ -59,13 +70,16 @@ class InlineBitpackingEncoding(Encoding):
         check(not words[:, 1:].any(), f"packed values of more than {self.bits_per_value} bits")
         widths = words[:, 0].astype(np.int64)
         check((packed_bytes(widths) + word_bytes <= sizes).all(), "a packed chunk is shorter than its values")
-        return unpack(chunks.data, starts + word_bytes, widths, chunks.num_values, self.bits_per_value)
+        return starts + word_bytes, widths
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         return self.encode_blocks(values, even_chunks(values.num_values, min(BLOCK, limits.max_values)))
 
     def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
         return self.decode_chunks(blocks)
+
+    def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        return self.pick_chunks(blocks, picks)
 
     def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
         integers = self._expect(values)

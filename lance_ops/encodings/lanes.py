@@ -10,7 +10,7 @@ from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers
 from lance_ops.kernels.arrays import readable
 
-__all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "unpack"]
+__all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "pick", "unpack", "unpack_to"]
 
 BLOCK = 1024
 INTEGER_BITS = (8, 16, 32, 64)
@@ -26,18 +26,39 @@ def unpack(data: Bytes, starts: Integers, widths: Integers, counts: Integers, bi
 
     The starts are checked here against the data, widths and counts against the format.
     """
-    num_values = int(counts.sum())
+    if len(starts):
+        check(counts.max() <= BLOCK, f"a block of more than {BLOCK} values")
+    sizes = counts * (bits // 8)
+    size_bytes = int(sizes.sum())
+    out = unpack_to(data, starts, widths, np.cumsum(sizes) - sizes, bits, size_bytes)
+    return FixedWidth(out[:size_bytes], bits, int(counts.sum()))
+
+
+def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int, size_bytes: int) -> Bytes:
+    """Unpack one block from each start of `data` to each place of new bytes, `size_bytes` and a block's room of them.
+
+    Every block is unpacked whole, the later over the earlier. Places are below `size_bytes`.
+    """
     if len(starts) == 0:
-        return FixedWidth(np.empty(0, np.uint8), bits, 0)
+        return np.empty(size_bytes, np.uint8)
     check(widths.min() >= 0 and widths.max() <= bits, f"packed values of more than {bits} bits")
-    check(counts.max() <= BLOCK, f"a block of more than {BLOCK} values")
     inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
     check(inside, "a packed block ends beyond its buffer")
-    places = (np.cumsum(counts) - counts) * (bits // 8)
-    # every block is unpacked whole: the last one writes past the values that are kept
-    out = np.empty((num_values + BLOCK) * (bits // 8), np.uint8)
+    out = np.empty(size_bytes + BLOCK * (bits // 8), np.uint8)
     kernels.unpack_blocks(readable(data), readable(starts), readable(widths), readable(places), bits, out)
-    return FixedWidth(out[: num_values * (bits // 8)], bits, num_values)
+    return out
+
+
+def pick(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int) -> FixedWidth:
+    """Return value `places[i]` of the block at `starts[i]`, `widths[i]` bits wide, without unpacking blocks."""
+    out = np.empty(len(starts), np.uint64)
+    if len(starts):
+        check(widths.min() >= 0 and widths.max() <= bits, f"packed values of more than {bits} bits")
+        check(places.min() >= 0 and places.max() < BLOCK, f"a block of more than {BLOCK} values")
+        inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
+        check(inside, "a packed block ends beyond its buffer")
+        kernels.pick_packed(readable(data), readable(starts), readable(widths), readable(places), bits, out)
+    return FixedWidth(out.astype(f"<u{bits // 8}", copy=False).view(np.uint8), bits, len(out))
 
 
 def bit_lengths(words: NDArray[np.uint64]) -> Integers:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding, ReadNested, check
-from lance_ops.encodings.gather import gather_ranges, scatter_ranges
-from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, unpack
+from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding, Picks, ReadNested, check
+from lance_ops.encodings.gather import scatter_ranges
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack, unpack_to
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -58,12 +59,9 @@ class OutOfLineBitpackingEncoding(Encoding):
 
     def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
         blocks.expect_buffers(1)
-        starts, sizes, counts = blocks.starts[0], blocks.sizes[0], blocks.num_values
-        value_bytes = self.bits_per_value // 8
-        full, tail = np.divmod(counts, BLOCK)
-        raw = (tail > 0) & (sizes == full * self._packed_bytes + tail * value_bytes)
-        num_packed = full + ((tail > 0) & ~raw)
-        check((num_packed * self._packed_bytes <= sizes).all(), "a packed block is shorter than its values")
+        starts, counts = blocks.starts[0], blocks.num_values
+        full, raw = self._parts(blocks)
+        num_packed = full + ((counts % BLOCK > 0) & ~raw)
         parts = num_packed + raw
         part_of = np.repeat(np.arange(len(counts)), parts)
         index = np.arange(len(part_of)) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -75,23 +73,48 @@ class OutOfLineBitpackingEncoding(Encoding):
             return unpack(blocks.data, part_starts, widths, part_counts, self.bits_per_value)
         return self._decode_mixed(blocks, part_starts, part_counts, is_raw)
 
+    def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        blocks.expect_buffers(1)
+        starts, value_bytes = blocks.starts[0][picks.chunk_of], self.bits_per_value // 8
+        full, raw = self._parts(blocks)
+        part = picks.within // BLOCK
+        is_raw = raw[picks.chunk_of] & (part == full[picks.chunk_of])
+        part_starts = starts + part * self._packed_bytes
+        if not is_raw.any():
+            widths = np.full(picks.count, self.bit_width, np.int64)
+            return pick(blocks.data, part_starts, widths, picks.within % BLOCK, self.bits_per_value)
+        out = np.empty(picks.count, f"<u{value_bytes}")
+        raw_starts = part_starts[is_raw] + (picks.within[is_raw] % BLOCK) * value_bytes
+        out[is_raw] = blocks.data[raw_starts[:, None] + np.arange(value_bytes)].view(out.dtype).reshape(-1)
+        packed = ~is_raw
+        widths = np.full(int(np.count_nonzero(packed)), self.bit_width, np.int64)
+        places = picks.within[packed] % BLOCK
+        out[packed] = pick(blocks.data, part_starts[packed], widths, places, self.bits_per_value).as_integers()
+        return FixedWidth(out.view(np.uint8), self.bits_per_value, picks.count)
+
+    def _parts(self, blocks: ChunkBuffers) -> tuple[Integers, NDArray[np.bool_]]:
+        """Return how many full packed parts each block has, and whether its tail is stored as it is."""
+        sizes, (full, tail) = blocks.sizes[0], np.divmod(blocks.num_values, BLOCK)
+        raw: NDArray[np.bool_] = (tail > 0) & (sizes == full * self._packed_bytes + tail * (self.bits_per_value // 8))
+        num_packed = full + ((tail > 0) & ~raw)
+        check((num_packed * self._packed_bytes <= sizes).all(), "a packed block is shorter than its values")
+        return full, raw
+
     def _decode_mixed(
         self,
         blocks: ChunkBuffers,
         starts: Integers,
         counts: Integers,
-        is_raw: np.ndarray[tuple[int], np.dtype[np.bool_]],
+        is_raw: NDArray[np.bool_],
     ) -> FixedWidth:
         value_bytes = self.bits_per_value // 8
-        packed_counts = counts[~is_raw]
-        widths = np.full(len(packed_counts), self.bit_width, np.int64)
-        packed = unpack(blocks.data, starts[~is_raw], widths, packed_counts, self.bits_per_value)
-        raw = gather_ranges(blocks.data, starts[is_raw], counts[is_raw] * value_bytes)
-        out = np.empty(int(counts.sum()), f"u{value_bytes}")
-        from_raw = np.repeat(is_raw, counts)
-        out[from_raw] = raw.view(out.dtype)
-        out[~from_raw] = packed.data.view(out.dtype)
-        return FixedWidth(out.view(np.uint8), self.bits_per_value, len(out))
+        sizes = counts * value_bytes
+        places = np.cumsum(sizes) - sizes
+        widths = np.full(int(np.count_nonzero(~is_raw)), self.bit_width, np.int64)
+        # a packed tail is written as a whole block, over what follows it: the raw ones come last
+        out = unpack_to(blocks.data, starts[~is_raw], widths, places[~is_raw], self.bits_per_value, int(sizes.sum()))
+        scatter_ranges(blocks.data, starts[is_raw], sizes[is_raw], out, places[is_raw])
+        return FixedWidth(out[: int(sizes.sum())], self.bits_per_value, int(counts.sum()))
 
     def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
         one = np.ones(1, np.int64)

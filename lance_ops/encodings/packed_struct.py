@@ -19,6 +19,7 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
@@ -57,6 +58,9 @@ class PackedStructEncoding(Encoding):
 
     def decode_chunks(self, chunks: ChunkBuffers) -> PackedValues:
         return self._unpack(self._rows.decode_chunks(chunks))
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> PackedValues:
+        return self._unpack(self._rows.pick_chunks(chunks, picks))
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         return self._rows.encode_chunks(self._pack(values), limits)

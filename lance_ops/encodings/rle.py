@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import chunk_counts_of_costs, even_chunks
 from lance_ops.encodings.contract import (
@@ -22,12 +23,14 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
 from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.lanes import INTEGER_BITS
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["RleEncoding"]
@@ -69,21 +72,29 @@ class RleEncoding(Encoding):
         return self.bits_per_value // 8
 
     def decode_chunks(self, chunks: ChunkBuffers) -> FixedWidth:
+        self._check_runs(chunks)
+        most = _MAX_RUN * int(chunks.sizes[1].sum())
+        check(chunks.total_values <= most, "a chunk's runs are shorter than its values")
+        size = chunks.total_values * self._value_bytes
+        out = np.empty(size + 8, np.uint8)
+        counts = readable(chunks.num_values)
+        written = kernels.expand_runs(readable(chunks.data), *_places(chunks), counts, self._value_bytes, out)
+        check(written == chunks.num_chunks, "a chunk's runs are shorter than its values")
+        return FixedWidth(out[:size], self.bits_per_value, chunks.total_values)
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        self._check_runs(chunks)
+        out = np.empty(picks.count, np.uint64)
+        wanted = readable(picks.chunk_of), readable(picks.within)
+        found = kernels.pick_runs(readable(chunks.data), *_places(chunks), *wanted, self._value_bytes, out)
+        check(found == picks.count, "a chunk's runs are shorter than its values")
+        data = out.astype(f"<u{self._value_bytes}", copy=False).view(np.uint8)
+        return FixedWidth(data, self.bits_per_value, picks.count)
+
+    def _check_runs(self, chunks: ChunkBuffers) -> None:
         chunks.expect_buffers(2)
-        num_runs = chunks.sizes[1]
-        check((chunks.sizes[0] >= num_runs * self._value_bytes).all(), "a chunk has more run lengths than values")
-        values = gather_ranges(chunks.data, chunks.starts[0], num_runs * self._value_bytes)
-        lengths = gather_ranges(chunks.data, chunks.starts[1], num_runs).astype(np.int64)
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        first_runs = np.cumsum(num_runs) - num_runs
-        totals = ends[first_runs + num_runs] - ends[first_runs]
-        check((totals >= chunks.num_values).all(), "a chunk's runs are shorter than its values")
-        if (totals > chunks.num_values).any():
-            # a writer may leave runs in a chunk that the chunk's last value has already cut
-            reached = ends[:-1] - np.repeat(ends[first_runs], num_runs)
-            lengths = np.clip(np.repeat(chunks.num_values, num_runs) - reached, 0, lengths)
-        out = np.repeat(np.ascontiguousarray(values).view(f"u{self._value_bytes}"), lengths)
-        return FixedWidth(out.view(np.uint8), self.bits_per_value, len(out))
+        enough = chunks.sizes[0] >= chunks.sizes[1] * self._value_bytes
+        check(enough.all(), "a chunk has more run lengths than values")
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         fixed = self._expect(values)
@@ -106,19 +117,10 @@ class RleEncoding(Encoding):
         return chunk_counts_of_costs(costs * run_bytes, slack, limits)
 
     def decode_blocks(self, blocks: ChunkBuffers) -> FixedWidth:
-        blocks.expect_buffers(1)
-        starts, sizes = blocks.starts[0], blocks.sizes[0]
-        check(blocks.num_chunks == 0 or sizes.min() >= 8, "a block of runs has no header")
-        header = gather_ranges(blocks.data, starts, np.full(len(starts), 8, np.int64))
-        value_bytes = np.ascontiguousarray(header).view("<i8")
-        fits = (value_bytes >= 0) & (value_bytes <= sizes - 8)
-        check(fits.all(), "the values of a block of runs end beyond it")
-        runs = replace(
-            blocks,
-            starts=(starts + 8, starts + 8 + value_bytes),
-            sizes=(value_bytes, sizes - 8 - value_bytes),
-        )
-        return self.decode_chunks(runs)
+        return self.decode_chunks(_as_chunks(blocks))
+
+    def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
+        return self.pick_chunks(_as_chunks(blocks), picks)
 
     def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
         fixed = self._expect(values)
@@ -159,6 +161,27 @@ class RleEncoding(Encoding):
         if not isinstance(values, FixedWidth) or values.bits_per_value != self.bits_per_value:
             raise TypeError(f"runs of {self.bits_per_value}-bit values for {type(values).__name__}")
         return values
+
+
+def _places(chunks: ChunkBuffers) -> tuple[Integers, Integers, Integers]:
+    """Return where the values and lengths of each chunk are, and how many runs it has."""
+    return readable(chunks.starts[0]), readable(chunks.starts[1]), readable(chunks.sizes[1])
+
+
+def _as_chunks(blocks: ChunkBuffers) -> ChunkBuffers:
+    """Return blocks of runs as chunks, whose values and lengths are two buffers."""
+    blocks.expect_buffers(1)
+    starts, sizes = blocks.starts[0], blocks.sizes[0]
+    check(blocks.num_chunks == 0 or sizes.min() >= 8, "a block of runs has no header")
+    header = gather_ranges(blocks.data, starts, np.full(len(starts), 8, np.int64))
+    value_bytes = np.ascontiguousarray(header).view("<i8")
+    fits = (value_bytes >= 0) & (value_bytes <= sizes - 8)
+    check(fits.all(), "the values of a block of runs end beyond it")
+    return replace(
+        blocks,
+        starts=(starts + 8, starts + 8 + value_bytes),
+        sizes=(value_bytes, sizes - 8 - value_bytes),
+    )
 
 
 def _run_begins(values: FixedWidth) -> NDArray[np.bool_]:

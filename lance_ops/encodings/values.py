@@ -25,7 +25,11 @@ __all__ = [
     "Values",
     "VariableWidth",
     "concat_values",
+    "narrow_offsets",
+    "offsets_of_lengths",
 ]
+
+_MAX_I32 = np.iinfo(np.int32).max
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Integers: TypeAlias = NDArray[np.int64]
@@ -139,6 +143,18 @@ class PackedValues:
 
 
 Values: TypeAlias = FixedWidth | VariableWidth | FixedSizeListValues | PackedValues
+
+
+def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
+    """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return narrow_offsets(offsets, bits_per_offset)
+
+
+def narrow_offsets(offsets: NDArray[np.int64], bits_per_offset: int) -> Offsets:
+    """Return the offsets in 32 bits where those are asked for and can count the bytes."""
+    return offsets.astype(np.int32) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
 
 
 def concat_values(parts: Sequence[Values]) -> Values:

@@ -24,29 +24,25 @@ from lance_ops.encodings.contract import (
     ChunkLimits,
     EncodedChunks,
     Encoding,
+    Picks,
     ReadNested,
     check,
 )
 from lance_ops.encodings.gather import gather_ranges, scatter_ranges
-from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth
+from lance_ops.encodings.values import (
+    Bytes,
+    Integers,
+    Values,
+    VariableWidth,
+    narrow_offsets,
+    offsets_of_lengths,
+)
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["VariableEncoding", "narrow_offsets", "offsets_of_lengths"]
+__all__ = ["VariableEncoding"]
 
 _MAX_I32 = np.iinfo(np.int32).max
-
-
-def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
-    """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return narrow_offsets(offsets, bits_per_offset)
-
-
-def narrow_offsets(offsets: NDArray[np.int64], bits_per_offset: int) -> Offsets:
-    """Return the offsets in 32 bits where those are asked for and can count the bytes."""
-    return offsets.astype(np.int32) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
 
 
 @dataclass(frozen=True)
@@ -82,6 +78,22 @@ class VariableEncoding(Encoding):
         joined = kernels.join_strings(readable(chunks.data), starts, sizes, readable(counts), width, out, offsets)
         check(joined == chunks.num_chunks, "a chunk's offsets are not in order or point beyond it")
         return VariableWidth(narrow_offsets(offsets, self.bits_per_offset), out[: int(offsets[-1])])
+
+    def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> VariableWidth:
+        starts, sizes = self.locate(chunks, picks)
+        return VariableWidth(offsets_of_lengths(sizes, self.bits_per_offset), gather_ranges(chunks.data, starts, sizes))
+
+    def locate(self, chunks: ChunkBuffers, picks: Picks) -> tuple[Integers, Integers]:
+        """Return where the picked values are in the chunks' data, and their sizes."""
+        starts, sizes = self.check_chunks(chunks)
+        value_starts, value_sizes = np.empty(picks.count, np.int64), np.empty(picks.count, np.int64)
+        counts, wanted = readable(chunks.num_values), (readable(picks.chunk_of), readable(picks.within))
+        width = self.bits_per_offset // 8
+        found = kernels.pick_strings(
+            readable(chunks.data), starts, sizes, counts, *wanted, width, value_starts, value_sizes
+        )
+        check(found == picks.count, "a chunk's offsets are not in order or point beyond it")
+        return value_starts, value_sizes
 
     def check_chunks(self, chunks: ChunkBuffers) -> tuple[Integers, Integers]:
         """Return where the chunks are; raise `CorruptValues` for one that cannot hold its offsets."""

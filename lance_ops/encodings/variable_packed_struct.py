@@ -14,8 +14,7 @@ import numpy as np
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import Encoding, ReadNested, check
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import Bytes, Integers, PackedValues, Values, VariableWidth
-from lance_ops.encodings.variable import offsets_of_lengths
+from lance_ops.encodings.values import Bytes, Integers, PackedValues, Values, VariableWidth, offsets_of_lengths
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["PackedChild", "VariablePackedStructEncoding"]

@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.encodings.bits import bits_of
 from lance_ops.encodings.contract import CorruptValues, check
+from lance_ops.encodings.select import select_fixed
 from lance_ops.encodings.values import (
     FixedSizeListValues,
     FixedWidth,
@@ -24,7 +25,6 @@ from lance_ops.encodings.values import (
     Values,
     VariableWidth,
 )
-from lance_ops.encodings.variable import narrow_offsets
 
 __all__ = [
     "array_of",
@@ -32,7 +32,6 @@ __all__ = [
     "bits_per_value_of",
     "own_copy",
     "positions_of",
-    "select",
     "spread",
     "validity_of",
     "values_of",
@@ -103,25 +102,6 @@ def values_of(array: pa.Array) -> Values:
     return FixedWidth(bits_of(data, array.offset * bits, (array.offset + len(array)) * bits), bits, len(array))
 
 
-def select(values: Values, indices: Indices) -> Values:
-    """Return the values at these positions."""
-    if isinstance(values, FixedWidth):
-        return _select_fixed(values, indices)
-    if isinstance(values, VariableWidth):
-        taken = _variable_values(array_of(values, pa.large_binary()).take(pa.array(indices)))
-        return VariableWidth(narrow_offsets(taken.offsets.astype(np.int64), values.bits_per_offset), taken.data)
-    if isinstance(values, PackedValues):
-        return PackedValues(tuple(select(child, indices) for child in values.children))
-    dimension = values.dimension
-    items = select(values.items, (indices[:, None] * dimension + np.arange(dimension)).reshape(-1))
-    assert isinstance(items, FixedWidth | FixedSizeListValues)
-    validity = values.validity
-    if validity is not None:
-        bits = _select_fixed(FixedWidth(validity, dimension, values.num_values), indices)
-        validity = bits.data
-    return FixedSizeListValues(items, dimension, validity)
-
-
 def spread(values: Values, present: Bools) -> Values:
     """Return a value for every flag: the next of `values` where it is set, anything (briefly: nothing) elsewhere."""
     if len(present) == values.num_values:
@@ -144,7 +124,7 @@ def spread(values: Values, present: Bools) -> Values:
         return FixedWidth(
             np.zeros(-(-len(present) * values.bits_per_value // 8), np.uint8), values.bits_per_value, len(present)
         )
-    return _select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
+    return select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
 
 
 def positions_of(positions: Indices) -> pa.Array:
@@ -254,20 +234,6 @@ def _offsets_for(offsets: Offsets, arrow_type: pa.DataType) -> Offsets:
     if int(offsets[-1]) > _MAX_I32:
         raise ReadTooLarge(f"more than 2 GiB in one array of {arrow_type}: read fewer rows at a time")
     return offsets.astype(np.int32, copy=False)
-
-
-def _select_fixed(values: FixedWidth, indices: Indices) -> FixedWidth:
-    bits = values.bits_per_value
-    if bits % 8:
-        flags = np.unpackbits(values.data, count=values.num_values * bits, bitorder="little").reshape(-1, bits)
-        return FixedWidth(np.packbits(flags[indices].reshape(-1), bitorder="little"), bits, len(indices))
-    width = bits // 8
-    data = values.data[: values.size_bytes]
-    if width in (1, 2, 4, 8):
-        taken = data.view(f"<u{width}")[indices].view(np.uint8)
-    else:
-        taken = data.reshape(-1, width)[indices].reshape(-1) if width else data
-    return FixedWidth(taken, bits, len(indices))
 
 
 def _mismatch(values: Values, arrow_type: pa.DataType) -> CorruptValues:

@@ -154,6 +154,15 @@ class LevelScheme:
                 end = max((max(pair) for pair in self._levels[:layer]), default=0)
         return tuple(ends)
 
+    def has_nulls_from(self, depth: int) -> bool:
+        """Return whether a layer of items from `depth` on, below the next list, has nulls."""
+        for layer in range(depth, len(self.kinds)):
+            if self.is_list(layer):
+                return False
+            if self.null_levels[layer]:
+                return True
+        return False
+
     @property
     def has_invisible(self) -> bool:
         """Whether an entry may own no value slot."""
@@ -329,11 +338,10 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
     that the scheme's innermost layer is one of items.
     """
     layers: list[Layer] = []
-    ends = scheme.segment_ends
     list_level = 0
     existing, length = entries.definition, entries.count
     if scheme.has_invisible:
-        existing, length = _existing(entries.definition, ends[0], entries.count)
+        existing, length = _existing(scheme, 0, entries)
     for depth, kind in enumerate(scheme.kinds):
         if kind in _ITEM_KINDS:
             null = scheme.null_levels[depth]
@@ -347,17 +355,24 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
         list_level += 1
         lists, entries = _collapse(scheme, depth, list_level, entries)
         layers.append(lists)
-        existing, length = _existing(entries.definition, ends[depth], entries.count)
+        existing, length = _existing(scheme, depth + 1, entries)
     layers.reverse()
     return layers
 
 
-def _existing(definition: Levels | None, end: int, num_entries: int) -> tuple[Levels | None, int]:
-    """Return the levels of those entries that exist in a segment of layers, and how many they are."""
-    if definition is None:
-        return None, num_entries
-    kept = np.empty(num_entries, np.uint16)
-    count = kernels.keep_levels(readable(definition), end, kept) if num_entries else 0
+def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Levels | None, int]:
+    """Return the levels of those entries that exist in the segment of layers from `depth` on, and how many they are.
+
+    None where no layer of the segment has nulls, so that nobody asks for the levels.
+    """
+    definition = entries.definition
+    if definition is None or depth == len(scheme.kinds):
+        return None, entries.count
+    end = scheme.segment_ends[depth - 1] if scheme.is_list(depth) else scheme.segment_ends[depth]
+    if not scheme.has_nulls_from(depth):
+        return None, int(np.count_nonzero(definition <= end))
+    kept = np.empty(entries.count, np.uint16)
+    count = kernels.keep_levels(readable(definition), end, kept) if entries.count else 0
     return kept[:count], count
 
 
@@ -366,7 +381,9 @@ def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries
     count, null, empty = entries.count, scheme.null_levels[depth], scheme.empty_levels[depth]
     rep = np.full(count, list_level, np.uint16) if entries.rep is None else entries.rep
     definition = np.empty(0, np.uint16) if entries.definition is None else entries.definition
-    left_rep, left_definition = np.empty(count, np.uint16), np.empty(len(definition), np.uint16)
+    asked = any(scheme.is_list(outer) or scheme.null_levels[outer] for outer in range(depth + 1, len(scheme.kinds)))
+    kept = count if asked or not len(definition) else 0
+    left_rep, left_definition = np.empty(kept, np.uint16), np.empty(min(kept, len(definition)), np.uint16)
     offsets, present = np.empty(count + 1, np.int64), np.empty(len(definition), np.uint8)
     levels = list_level, scheme.segment_ends[depth - 1], scheme.segment_ends[depth], null or scheme.max_def + 1, empty
     num_entries, num_lists = kernels.collapse_lists(
@@ -375,7 +392,7 @@ def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries
     validity = present[:num_lists].view(np.bool_) if null and len(definition) else None
     left = Entries(
         num_entries,
-        None if entries.rep is None else left_rep[:num_entries],
-        None if entries.definition is None else left_definition[:num_entries],
+        left_rep[:num_entries] if kept and entries.rep is not None else None,
+        left_definition[:num_entries] if kept and entries.definition is not None else None,
     )
     return Lists(offsets[: num_lists + 1], validity), left

@@ -12,9 +12,10 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.choose import Structure, choose_dictionary, choose_structure
+from lance_ops.encodings.select import select
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
-from lance_ops.file.arrays import select, validity_of, values_of
+from lance_ops.file.arrays import validity_of, values_of
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.blob import encode_blob

@@ -6,7 +6,7 @@ place in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from lance_ops.file.source import Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from lance_ops.wire.framing import parse_message
 
-__all__ = ["PAGE_LAYOUT_URL", "open_page", "read_page", "reporting"]
+__all__ = ["PAGE_LAYOUT_URL", "open_page", "read_pages", "reporting"]
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 
@@ -37,10 +37,12 @@ def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) ->
         return layout_from_pb(described, PageContext(leaf, page.length, page.buffers, size_bytes))
 
 
-def read_page(layout: PageLayout, rows: Rows, budget: Budget, path: str, place: str) -> Steps[LeafRows]:
-    """Read rows of an open page, naming the file in errors."""
+def read_pages(
+    layouts: Sequence[PageLayout], rows: Sequence[Rows], budget: Budget, path: str, place: str
+) -> Steps[LeafRows]:
+    """Read rows of an open page, or of several that are kin, naming the file in errors."""
     with reporting(path, place):
-        found = yield from layout.read(rows)
+        found = yield from layouts[0].read_kin(layouts, rows)
         budget.spend(found.values.nbytes)
         return found
 

@@ -34,6 +34,11 @@ class RowSlice:
         """The last row; there is one."""
         return self.stop - 1
 
+    @property
+    def indices(self) -> Integers:
+        """Every row, ascending."""
+        return np.arange(self.start, self.stop, dtype=np.int64)
+
     def scaled(self, factor: int) -> RowSlice:
         """Return the elements of these rows when every row has `factor` of them."""
         return RowSlice(self.start * factor, self.stop * factor)

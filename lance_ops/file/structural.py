@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -15,12 +16,22 @@ from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field
 from lance_ops.file.container import Column
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
-from lance_ops.file.pages import open_page, read_page, reporting
-from lance_ops.file.plan import cut_rows, shared_boundaries, split_rows
+from lance_ops.file.pages import open_page, read_pages, reporting
+from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 
 __all__ = ["StructuralColumns"]
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A column to read: its number, the first row of each of its pages, and whether its blobs are only described."""
+
+    index: int
+    column: Column
+    page_starts: Sequence[int]
+    as_described: bool
 
 
 class StructuralColumns(Columns):
@@ -43,22 +54,56 @@ class StructuralColumns(Columns):
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
-        leaves = list(leaves_of_field(field))
-        indices = [self._find(leaf) for leaf in leaves]
-        columns = self._load(indices)
-        starts = [self._page_starts(index, column) for index, column in zip(indices, columns, strict=True)]
+        columns = self._wanted(field)
         chunks: list[Chunk] = []
-        for part in cut_rows(rows, shared_boundaries(starts)):
+        for part in cut_rows(rows, self._cuts(rows, columns)):
             steps: list[Steps[LeafRows]] = []
             counts = []
-            for leaf, index, column, page_starts in zip(leaves, indices, columns, starts, strict=True):
-                pages = split_rows(part, page_starts)
-                counts.append(len(pages))
-                for page in pages:
-                    layout = self._page(index, column, page.page, as_described=self._is_described(leaf, index))
-                    steps.append(read_page(layout, page.rows, budget, self._path, self._place(index, page.page)))
+            for column in columns:
+                runs = self._runs(column, split_rows(part, column.page_starts))
+                counts.append(len(runs))
+                for run in runs:
+                    layouts, wanted = [layout for layout, _ in run], [page.rows for _, page in run]
+                    place = self._place(column.index, run[0][1].page)
+                    steps.append(read_pages(layouts, wanted, budget, self._path, place))
             chunks.append((steps, self._assembler(field, counts)))
         return chunks
+
+    def _wanted(self, field: Field) -> list[_Wanted]:
+        leaves = list(leaves_of_field(field))
+        indices = [self._find(leaf) for leaf in leaves]
+        return [
+            _Wanted(index, column, self._page_starts(index, column), self._is_described(leaf, index))
+            for leaf, index, column in zip(leaves, indices, self._load(indices), strict=True)
+        ]
+
+    def _cuts(self, rows: Rows, columns: Sequence[_Wanted]) -> list[int]:
+        """Return where rows are cut into chunks: where pages of all columns end, unless all go on in their kin."""
+        shared = shared_boundaries([column.page_starts for column in columns])
+        if len(shared) <= 2 or not rows.count:
+            return shared
+        first, last = bisect_right(shared, rows.first) - 1, bisect_right(shared, rows.last)
+        inner = [at for at in shared[first + 1 : last] if not all(self._goes_on(column, at) for column in columns)]
+        return [shared[first], *inner, shared[last]]
+
+    def _goes_on(self, column: _Wanted, at: int) -> bool:
+        """Return whether the pages on both sides of a boundary can be read as one."""
+        before = self._layout(column, bisect_left(column.page_starts, at) - 1).kin
+        return before is not None and before == self._layout(column, bisect_right(column.page_starts, at) - 1).kin
+
+    def _runs(self, column: _Wanted, pages: Sequence[PageRows]) -> list[list[tuple[PageLayout, PageRows]]]:
+        """Group pages that are read as one."""
+        runs: list[list[tuple[PageLayout, PageRows]]] = []
+        for page in pages:
+            layout = self._layout(column, page.page)
+            if runs and layout.kin is not None and layout.kin == runs[-1][-1][0].kin:
+                runs[-1].append((layout, page))
+            else:
+                runs.append([(layout, page)])
+        return runs
+
+    def _layout(self, column: _Wanted, page: int) -> PageLayout:
+        return self._page(column.index, column.column, page, as_described=column.as_described)
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
         (column,) = self._load([index])

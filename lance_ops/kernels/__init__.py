@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.on_demand import on_demand
 
 if TYPE_CHECKING:
+    from lance_ops.kernels.chunk_headers import read_headers
     from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
     from lance_ops.kernels.distinct import are_entries, number_words
     from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
     from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.measure import hash_values, measure_integers
+    from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
     from lance_ops.kernels.ranges import copy_ranges
+    from lance_ops.kernels.rows import find_rows
+    from lance_ops.kernels.runs import expand_runs, pick_runs
     from lance_ops.kernels.strings import join_strings
 
 __all__ = [
@@ -40,7 +44,9 @@ __all__ = [
     "cut_chunks",
     "end_entries",
     "expand_lists",
+    "expand_runs",
     "find_codes",
+    "find_rows",
     "fsst_decode",
     "fsst_decode_chunks",
     "fsst_encode",
@@ -49,11 +55,16 @@ __all__ = [
     "index_rows",
     "join_strings",
     "keep_levels",
+    "locate_values",
     "lz4_decode",
     "mark_nulls",
     "measure_integers",
     "number_words",
     "pack_runs",
+    "pick_packed",
+    "pick_runs",
+    "pick_strings",
+    "read_headers",
     "renumber_levels",
     "unpack_blocks",
     "walk_entries",
@@ -71,6 +82,8 @@ _MODULES = {
     "cut_chunks": "chunks",
     "end_entries": "chunks",
     "expand_lists": "flatten",
+    "expand_runs": "runs",
+    "find_rows": "rows",
     "fsst_decode": "fsst",
     "fsst_decode_chunks": "fsst",
     "fsst_encode": "fsst_encoding",
@@ -79,11 +92,16 @@ _MODULES = {
     "index_rows": "chunks",
     "join_strings": "strings",
     "keep_levels": "levels",
+    "locate_values": "picks",
     "lz4_decode": "lz4",
     "mark_nulls": "flatten",
     "measure_integers": "measure",
     "number_words": "distinct",
     "pack_runs": "fastlanes",
+    "pick_packed": "picks",
+    "pick_runs": "runs",
+    "pick_strings": "picks",
+    "read_headers": "chunk_headers",
     "renumber_levels": "flatten",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",

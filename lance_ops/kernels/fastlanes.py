@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
-__all__ = ["pack_runs", "unpack_blocks"]
+__all__ = ["ORDER", "pack_runs", "unpack_blocks"]
 
-_ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
+"""Its own inverse."""
 _ROW_BYTES = 128
 
 
@@ -38,7 +39,7 @@ def _lane_mask(first: int, count: int, bits: int) -> np.uint64:
 @part
 def _row_place(row: int, bits: int) -> int:
     """Return the byte at which the values of one row lie in an unpacked block."""
-    return (_ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 8
+    return (ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 8
 
 
 @kernel

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel, part
 
-__all__ = ["walk_entries"]
+__all__ = ["read_number", "walk_entries"]
 
 Integers = NDArray[np.int64]
 

@@ -56,10 +56,20 @@ def collapse_lists(
 
     An entry starts a list where `rep` is at least `list_level`. It is an item where its level is at most `item_end`,
     and its list is there where the level is at most `list_end`; `null` and `empty` are the levels of such lists, 0 for
-    never. What starts a list stays, with its levels, for the lists around. `definition` may be empty: all items.
+    never. What starts a list stays, with its levels, for the layers around, unless `out_rep` is empty: nothing around
+    asks for levels. `definition` may be empty: all items.
     """
     # Without branches: what is written at a place counts only if the place is then moved on.
     entries, lists, items = 0, 0, 0
+    if len(definition) and not len(out_rep):
+        for i in range(len(rep)):
+            level = definition[i]
+            offsets[lists] = items
+            present[lists] = (level < null) | (level == empty)
+            lists += (rep[i] >= list_level) & (level <= list_end)
+            items += level <= item_end
+        offsets[lists] = items
+        return lists, lists
     if not len(definition):
         for i in range(len(rep)):
             out_rep[entries] = rep[i]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.chunk_headers import read_headers
 from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
 from lance_ops.kernels.distinct import are_entries, number_words
 from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
@@ -22,7 +23,10 @@ from lance_ops.kernels.key_codes import build_codes, find_codes
 from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
 from lance_ops.kernels.lz4 import lz4_decode
 from lance_ops.kernels.measure import hash_values, measure_integers
+from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.ranges import copy_ranges
+from lance_ops.kernels.rows import find_rows
+from lance_ops.kernels.runs import expand_runs, pick_runs
 from lance_ops.kernels.strings import join_strings
 
 __all__ = ["warm"]
@@ -56,6 +60,13 @@ def warm() -> None:
     keep_levels(levels, 0, out_levels)
     count_levels(levels, 0, none, none, offsets)
     collapse_lists(levels, levels, 1, 0, 0, 0, 0, out_levels, out_levels, offsets, flags)
+    read_headers(data, none, none, 0, 1, 4, offsets, offsets, offsets)
+    locate_values(ends, none, offsets, offsets, offsets)
+    pick_packed(data, none, none, none, 8, symbols)
+    pick_strings(data, none, none, none, none, none, 4, offsets, offsets)
+    expand_runs(data, none, none, none, none, 8, out)
+    pick_runs(data, none, none, none, none, none, 8, symbols)
+    find_rows(levels, levels, none, none, 1, 0, none, none, none, none, offsets, offsets, offsets)
     absent = readable(flags[:0])
     count_children(none, absent, levels, none, 0, 0)
     expand_lists(none, absent, levels, levels, none, 0, 0, 0, 1, 2, out_levels, out_levels, offsets, flags)

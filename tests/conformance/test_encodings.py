@@ -12,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import ChunkBuffers, ChunkLimits, CorruptValues, EncodedChunks, Encoding
+from lance_ops.encodings.contract import ChunkBuffers, ChunkLimits, CorruptValues, EncodedChunks, Encoding, Picks
 from lance_ops.encodings.registry import ALL_ENCODINGS, encoding_from_pb
+from lance_ops.encodings.select import select
 from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth, concat_values
 from tests.encodings.samples import SAMPLES, Sample, pick, place, plain
 
@@ -54,6 +55,18 @@ def supported(encode: Callable[[], Any]) -> Any:
         return encode()
     except UnsupportedFeature:
         assume(False)
+
+
+def some_of(num_values: Integers, data: st.DataObject) -> tuple[Picks, Integers]:
+    """Draw some values of chunks that have so many; return them as picks and as positions among all."""
+    total = int(num_values.sum())
+    drawn = data.draw(st.sets(st.integers(0, max(total - 1, 0)), max_size=30 if total else 0))
+    positions = np.array(sorted(drawn), np.int64)
+    ends = np.cumsum(num_values)
+    chunk_of = np.searchsorted(ends, positions, side="right")
+    picks = Picks(chunk_of, positions - (ends - num_values)[chunk_of])
+    assert picks.positions(num_values).tolist() == positions.tolist()
+    return picks, positions
 
 
 def ranges_of(zipped: FixedWidth | VariableWidth) -> tuple[Integers, Integers]:
@@ -113,6 +126,30 @@ def test_chunks_come_back_all_or_some(encoding_type: type[Encoding], data: st.Da
     parts = [sample.values.slice(int(ends[i] - encoded.num_values[i]), int(ends[i])) for i in chosen]
     expected = concat_values(parts) if parts else sample.values.slice(0, 0)
     assert plain(sample.encoding.decode_chunks(pick(chunks, chosen))) == plain(expected)
+
+
+@in_context(CHUNKS)
+@given(data=st.data())
+@few
+def test_values_picked_from_chunks_are_those_of_the_chunks(encoding_type: type[Encoding], data: st.DataObject) -> None:
+    sample = sample_of(encoding_type, data)
+    encoded = sample.encoding.encode_chunks(sample.values)
+    assume(encoded.num_chunks)
+    picks, positions = some_of(encoded.num_values, data)
+    found = sample.encoding.pick_chunks(place(encoded), picks)
+    assert plain(found) == plain(select(sample.values, positions))
+
+
+@in_context(BLOCKS)
+@given(data=st.data())
+@few
+def test_values_picked_from_blocks_are_those_of_the_blocks(encoding_type: type[Encoding], data: st.DataObject) -> None:
+    sample = sample_of(encoding_type, data)
+    assume(sample.values.num_values)
+    counts = np.diff([*range(0, sample.values.num_values, 1024), sample.values.num_values]).astype(np.int64)
+    blocks = place(supported(lambda: sample.encoding.encode_blocks(sample.values, counts)))
+    picks, positions = some_of(counts, data)
+    assert plain(sample.encoding.pick_blocks(blocks, picks)) == plain(select(sample.values, positions))
 
 
 @in_context(CHUNKS)

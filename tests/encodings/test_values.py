@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.encodings.bits import bits_of, concat_bits
-from lance_ops.encodings.values import FixedWidth, concat_values
-from lance_ops.encodings.variable import offsets_of_lengths
+from lance_ops.encodings.values import FixedWidth, concat_values, offsets_of_lengths
 from tests.encodings.samples import SAMPLES, integers_of, plain, strings_of
 
 every_sample = st.one_of(*SAMPLES.values())

@@ -104,12 +104,16 @@ class BlobPage(PageLayout):
         starts[absent] = 0
         if self._as_described:
             columns = tuple(FixedWidth(numbers.view(np.uint8), 64, len(numbers)) for numbers in (starts, lengths))
-            return self._context.finish(rows, self._scheme, entries, self._context.to_array(PackedValues(columns)))
+            return self._context.finish(
+                rows.count, self._scheme, entries, self._context.to_array(PackedValues(columns))
+            )
         fetched = yield Ranges(starts, starts + lengths)
         there = ~absent
         data = gather_ranges(fetched.data, fetched.locate(starts[there]), lengths[there])
         offsets = np.append(0, np.cumsum(lengths))
-        return self._context.finish(rows, self._scheme, entries, self._context.to_array(VariableWidth(offsets, data)))
+        return self._context.finish(
+            rows.count, self._scheme, entries, self._context.to_array(VariableWidth(offsets, data))
+        )
 
 
 def encode_blob(

@@ -11,14 +11,16 @@ goes on in the next chunk.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.encodings.contract import check
-from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.encodings.contract import Picks, check
+from lance_ops.file.container import Extent
+from lance_ops.file.rows import RowSet, RowSlice
 from lance_ops.kernels.arrays import readable
 
 __all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
@@ -58,58 +60,91 @@ class RowIndex:
 
 @dataclass(frozen=True, eq=False)
 class ChunkIndex:
-    """The chunks of a page: `starts` are bytes in the chunk buffer, `first_values` counts of values; both end with
-    the total. `rows` is None where every value is a row.
+    """The chunks of a page, or of several: chunk `c` is the bytes `starts[c]` to `stops[c]` of the file.
+
+    `first_values` counts values and ends with their total. `rows` is None where every value is a row.
     """
 
     starts: Integers
+    stops: Integers
     first_values: Integers
     rows: RowIndex | None
 
     @classmethod
-    def decode_words(cls, words: npt.NDArray[np.unsignedinteger], num_values: int, size_bytes: int) -> ChunkIndex:
-        """Parse the chunk words of a page of `num_values` values in `size_bytes` bytes of chunks."""
+    def decode_words(cls, words: npt.NDArray[np.unsignedinteger], num_values: int, chunks: Extent) -> ChunkIndex:
+        """Parse the chunk words of a page of `num_values` values, whose chunks are in this extent."""
         check(num_values <= _MAX_VALUE_COUNT, f"{num_values} values")
         sizes = ((words >> np.uint8(_COUNT_BITS)).astype(np.int64) + 1) * _ALIGNMENT
         counts = np.int64(1) << (words & np.uint8((1 << _COUNT_BITS) - 1)).astype(np.int64)
-        starts = np.zeros(len(words) + 1, np.int64)
-        np.cumsum(sizes, out=starts[1:])
-        check(starts[-1] <= size_bytes, f"chunks of {starts[-1]} bytes in a buffer of {size_bytes}")
+        stops = np.cumsum(sizes)
+        total = int(stops[-1]) if len(stops) else 0
+        check(total <= chunks.size, f"chunks of {total} bytes in a buffer of {chunks.size}")
         first_values = np.zeros(len(words) + 1, np.int64)
         np.cumsum(counts, out=first_values[1:])
         check(len(words) > 0 or num_values == 0, f"{num_values} values and no chunk")
         if len(words):
             check(first_values[-2] <= num_values, f"chunks hold more values than the page's {num_values}")
             first_values[-1] = num_values
-        return cls(starts, first_values, None)
+        stops += chunks.position
+        return cls(stops - sizes, stops, first_values, None)
+
+    @classmethod
+    def join(cls, parts: Sequence[ChunkIndex]) -> ChunkIndex:
+        """Return the chunks of pages that follow each other, as those of one page."""
+        rows = [part.rows for part in parts if part.rows is not None]
+        return cls(
+            np.concatenate([part.starts for part in parts]),
+            np.concatenate([part.stops for part in parts]),
+            _join_counts([part.first_values for part in parts]),
+            RowIndex(_join_counts([r.ended for r in rows]), _join_counts([r.begun for r in rows])) if rows else None,
+        )
 
     @property
     def num_chunks(self) -> int:
         """Number of chunks."""
-        return len(self.starts) - 1
+        return len(self.starts)
 
-    def chunks_of(self, rows: Rows) -> Integers:
-        """Return the chunks that hold any part of these rows (elements, where rows have several), ascending."""
-        if isinstance(rows, RowSlice):
-            first, last = self._chunk_where_begins(rows.first), self._chunk_where_ends(rows.last)
-            return np.arange(first, last + 1, dtype=np.int64)
-        if self.rows is None:
-            return np.unique(np.searchsorted(self.first_values, rows.indices, side="right") - 1)
+    def counts_of(self, chunks: slice | Integers) -> Integers:
+        """Return how many values these chunks have."""
+        counts: Integers = self.first_values[1:][chunks] - self.first_values[:-1][chunks]
+        return counts
+
+    def span(self, rows: RowSlice) -> slice:
+        """Return the chunks that hold any part of these rows (elements, where rows have several)."""
+        begun = self.first_values if self.rows is None else self.rows.begun
+        ended = self.first_values if self.rows is None else self.rows.ended
+        first = int(np.searchsorted(begun, rows.first, side="right")) - 1
+        return slice(first, int(np.searchsorted(ended, rows.last, side="right")))
+
+    def locate(self, values: Integers) -> tuple[Integers, Picks]:
+        """Return the chunks that hold these values, ascending, and where in those each value is."""
+        chunks, chunk_of, within = (np.empty(len(values), np.int64) for _ in range(3))
+        touched = kernels.locate_values(readable(self.first_values), readable(values), chunks, chunk_of, within)
+        return chunks[:touched], Picks(chunk_of, within)
+
+    def chunks_of(self, rows: RowSet) -> Integers:
+        """Return the chunks that hold any part of these rows, ascending, where a row may span several."""
+        assert self.rows is not None
         lasts = np.searchsorted(self.rows.ended, rows.indices, side="right") - 1
         firsts = np.searchsorted(self.rows.begun, rows.indices, side="right") - 1
         if (firsts == lasts).all():
-            return np.unique(lasts)
+            return _without_repeats(lasts)
         counts = lasts - firsts + 1
         ends = np.cumsum(counts)
-        return np.unique(np.repeat(firsts - (ends - counts), counts) + np.arange(int(ends[-1])))
+        return _without_repeats(np.repeat(firsts - (ends - counts), counts) + np.arange(int(ends[-1])))
 
-    def _chunk_where_begins(self, row: int) -> int:
-        bounds = self.first_values if self.rows is None else self.rows.begun
-        return int(np.searchsorted(bounds, row, side="right")) - 1
 
-    def _chunk_where_ends(self, row: int) -> int:
-        bounds = self.first_values if self.rows is None else self.rows.ended
-        return int(np.searchsorted(bounds, row, side="right")) - 1
+def _without_repeats(ascending: Integers) -> Integers:
+    fresh = np.append(True, ascending[1:] > ascending[:-1])
+    kept: Integers = ascending[fresh]
+    return kept
+
+
+def _join_counts(parts: Sequence[Integers]) -> Integers:
+    """Join counts that each begin with 0 and end with their total."""
+    bases = np.cumsum([0, *(int(part[-1]) for part in parts)])
+    shifted = [part[:-1] + base for part, base in zip(parts, bases[:-1].tolist(), strict=True)]
+    return np.concatenate([*shifted, bases[-1:]])
 
 
 def encode_words(sizes: Integers, num_values: Integers, large: bool) -> npt.NDArray[np.uint8]:

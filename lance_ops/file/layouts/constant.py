@@ -113,7 +113,7 @@ class ConstantPage(PageLayout):
                 return self._without_value(visible, entries)
             return array_of(_repeat(value, visible), self._context.leaf.arrow_type, validity)
 
-        return self._context.finish(rows, self._scheme, entries, to_array)
+        return self._context.finish(rows.count, self._scheme, entries, to_array)
 
     def _without_value(self, count: int, entries: Entries) -> pa.Array:
         leaf_type = self._context.leaf.arrow_type

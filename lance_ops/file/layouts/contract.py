@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -79,7 +79,7 @@ class PageContext:
         check(index < len(self.buffers), f"{len(self.buffers)} buffers where buffer {index} is needed")
         return self.buffers[index]
 
-    def finish(self, rows: Rows, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
+    def finish(self, num_rows: int, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
         """Put the levels and values of the rows together; `to_array` makes the leaf's array from its validity."""
         check(entries.count % self.leaf.elements_per_row == 0, "levels that end inside a fixed-size list")
         layers = decode_levels(scheme, entries, self.leaf.dimensions)
@@ -87,7 +87,7 @@ class PageContext:
         values = to_array(leaf.validity)
         check(len(values) == leaf.length, f"{len(values)} values where the levels count {leaf.length}")
         found = layers[0].length if layers else len(values)
-        check(found == rows.count, f"{found} rows where {rows.count} are wanted")
+        check(found == num_rows, f"{found} rows where {num_rows} are wanted")
         return LeafRows(tuple(layers), values)
 
     def to_array(self, values: Values) -> ToArray:
@@ -112,6 +112,17 @@ class PageLayout(ABC):
     @abstractmethod
     def read(self, rows: Rows) -> Steps[LeafRows]:
         """Read rows of the page: at least one."""
+
+    @property
+    def kin(self) -> Hashable | None:
+        """What pages of one column must agree in to be read as one; None for a page that is read alone."""
+        return None
+
+    @classmethod
+    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows]) -> Steps[LeafRows]:
+        """Read rows of pages that follow each other and are kin, as if they were one page; or of one page."""
+        (page,), (wanted,) = pages, rows
+        return (yield from page.read(wanted))
 
     @abstractmethod
     def encodings(self) -> Sequence[str]:

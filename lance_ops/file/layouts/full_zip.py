@@ -24,8 +24,9 @@ import pyarrow.types as pt
 from lance_ops.encodings.choose import choose_zipped
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.registry import encoding_from_pb
+from lance_ops.encodings.select import select
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
-from lance_ops.file.arrays import array_of, select, spread, values_of
+from lance_ops.file.arrays import array_of, spread, values_of
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import (
     LeafRows,
@@ -125,7 +126,7 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, located + self._word_bytes, sizes)
         entries = self._entries(words, len(located))
         check_entries(self._scheme, entries)
-        return self._context.finish(rows, self._scheme, entries, self._to_array(values))
+        return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
     def _read_index(self, elements: Rows) -> Steps[tuple[Integers, Integers]]:
         """Return where in the file each wanted row starts and stops."""
@@ -161,7 +162,7 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, starts, sizes)
         if present is not None:
             values = spread(values, present)
-        return self._context.finish(rows, self._scheme, entries, self._to_array(values))
+        return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
     def _decode_lists(self, rows: Rows, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
         words, value_starts, sizes = walk_entries(
@@ -183,7 +184,7 @@ class FullZipPage(PageLayout):
         if self._length_bytes and entries.definition is not None:
             visible = entries.definition[entries.definition <= self._scheme.max_visible_def]
             values = spread(values, visible == 0)
-        return self._context.finish(rows, self._scheme, entries, self._to_array(values))
+        return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
     def _to_array(self, values: Values) -> ToArray:
         if pt.is_boolean(self._context.leaf.arrow_type):

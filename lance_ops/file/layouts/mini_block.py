@@ -1,17 +1,15 @@
 """Mini-block: small values in chunks of a few KiB, each compressed on its own.
 
     page buffers    chunk words | chunks | [dictionary] | [repetition index]
-    chunk           u16 num_levels | [u16 rep size] | [u16 def size] | size of each value buffer (u16, or u32 in pages
-                    with large chunks) | repetition levels | definition levels | value buffers
-                    the header and every buffer are padded to 8 bytes
 
-`num_levels` is 0 where neither kind of levels is stored. Levels count entries; chunk words count values. With a
-dictionary the values are positions in it: u32, or as wide as the keys of a column that is a dictionary in Arrow too.
+`chunk_index` says what words and repetition index are, `chunk_format` what a chunk is. Levels count entries; chunk
+words count values. With a dictionary the values are positions in it: u32, or as wide as the keys of a column that is a
+dictionary in Arrow too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -22,16 +20,18 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.encodings.choose import choose_block, choose_levels, choose_mini_block
-from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkBuffers, CorruptValues, EncodedChunks, check
+from lance_ops.encodings.contract import DEFAULT_LIMITS, CorruptValues, EncodedChunks, Picks, check
 from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, Values
-from lance_ops.file.arrays import array_of, select
+from lance_ops.file.arrays import array_of, own_copy
+from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.items import take_items
+from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
-from lance_ops.file.layouts.chunk_rows import find_rows
+from lance_ops.file.layouts.chunk_rows import find_rows, find_slice
 from lance_ops.file.layouts.contract import (
     LeafRows,
     PageChoice,
@@ -41,12 +41,11 @@ from lance_ops.file.layouts.contract import (
     ToArray,
     check_entries,
     levels_as_values,
-    levels_of,
     names_of,
     read_scheme,
 )
 from lance_ops.file.levels import EncodedLevels, Entries
-from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import Ranges, SourceBytes, Steps
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -56,7 +55,6 @@ __all__ = ["MiniBlockPage", "encode_mini_block"]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
-Selection = slice | Integers
 
 _ALIGNMENT = 8
 _MAX_NUM_BUFFERS = 64
@@ -83,21 +81,21 @@ class MiniBlockPage(PageLayout):
     def __init__(self, message: pb.MiniBlockLayout, context: PageContext) -> None:
         self._context = context
         self._scheme = read_scheme(message.layers, context.leaf)
-        self._rep = encoding_from_pb(message.rep_compression) if message.HasField("rep_compression") else None
-        self._def = encoding_from_pb(message.def_compression) if message.HasField("def_compression") else None
-        self._values = encoding_from_pb(message.value_compression)
+        rep = encoding_from_pb(message.rep_compression) if message.HasField("rep_compression") else None
+        definition = encoding_from_pb(message.def_compression) if message.HasField("def_compression") else None
+        values = encoding_from_pb(message.value_compression)
+        self._format = ChunkFormat(self._scheme, rep, definition, values, message.num_buffers, message.has_large_chunk)
         self._dictionary = encoding_from_pb(message.dictionary) if message.HasField("dictionary") else None
         self._num_dictionary_items = message.num_dictionary_items
-        self._num_buffers = message.num_buffers
         self._num_items = message.num_items
         self._index_depth = message.repetition_index_depth
-        self._large = message.has_large_chunk
         self._index: _Index | None = None
-        check(self._num_buffers <= _MAX_NUM_BUFFERS, f"{self._num_buffers} buffers in a chunk")
-        check(self._rep is not None or not self._scheme.max_rep, "lists without repetition levels")
-        if self._rep is None:
+        self._joined: tuple[tuple[MiniBlockPage, ...], ChunkIndex] | None = None
+        check(message.num_buffers <= _MAX_NUM_BUFFERS, f"{message.num_buffers} buffers in a chunk")
+        check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
+        if rep is None:
             check(self._num_items == context.length, f"{self._num_items} values in a page of {context.length} rows")
-        for index in range(2 + (self._dictionary is not None) + (self._rep is not None)):
+        for index in range(2 + (self._dictionary is not None) + (rep is not None)):
             context.buffer(index)
 
     @classmethod
@@ -105,38 +103,108 @@ class MiniBlockPage(PageLayout):
         return cls(message, context)
 
     def encodings(self) -> Sequence[str]:
-        named = names_of(self._values)
+        named = names_of(self._format.values)
         if self._dictionary is not None:
             named = ["dictionary", *named, *(f"dictionary:{name}" for name in names_of(self._dictionary))]
-        for kind, encoding in (("rep", self._rep), ("def", self._def)):
+        for kind, encoding in (("rep", self._format.rep), ("def", self._format.definition)):
             if encoding is not None:
                 named += [f"{kind}:{name}" for name in names_of(encoding)]
         return ["mini_block", *named]
 
+    @property
+    def kin(self) -> Hashable | None:
+        # positions in a dictionary mean nothing in a page that has another
+        return None if self._dictionary is not None else self._format
+
     def read(self, rows: Rows) -> Steps[LeafRows]:
-        elements = rows.scaled(self._context.leaf.elements_per_row)
-        whole = isinstance(elements, RowSlice) and elements.count == self._context.length
-        chunk_buffer = self._context.buffers[1]
+        return (yield from self.read_kin([self], [rows]))
+
+    @classmethod
+    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows]) -> Steps[LeafRows]:
+        head = pages[0]
+        elements = [part.scaled(head._context.leaf.elements_per_row) for part in rows]
+        whole = all(
+            isinstance(part, RowSlice) and part.count == page._context.length
+            for part, page in zip(elements, pages, strict=True)
+        )
+        missing = [page for page in pages if page._index is None]
         fetched: SourceBytes | None = None
-        index = self._index
-        if index is None:
-            extents = self._context.buffers if whole else (self._context.buffers[0], *self._context.buffers[2:])
+        if missing:
+            extents = [extent for page in missing for extent in page._extents(with_chunks=whole)]
             fetched = yield Ranges.of(*((extent.position, extent.end) for extent in extents))
-            index = self._index = self._load(fetched)
-        chunks = index.chunks.chunks_of(elements)
-        starts = index.chunks.starts + chunk_buffer.position
+            for page in missing:
+                page._index = page._load(fetched)
+        index, wanted = head._join(pages), _joined_rows(elements, [page._context.length for page in pages])
+        num_rows = sum(part.count for part in rows)
+        return (yield from head._read(num_rows, wanted, whole, index, fetched if len(missing) == len(pages) else None))
+
+    def _extents(self, *, with_chunks: bool) -> Sequence[Extent]:
+        buffers = self._context.buffers
+        return buffers if with_chunks else (buffers[0], *buffers[2:])
+
+    def _join(self, pages: Sequence[MiniBlockPage]) -> ChunkIndex:
+        """Return the chunks of all these pages, the first of which is this one; kept for the next read of the same."""
+        if len(pages) == 1:
+            assert self._index is not None
+            return self._index.chunks
+        if self._joined is None or self._joined[0] != tuple(pages):
+            indexes = [page._index.chunks for page in pages if page._index is not None]
+            self._joined = tuple(pages), ChunkIndex.join(indexes)
+        return self._joined[1]
+
+    def _read(
+        self, num_rows: int, elements: Rows, whole: bool, index: ChunkIndex, fetched: SourceBytes | None
+    ) -> Steps[LeafRows]:
+        """Read chunks and keep what is wanted of them; `fetched` holds them already where all are."""
+        chunks: slice | Integers
+        picks: Picks | None = None
+        if isinstance(elements, RowSlice):
+            chunks = index.span(elements)
+        elif index.rows is None:
+            chunks, picks = index.locate(elements.indices)
+        else:
+            chunks = index.chunks_of(elements)
+        starts, stops = index.starts[chunks], index.stops[chunks]
         if fetched is None or not whole:
-            fetched = yield Ranges(starts[chunks], starts[chunks + 1])
-        parts = self._parse_headers(fetched, starts, chunks, index.chunks)
-        return self._select(rows, elements, whole, index, chunks, parts)
+            fetched = yield Ranges(starts, stops)
+        counts = index.counts_of(chunks)
+        positions = fetched.locate(starts)
+        parts = self._format.locate(fetched.data, positions, positions + (stops - starts), counts)
+        if picks is not None:
+            entries, values = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks)
+        elif isinstance(elements, RowSet):
+            found = find_rows(elements, index, chunks, self._format, parts)
+            entries, values = found.entries, self._format.pick_values(parts, found.picks)
+        else:
+            entries, values = self._read_slice(elements, whole, index, chunks, parts)
+        check_entries(self._scheme, entries)
+        dictionary = None if self._index is None else self._index.dictionary
+        return self._context.finish(num_rows, self._scheme, entries, self._to_array(values, dictionary))
+
+    def _read_slice(
+        self, elements: RowSlice, whole: bool, index: ChunkIndex, chunks: slice | Integers, parts: ChunkParts
+    ) -> tuple[Entries, Values]:
+        values, entries = self._format.decode_values(parts), self._format.decode_entries(parts)
+        assert isinstance(chunks, slice)
+        if index.rows is not None:
+            self._check_count(entries, values)
+            if whole:
+                return entries, values
+            found, owned = find_slice(elements, index.rows, chunks, entries, parts, self._scheme)
+            return entries.take(found), values.slice(owned.start, owned.stop)
+        if whole:
+            return entries, values
+        skipped = int(index.first_values[chunks.start])
+        wanted = slice(elements.start - skipped, elements.stop - skipped)
+        return entries.take(wanted), values.slice(wanted.start, wanted.stop)
 
     def _load(self, fetched: SourceBytes) -> _Index:
         words_at, chunks_at = self._context.buffers[:2]
-        width = 4 if self._large else 2
+        width = 4 if self._format.large else 2
         check(words_at.size % width == 0, f"{words_at.size} bytes of {width}-byte chunk words")
         words = fetched.view(words_at.position, words_at.end).view(f"<u{width}")
-        chunks = ChunkIndex.decode_words(words, self._num_items, chunks_at.size)
-        if self._rep is not None:
+        chunks = ChunkIndex.decode_words(words, self._num_items, chunks_at)
+        if self._format.rep is not None:
             extent = self._context.buffers[2 + (self._dictionary is not None)]
             data = fetched.view(extent.position, extent.end)
             rows = RowIndex.decode(data, chunks.num_chunks, self._index_depth, self._context.length)
@@ -150,72 +218,9 @@ class MiniBlockPage(PageLayout):
                 value_type = value_type.value_type
             items = self._dictionary.decode_block(data, self._num_dictionary_items)
             check(items.num_values == self._num_dictionary_items, "a dictionary that is not as long as it says")
-            dictionary = array_of(items, value_type)
+            # kept with the open file, which must not keep the map of it
+            dictionary = own_copy(array_of(items, value_type))
         return _Index(chunks, dictionary)
-
-    def _parse_headers(
-        self, fetched: SourceBytes, starts: Integers, chunks: Integers, index: ChunkIndex
-    ) -> _ChunkParts:
-        data = fetched.data
-        positions = fetched.locate(starts[chunks])
-        ends = positions + (starts[chunks + 1] - starts[chunks])
-        has_rep, has_def = self._rep is not None, self._def is not None
-        num_level_words = 1 + has_rep + has_def
-        width = 4 if self._large else 2
-        header_bytes = 2 * num_level_words + width * self._num_buffers
-        check((positions + header_bytes <= ends).all(), "a chunk is shorter than its header")
-        headers = data[positions[:, None] + np.arange(header_bytes)]
-        levels = np.ascontiguousarray(headers[:, : 2 * num_level_words]).view("<u2").astype(np.int64)
-        sizes = np.ascontiguousarray(headers[:, 2 * num_level_words :]).view(f"<u{width}").astype(np.int64)
-        all_sizes = np.concatenate([levels[:, 1:], sizes], axis=1)
-        padded = _padded(all_sizes)
-        first = positions + _padded(header_bytes)
-        buffer_ends = first[:, None] + np.cumsum(padded, axis=1)
-        buffer_starts = buffer_ends - padded
-        check((buffer_starts + all_sizes <= ends[:, None]).all(), "a chunk's buffers are longer than the chunk")
-        columns = range(all_sizes.shape[1])
-        located = [(buffer_starts[:, i], all_sizes[:, i]) for i in columns]
-        counts = index.first_values[chunks + 1] - index.first_values[chunks]
-        num_levels = levels[:, 0] if has_rep or has_def else counts
-        if has_def and not has_rep:
-            check((num_levels == counts).all(), "definition levels are not one a value")
-        rep = ChunkBuffers(data, (located[0][0],), (located[0][1],), num_levels) if has_rep else None
-        at = located[has_rep] if has_def else None
-        definition = ChunkBuffers(data, (at[0],), (at[1],), num_levels) if at is not None else None
-        value_parts = located[has_rep + has_def :]
-        values = ChunkBuffers(data, tuple(s for s, _ in value_parts), tuple(z for _, z in value_parts), counts)
-        return _ChunkParts(num_levels, rep, definition, values)
-
-    def _decode_entries(self, parts: _ChunkParts) -> Entries:
-        rep = definition = None
-        if self._rep is not None and parts.rep is not None:
-            rep = levels_of(self._rep.decode_blocks(parts.rep))
-        if self._def is not None and parts.definition is not None:
-            definition = levels_of(self._def.decode_blocks(parts.definition))
-        count = int(parts.num_levels.sum())
-        check(rep is None or len(rep) == count, "repetition levels are not one an entry")
-        check(definition is None or len(definition) == count, "definition levels are not one an entry")
-        return Entries(count, rep, definition)
-
-    def _select(
-        self, rows: Rows, elements: Rows, whole: bool, index: _Index, chunks: Integers, parts: _ChunkParts
-    ) -> LeafRows:
-        """Decode chunks and keep what is wanted of them."""
-        values = self._values.decode_chunks(parts.values)
-        check(values.num_values == parts.values.total_values, "an encoding that lost count of its values")
-        entries = self._decode_entries(parts)
-        if index.chunks.rows is None:
-            if not whole:
-                wanted = _wanted_values(elements, index.chunks, chunks)
-                entries, values = entries.take(wanted), _take(values, wanted)
-        else:
-            self._check_count(entries, values)
-            if not whole:
-                found = find_rows(elements, index.chunks.rows, chunks, entries, parts.num_levels, self._scheme)
-                values = _take(values, found.values(parts.values.num_values))
-                entries = entries.take(found.entries)
-        check_entries(self._scheme, entries)
-        return self._context.finish(rows, self._scheme, entries, self._to_array(values, index.dictionary))
 
     def _check_count(self, entries: Entries, values: Values) -> None:
         visible = entries.count
@@ -345,32 +350,15 @@ def _padded(size: Any) -> Any:
     return (size + _ALIGNMENT - 1) & -_ALIGNMENT
 
 
-@dataclass(frozen=True, eq=False)
-class _ChunkParts:
-    """Where in the fetched bytes the parts of some chunks are."""
-
-    num_levels: Integers
-    rep: ChunkBuffers | None
-    definition: ChunkBuffers | None
-    values: ChunkBuffers
-
-
-def _wanted_values(elements: Rows, index: ChunkIndex, chunks: Integers) -> Selection:
-    """Return which of the chunks' values are wanted, where every value is a row."""
-    if isinstance(elements, RowSlice):
-        skipped = int(index.first_values[chunks[0]])
-        return slice(elements.start - skipped, elements.stop - skipped)
-    counts = index.first_values[chunks + 1] - index.first_values[chunks]
-    shifts = index.first_values[chunks] - (np.cumsum(counts) - counts)
-    chunk_of = np.searchsorted(index.first_values[chunks], elements.indices, side="right") - 1
-    positions: Integers = elements.indices - shifts[chunk_of]
-    return positions
-
-
-def _take(values: Values, selection: Selection) -> Values:
-    if isinstance(selection, slice):
-        return values.slice(selection.start, selection.stop)
-    return select(values, selection)
+def _joined_rows(parts: Sequence[Rows], lengths: Sequence[int]) -> Rows:
+    """Return rows of several pages, all of them or none in one run, as rows of the pages' chunks put end to end."""
+    first, last = parts[0], parts[-1]
+    if len(parts) == 1:
+        return first
+    bases = np.cumsum(lengths) - lengths
+    if isinstance(first, RowSlice) and isinstance(last, RowSlice):
+        return RowSlice(first.start, int(bases[-1]) + last.stop)
+    return RowSet(np.concatenate([part.indices + base for part, base in zip(parts, bases, strict=True)]))
 
 
 def _all_below(values: FixedWidth, validity: Bools | None, bound: int) -> bool:

@@ -21,9 +21,10 @@ from lance_ops.encodings.contract import check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
-from lance_ops.encodings.values import FixedWidth, VariableWidth
-from lance_ops.encodings.variable import VariableEncoding, offsets_of_lengths
-from lance_ops.file.arrays import array_of, select, spread
+from lance_ops.encodings.select import select
+from lance_ops.encodings.values import FixedWidth, VariableWidth, offsets_of_lengths
+from lance_ops.encodings.variable import VariableEncoding
+from lance_ops.file.arrays import array_of, spread
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray

@@ -20,8 +20,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import Integers, Offsets, VariableWidth
-from lance_ops.encodings.variable import offsets_of_lengths
+from lance_ops.encodings.values import Integers, Offsets, VariableWidth, offsets_of_lengths
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
 from lance_ops.file.budget import Budget
 from lance_ops.file.columns import is_packed

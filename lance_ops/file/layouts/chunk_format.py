@@ -1,0 +1,130 @@
+"""How the chunks of a mini-block page are encoded, and what is in them.
+
+    chunk    u16 num_levels | [u16 rep size] | [u16 def size] | size of each value buffer (u16, or u32 in pages with
+             large chunks) | repetition levels | definition levels | value buffers
+             the header and every buffer are padded to 8 bytes
+
+`num_levels` is 0 where neither kind of levels is stored. All wanted chunks are looked at together, so that the cost of
+Python is paid once for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops import kernels
+from lance_ops.encodings.contract import ChunkBuffers, Encoding, Picks, check
+from lance_ops.encodings.select import select
+from lance_ops.encodings.values import Values
+from lance_ops.file.layouts.contract import levels_of
+from lance_ops.file.levels import Entries, LevelScheme
+from lance_ops.kernels.arrays import readable
+
+__all__ = ["ChunkFormat", "ChunkParts"]
+
+Integers = npt.NDArray[np.int64]
+
+_PICK_BELOW = 4
+"""Values are picked one by one where at most one in so many is wanted; else all of them are decoded."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkParts:
+    """Where the parts of some chunks are, and how many levels each chunk has."""
+
+    num_levels: Integers
+    rep: ChunkBuffers | None
+    definition: ChunkBuffers | None
+    values: ChunkBuffers
+
+
+@dataclass(frozen=True)
+class ChunkFormat:
+    """What is the same for all chunks of a page. Pages that agree in it have chunks of one kind."""
+
+    scheme: LevelScheme
+    rep: Encoding | None
+    definition: Encoding | None
+    values: Encoding
+    num_buffers: int
+    large: bool
+
+    def locate(self, data: npt.NDArray[np.uint8], starts: Integers, stops: Integers, counts: Integers) -> ChunkParts:
+        """Read the headers of the chunks at these places, which lie in `data` and hold `counts[i]` values each."""
+        num_chunks, width = len(starts), 4 if self.large else 2
+        has_rep, has_def = self.rep is not None, self.definition is not None
+        num_parts = has_rep + has_def + self.num_buffers
+        num_levels = np.empty(num_chunks, np.int64)
+        part_starts, part_sizes = (
+            np.empty((num_parts, num_chunks), np.int64),
+            np.empty((num_parts, num_chunks), np.int64),
+        )
+        read = kernels.read_headers(
+            readable(data),
+            readable(starts),
+            readable(stops),
+            has_rep + has_def,
+            self.num_buffers,
+            width,
+            num_levels,
+            part_starts.reshape(-1),
+            part_sizes.reshape(-1),
+        )
+        check(read == num_chunks, "a chunk's buffers are longer than the chunk")
+        if not (has_rep or has_def):
+            num_levels = counts
+        elif not has_rep:
+            check((num_levels == counts).all(), "definition levels are not one a value")
+        levels = [ChunkBuffers(data, (part_starts[i],), (part_sizes[i],), num_levels) for i in range(has_rep + has_def)]
+        first = len(levels)
+        values = ChunkBuffers(data, tuple(part_starts[first:]), tuple(part_sizes[first:]), counts)
+        return ChunkParts(num_levels, levels[0] if has_rep else None, levels[-1] if has_def else None, values)
+
+    def decode_entries(self, parts: ChunkParts) -> Entries:
+        """Return all entries of the chunks."""
+        rep = definition = None
+        if self.rep is not None and parts.rep is not None:
+            rep = levels_of(self.rep.decode_blocks(parts.rep))
+        if self.definition is not None and parts.definition is not None:
+            definition = levels_of(self.definition.decode_blocks(parts.definition))
+        return self._checked(Entries(int(parts.num_levels.sum()), rep, definition))
+
+    def pick_entries(self, parts: ChunkParts, picks: Picks) -> Entries:
+        """Return the entries of some values, where there are no lists and so every entry owns one."""
+        definition = None
+        if self.definition is not None and parts.definition is not None:
+            blocks = parts.definition
+            if _is_sparse(picks, blocks.total_values):
+                definition = levels_of(self.definition.pick_blocks(blocks, picks))
+            else:
+                definition = self.decode_entries(parts).definition
+                assert definition is not None
+                definition = definition[picks.positions(blocks.num_values)]
+        return self._checked(Entries(picks.count, None, definition))
+
+    def decode_values(self, parts: ChunkParts) -> Values:
+        """Return all values of the chunks."""
+        values = self.values.decode_chunks(parts.values)
+        check(values.num_values == parts.values.total_values, "an encoding that lost count of its values")
+        return values
+
+    def pick_values(self, parts: ChunkParts, picks: Picks) -> Values:
+        """Return some values of the chunks."""
+        if not _is_sparse(picks, parts.values.total_values):
+            return select(self.decode_values(parts), picks.positions(parts.values.num_values))
+        values = self.values.pick_chunks(parts.values, picks)
+        check(values.num_values == picks.count, "an encoding that lost count of its values")
+        return values
+
+    def _checked(self, entries: Entries) -> Entries:
+        check(entries.rep is None or len(entries.rep) == entries.count, "repetition levels are not one an entry")
+        whole = entries.definition is None or len(entries.definition) == entries.count
+        check(whole, "definition levels are not one an entry")
+        return entries
+
+
+def _is_sparse(picks: Picks, num_values: int) -> bool:
+    return picks.count * _PICK_BELOW <= num_values

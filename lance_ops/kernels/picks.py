@@ -1,0 +1,104 @@
+"""Single values out of encoded chunks, where decoding whole chunks would make a thousand for each one wanted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.fastlanes import ORDER
+from lance_ops.kernels.full_zip import read_number
+from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.strings import read_offset
+
+__all__ = ["locate_values", "pick_packed", "pick_strings"]
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+
+
+@kernel
+def locate_values(bounds: Integers, positions: Integers, chunks: Integers, chunk_of: Integers, within: Integers) -> int:
+    """Find the chunk of every position, and which of the chunk's values it is; return how many chunks are touched.
+
+    Chunk `c` holds positions `bounds[c]` to `bounds[c + 1]`. Positions ascend and lie within the bounds. `chunks`, with
+    room for one a position, gets the touched ones; `chunk_of[i]` says which of those it is.
+    """
+    num_chunks, chunk, last = 0, -1, len(bounds) - 2
+    end = np.int64(-1)
+    for i in range(len(positions)):
+        position = positions[i]
+        if chunk < 0 or position >= end:
+            # gallop from here, then bisect: both scattered and dense positions are found in few steps
+            step, low = 1, max(chunk, 0)
+            while low + step <= last and bounds[low + step] <= position:
+                low += step
+                step *= 2
+            high = min(low + step, last + 1)
+            while high - low > 1:
+                middle = (low + high) // 2
+                if bounds[middle] <= position:
+                    low = middle
+                else:
+                    high = middle
+            chunk, end = low, bounds[low + 1]
+            chunks[num_chunks] = chunk
+            num_chunks += 1
+        chunk_of[i] = num_chunks - 1
+        within[i] = position - bounds[chunk]
+    return num_chunks
+
+
+@kernel
+def pick_packed(
+    data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int, out: NDArray[np.uint64]
+) -> None:
+    """Read value number `places[i]` of the FastLanes block at `starts[i]`, which is `widths[i]` bits wide.
+
+    `lance_ops.kernels.fastlanes` says where a value's bits are. The caller has checked that blocks lie in `data`, that
+    places are below 1024 and widths in `[0, bits]`.
+    """
+    lanes = 1024 // bits
+    word_bytes = bits // 8
+    for i in range(len(starts)):
+        width, place = widths[i], places[i]
+        column = place % 128
+        row = ORDER[column // lanes * (lanes // 16)] * 8 + place // 128
+        bit = row * width
+        shift = bit % bits
+        at = starts[i] + (bit // bits * lanes + column % lanes) * word_bytes
+        value = np.uint64(0)
+        if width > 0:
+            value = np.uint64(read_number(data, at, word_bytes)) >> np.uint64(shift)
+            if shift + width > bits:
+                above = np.uint64(read_number(data, at + 128, word_bytes))
+                value |= above << np.uint64(bits - shift)
+            value &= np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - width)
+        out[i] = value
+
+
+@kernel
+def pick_strings(
+    data: Bytes,
+    starts: Integers,
+    sizes: Integers,
+    counts: Integers,
+    chunk_of: Integers,
+    within: Integers,
+    width: int,
+    value_starts: Integers,
+    value_sizes: Integers,
+) -> int:
+    """Find value `within[i]` of chunk `chunk_of[i]`, of chunks that `lance_ops.kernels.strings` describes.
+
+    The caller has checked that the chunks lie in `data` and hold their offsets. Returns how many were found: fewer than
+    wanted when that one does not lie in its chunk.
+    """
+    for i in range(len(chunk_of)):
+        chunk = chunk_of[i]
+        place = starts[chunk] + within[i] * width
+        begin, end = read_offset(data, place, width), read_offset(data, place + width, width)
+        if begin < (counts[chunk] + 1) * width or end < begin or end > sizes[chunk]:
+            return i
+        value_starts[i] = starts[chunk] + begin
+        value_sizes[i] = end - begin
+    return len(chunk_of)

@@ -1,0 +1,92 @@
+"""Run-length encoded chunks: values of 1, 2, 4 or 8 bytes side by side, and a byte for the length of each run."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.full_zip import read_number
+from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.unaligned import load_word, store_word
+
+__all__ = ["expand_runs", "pick_runs"]
+
+Bytes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+
+
+@part
+def _value(data: Bytes, place: int, width: int) -> np.uint64:
+    if place + 8 <= len(data):
+        return load_word(data, place) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
+    return np.uint64(read_number(data, place, width))
+
+
+@kernel
+def expand_runs(
+    data: Bytes,
+    value_starts: Integers,
+    length_starts: Integers,
+    num_runs: Integers,
+    counts: Integers,
+    width: int,
+    out: Bytes,
+) -> int:
+    """Write the first `counts[i]` values of every chunk to `out`, end to end.
+
+    The caller has checked that values and lengths lie in `data`; `out` has room for all values and eight bytes more.
+    Returns the number of chunks written: fewer than given when that one's runs are too short.
+    """
+    # multiplied by this, a value fills a word
+    repeats = np.uint64(1)
+    if width == 1:
+        repeats = np.uint64(0x0101010101010101)
+    elif width == 2:
+        repeats = np.uint64(0x0001000100010001)
+    elif width == 4:
+        repeats = np.uint64(0x0000000100000001)
+    place = 0
+    for i in range(len(value_starts)):
+        left = counts[i]
+        run = 0
+        while left > 0:
+            if run == num_runs[i]:
+                return i
+            length = min(np.int64(data[length_starts[i] + run]), left)
+            word = _value(data, value_starts[i] + run * width, width) * repeats
+            size = length * width
+            for at in range(0, size, 8):  # the last word may reach into the next run, which is written later
+                store_word(out, place + at, word)
+            place += size
+            left -= length
+            run += 1
+    return len(value_starts)
+
+
+@kernel
+def pick_runs(
+    data: Bytes,
+    value_starts: Integers,
+    length_starts: Integers,
+    num_runs: Integers,
+    chunk_of: Integers,
+    within: Integers,
+    width: int,
+    out: NDArray[np.uint64],
+) -> int:
+    """Read value `within[i]` of chunk `chunk_of[i]`; values ascend within a chunk, and chunks do.
+
+    The caller has checked that values and lengths lie in `data`. Returns how many were read: fewer than wanted when
+    that one is beyond its chunk's runs.
+    """
+    chunk, run, end = np.int64(-1), np.int64(0), np.int64(0)
+    for i in range(len(chunk_of)):
+        if chunk_of[i] != chunk:
+            chunk, run, end = chunk_of[i], np.int64(-1), np.int64(0)
+        while end <= within[i]:
+            run += 1
+            if run == num_runs[chunk]:
+                return i
+            end += data[length_starts[chunk] + run]
+        out[i] = _value(data, value_starts[chunk] + run * width, width)
+    return len(chunk_of)
