@@ -17,6 +17,8 @@ import numba
 from numba.core import caching, config
 from numba.core.runtime.nrt import rtsys
 
+from lance_ops.kernels.resident import release_compiler
+
 __all__ = ["kernel", "part"]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,13 +70,17 @@ class _Cache(_FunctionCache):  # type: ignore[misc]
         # needs of that the runtime alone, and a compiler fills them itself.
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
+            loaded = self._load_overload(sig, target_context)
+        if loaded is not None:
+            release_compiler()
+        return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
         except OSError:  # a full or read-only disk costs a compilation in the next process, nothing else
             self.disable()
+        release_compiler()
 
 
 def kernel(function: F) -> F:

@@ -128,9 +128,9 @@ class Holds(Predicate):
         return self.value.to_operand_sql()
 
 
-TRUE = Holds(Literal(pa.scalar(True)))
-FALSE = Holds(Literal(pa.scalar(False)))
-UNKNOWN = Holds(Literal(pa.scalar(None, pa.bool_())))
+# `pa.scalar` and `pa.array` import pandas, where it is installed, before they look at anything.
+_TRUTHS = pa.Array.from_buffers(pa.bool_(), 3, [pa.py_buffer(bytes([0b011])), pa.py_buffer(bytes([0b001]))])
+TRUE, FALSE, UNKNOWN = (Holds(Literal(_TRUTHS[number])) for number in range(3))
 
 
 def all_of(*parts: Predicate) -> Predicate:

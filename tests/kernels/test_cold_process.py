@@ -1,0 +1,68 @@
+"""A process that starts with a filled cache of kernels: what it compiles, imports and holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+_SCAN = """
+import json, sys
+import lance_ops
+
+table = lance_ops.dataset(sys.argv[1]).to_table()
+heavy = [module for module in ("pandas", "sqlglot", "pyspark", "dagster") if module in sys.modules]
+rows = table.take([0, 17]).to_pylist()
+from lance_ops.kernels.chunk_headers import read_headers
+from lance_ops.kernels.fastlanes import unpack_blocks
+stats = [kernel.stats for kernel in (read_headers, unpack_blocks)]
+hits = sum(sum(each.cache_hits.values()) for each in stats)
+misses = sum(sum(each.cache_misses.values()) for each in stats)
+resident, name = 0, ""
+for line in open("/proc/self/smaps"):
+    head = line.split()
+    if "-" in head[0] and not head[0].endswith(":"):
+        name = line if "libllvmlite" in line and "r-xp" in line else ""
+    elif name and head[0] == "Rss:":
+        resident += int(head[1]) * 1024
+print(json.dumps({"rows": rows, "hits": hits, "misses": misses, "compiler_bytes": resident, "heavy": heavy}))
+"""
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> str:
+    path = str(tmp_path / "table")
+    lance_ops.write_dataset(pa.table({"n": np.arange(5000) % 100}), path)
+    return path
+
+
+def scan_in_a_new_process(dataset: str, **environment: str) -> dict[str, Any]:
+    ran = subprocess.run(
+        [sys.executable, "-c", _SCAN, dataset],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(ran.stdout)
+    assert found["rows"] == [{"n": 0}, {"n": 17}]
+    return found
+
+
+def test_a_second_process_compiles_nothing_imports_little_and_lets_go_of_the_compiler(dataset: str) -> None:
+    scan_in_a_new_process(dataset)
+    found = scan_in_a_new_process(dataset)
+    assert (found["hits"], found["misses"]) == (2, 0)
+    assert found["heavy"] == []
+    assert found["compiler_bytes"] < 16 << 20
