@@ -63,12 +63,14 @@ def changes_between(begin_version: int, end: Snapshot) -> Changes:
         return _told_by_versions(begin_version, end)
     before, after = begin.fragments_by_id, end.fragments_by_id
     kept = {key for key in before.keys() & after.keys() if _is_same(before[key], after[key])}
+    thinned = [key for key in kept if before[key].deletion_file != after[key].deletion_file]
+    begin.read_deletion_vectors([before[key] for key in (*thinned, *(before.keys() - kept))])
+    end.read_deletion_vectors([after[key] for key in (*thinned, *(after.keys() - kept))])
     lost, found = [], []
-    for key in kept:
+    for key in thinned:
         was, now = begin.deletion_vector(before[key]), end.deletion_vector(after[key])
-        if was != now:
-            lost.append(_runs_of(end, after[key], now - was))
-            found.append(_runs_of(begin, before[key], was - now))
+        lost.append(_runs_of(end, after[key], now - was))
+        found.append(_runs_of(begin, before[key], was - now))
     lost += [_live_runs(begin, fragment) for key, fragment in before.items() if key not in kept]
     found += [_live_runs(end, fragment) for key, fragment in after.items() if key not in kept]
     return _compare(_Runs.joined(lost), _Runs.joined(found))
@@ -114,6 +116,7 @@ class _Runs:
 
 
 def _all_runs(snapshot: Snapshot) -> _Runs:
+    snapshot.read_deletion_vectors(snapshot.fragments)
     return _Runs.joined([_live_runs(snapshot, fragment) for fragment in snapshot.fragments])
 
 

@@ -5,7 +5,7 @@ A snapshot never changes. It is pickled as its URI, version and storage options,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from uuid import UUID
@@ -145,6 +145,12 @@ class Snapshot:
             self._deletions[path] = vector
         return vector
 
+    def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
+        """Read the deletion files of these fragments at once, so that they are there when they are asked for."""
+        thinned = [fragment for fragment in fragments if fragment.deletion_file]
+        for _ in map_ordered(self.deletion_vector, thinned, min(_READS_AT_ONCE, len(thinned)), _READS_AT_ONCE):
+            pass
+
     def live_offsets(self, fragment: Fragment) -> npt.NDArray[np.uint64]:
         """Return the physical offsets of a fragment's live rows, ascending."""
         offsets = np.arange(fragment.physical_rows, dtype=np.uint64)
@@ -167,9 +173,7 @@ class Snapshot:
 
         Reads every deletion file. Raises `CorruptFile` if two live rows have the same id.
         """
-        thinned = [fragment for fragment in self.fragments if fragment.deletion_file]
-        for _ in map_ordered(self.deletion_vector, thinned, min(_READS_AT_ONCE, len(thinned)), _READS_AT_ONCE):
-            pass
+        self.read_deletion_vectors(self.fragments)
         rows = (
             (fragment.id, self._read_lineage(fragment.id).row_ids, self.deletion_vector(fragment))
             for fragment in self.fragments

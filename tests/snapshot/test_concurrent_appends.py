@@ -20,7 +20,7 @@ def append(uri: str, writer: int) -> None:
 @pytest.mark.parametrize("exists", [True, False], ids=["existing table", "racing to create it"])
 def test_four_processes_append_at_once(dataset_uri: str, exists: bool) -> None:
     if exists:
-        lance_ops.write_dataset(pa.table({"id": pa.array([], pa.int64())}), dataset_uri)
+        lance_ops.write_dataset(pa.table({"id": pa.array([], pa.int64())}), dataset_uri, enable_stable_row_ids=True)
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=append, args=(dataset_uri, writer)) for writer in range(PROCESSES)]
     for writer in writers:
@@ -29,8 +29,11 @@ def test_four_processes_append_at_once(dataset_uri: str, exists: bool) -> None:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * PROCESSES
     dataset = lance_ops.dataset(dataset_uri)
-    ids = dataset.to_table().column("id").to_pylist()
+    table = dataset.to_table(with_row_id=True)
+    ids = table.column("id").to_pylist()
     assert sorted(ids) == list(range(PROCESSES * APPENDS * ROWS))
+    if exists:
+        assert table.column("_rowid").to_pylist() == list(range(PROCESSES * APPENDS * ROWS))
     versions = [version["version"] for version in dataset.versions()]
     assert versions == list(range(1, PROCESSES * APPENDS + 1 + exists))
     for uuid_of in (dataset.read_transaction(version) for version in versions):
