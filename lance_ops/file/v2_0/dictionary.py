@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
@@ -36,13 +36,13 @@ class Dictionary(ArrayEncoding):
     def __init__(self, message: pb.Dictionary, context: ArrayContext, nested: ReadArray) -> None:
         self._arrow_type = context.arrow_type
         self._is_arrow = pt.is_dictionary(context.arrow_type)
-        value_type = context.arrow_type.value_type if self._is_arrow else context.arrow_type
+        self._item_type = context.arrow_type.value_type if self._is_arrow else context.arrow_type
         position_type = _POSITION_TYPES.get(_position_bits(message.indices))
         if position_type is None:
             raise UnsupportedFeature("a dictionary whose positions are no plain numbers")
         self._positions = nested(message.indices, replace(context, arrow_type=position_type))
         self._num_items = message.num_dictionary_items
-        items = replace(context, arrow_type=value_type, length=self._num_items)
+        items = replace(context, arrow_type=self._item_type, length=self._num_items)
         self._item_encoding = nested(message.items, items)
         self._items: pa.Array | None = None
         self._stored_bytes = sum(extent.size for extent in context.buffers)
@@ -57,26 +57,28 @@ class Dictionary(ArrayEncoding):
     def read(self, rows: Rows) -> Steps[pa.Array]:
         items = self._items
         if items is None:
-            items = pa.nulls(0, self._arrow_type)
+            items = pa.nulls(0, self._item_type)
             if self._num_items:
                 items = yield from self._item_encoding.read(RowSlice(0, self._num_items))
             self._items = items
-        found = yield from self._positions.read(rows)
-        check(found.null_count == 0, "a position that is null")
-        positions = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        check(int(positions.min()) >= 0, "a position beyond the dictionary")  # 2^63 or more
-        is_null = np.zeros(len(positions), np.bool_)
-        if not self._is_arrow:
-            is_null = positions == 0
-            positions = np.maximum(positions - 1, 0)
-        check(is_null.all() or int(positions[~is_null].max()) < len(items), "a position beyond the dictionary")
-        present = validity_of(items)
-        if self._is_arrow and present is not None:
-            is_null = ~present[positions]
-        masked = pa.array(positions, mask=is_null) if is_null.any() else pa.array(positions)
+        positions = yield from self._positions.read(rows)
+        check(positions.null_count == 0, "a position that is null")
+        bounds = pc.min_max(positions).as_py()
+        num_positions = len(items) if self._is_arrow else len(items) + 1
+        check(bounds["max"] < num_positions, "a position beyond the dictionary")
         if self._is_arrow:
-            return pa.DictionaryArray.from_arrays(masked.cast(self._arrow_type.index_type), items)
-        return take_items(items, masked, self._stored_bytes)
+            return self._as_dictionary(positions, items)
+        if not bounds["min"]:
+            return take_items(pa.concat_arrays([pa.nulls(1, items.type), items]), positions, self._stored_bytes)
+        return take_items(items, pc.subtract(positions, pa.scalar(1, positions.type)), self._stored_bytes)
+
+    def _as_dictionary(self, positions: pa.Array, items: pa.Array) -> pa.Array:
+        keys = positions
+        present = validity_of(items)
+        if present is not None:
+            found = positions.to_numpy()
+            keys = pa.array(found, mask=~present[found])
+        return pa.DictionaryArray.from_arrays(keys.cast(self._arrow_type.index_type), items)
 
 
 def _position_bits(described: pb.ArrayEncoding) -> int:
