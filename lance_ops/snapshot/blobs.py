@@ -24,10 +24,11 @@ from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_field, walk_b
 from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.take import take_addresses
 from lance_ops.store import Store, open_store
 from lance_ops.table import DataFile
 
-__all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite"]
+__all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
 
 Addresses = npt.NDArray[np.uint64]
 
@@ -177,6 +178,14 @@ def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Tab
     for table in scan(snapshot, replace(request, with_row_address=True)):
         for part in cut_by_blobs(table, request.schema):
             yield _rewritable(part, reader, request)
+
+
+def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
+    """Return live rows by address as `FragmentWriter` takes them; the request asks for their addresses."""
+    table = take_addresses(snapshot, addresses, request)
+    if not any(holds_blobs_v2(field) for field in request.schema.fields):
+        return table
+    return _rewritable(table, BlobReader(snapshot), request)
 
 
 def _rewritable(table: pa.Table, reader: BlobReader, request: ScanRequest) -> pa.Table:

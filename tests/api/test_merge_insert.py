@@ -190,12 +190,32 @@ def test_a_replay_under_the_same_token_is_done_once(dataset: lance_ops.LanceData
     assert files(dataset) == before
 
 
+def test_blobs_are_merged_as_bytes_and_taken_along_where_the_source_lacks_them(dataset_uri: str) -> None:
+    blobs = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    schema = pa.schema([pa.field("id", pa.int64()), blobs, pa.field("v", pa.int64())])
+    large = [b"x" * 1000, b"y" * 100_000, None]
+    dataset = lance_ops.write_dataset(pa.table([[1, 2, 3], large, [0, 0, 0]], schema=schema), dataset_uri)
+    upsert(dataset).execute(pa.table([[3, 4], [b"three", b"four"], [7, 7]], schema=schema))
+    dataset.merge_insert("id").when_matched_update_all().execute(pa.table({"id": [2], "v": [9]}))
+    ids = dataset.to_table(columns=["id"])["id"].to_pylist()
+    found = dataset.take_blobs("b", indices=list(range(4)))
+    assert {key: blob and blob.readall() for key, blob in zip(ids, found, strict=True)} == {
+        1: large[0],
+        2: large[1],
+        3: b"three",
+        4: b"four",
+    }
+    partial = dataset.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    with pytest.raises(UnsupportedFeature, match="'b'"):
+        partial.execute(pa.table([[1], [b"one"]], schema=pa.schema(list(schema)[:2])))
+
+
 KEYS = st.none() | st.integers(0, 8)
 SOURCE = st.lists(st.tuples(KEYS, st.integers(0, 9)), max_size=8)
 Row = tuple[int | None, int]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     target=st.lists(st.tuples(KEYS, st.integers(0, 9)), max_size=12),
     source=SOURCE,

@@ -184,7 +184,7 @@ CONDITIONS: tuple[tuple[str | None, Callable[[int | None, int], bool]], ...] = (
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.lists(st.none() | st.integers(-9, 9), min_size=1, max_size=20),
     st.lists(st.tuples(st.sampled_from(VALUES), st.sampled_from(CONDITIONS)), min_size=1, max_size=4),

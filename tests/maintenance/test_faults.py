@@ -34,6 +34,20 @@ def delete(uri: str) -> None:
     lance_ops.dataset(uri).delete("id >= 2 AND id < 10", runner=InThreads(1), conflict_retries=0)
 
 
+def update(uri: str) -> None:
+    lance_ops.dataset(uri).update({"id": "id + 100"}, "id > 5", conflict_retries=0, runner=InThreads(1))
+
+
+def merge(uri: str) -> None:
+    builder = lance_ops.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    builder = builder.when_not_matched_by_source_delete("id < 2").conflict_retries(0)
+    builder.execute(rows(10, 14), runner=InThreads(1))
+
+
+def add_columns(uri: str) -> None:
+    lance_ops.dataset(uri).add_columns({"doubled": "id * 2"}, runner=InThreads(1))
+
+
 def compact(uri: str) -> None:
     lance_ops.dataset(uri).optimize.compact_files(num_threads=1)
 
@@ -57,6 +71,9 @@ def clean_up(uri: str) -> None:
 VERBS: dict[str, tuple[Verb, Rows]] = {
     "append": (append, list(range(20))),
     "delete": (delete, [0, 1, 10, 11]),
+    "update": (update, [*range(6), *range(106, 112)]),
+    "merge": (merge, list(range(2, 14))),
+    "add columns": (add_columns, BEFORE),
     "compact": (compact, BEFORE),
     "index": (index, BEFORE),
     "reindex": (reindex, BEFORE),
@@ -120,7 +137,7 @@ def steps(template: MemoryStore, verb: Verb, monkeypatch: pytest.MonkeyPatch, wh
 
 def run_over(store: FaultyStore, verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lance_ops.snapshot.snapshot.open_store", lambda uri, options: store)
+        patch.setattr("lance_ops.committers.opening.open_store", lambda uri, options: store)
         verb(store.uri)
 
 

@@ -22,6 +22,7 @@ from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileWriter
+from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
@@ -219,6 +220,9 @@ def _check_version(snapshot: Snapshot, columns: Schema) -> None:
     """Refuse to add files where readers do not expect them."""
     if snapshot.file_version is FileVersion.V0_1:
         raise UnsupportedFeature("adding files to the fragments of a table of file version 0.1", snapshot.uri)
+    blob = next((field for field in columns.fields if holds_blobs_v2(field)), None)
+    if blob is not None:
+        raise UnsupportedFeature("blobs in a file of their own", f"column {blob.name!r}")
     inside = next((field for field in columns.fields if snapshot.schema.by_id(field.id) is not None), None)
     if inside is not None and snapshot.file_version is FileVersion.V2_0:  # a struct has a column of its own there
         raise UnsupportedFeature("new values inside of a struct of file version 2.0", f"column {inside.name!r}")

@@ -8,10 +8,11 @@ from enum import Enum
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
 from lance_ops.core.predicate.resolve import Name, resolve
 from lance_ops.core.schema import split_path
+from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
 from lance_ops.snapshot.conform import conform_columns
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.snapshot import Snapshot
@@ -77,7 +78,7 @@ def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMe
     if not on:
         raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
     schema = snapshot.schema.to_arrow_storage()
-    fitted = conform_columns(source, schema)
+    fitted = conform_columns(source, values_schema(snapshot.schema))
     for path in on:
         snapshot.schema.field(path)
         if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
@@ -109,6 +110,11 @@ def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
 
 def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: Sequence[str]) -> None:
     """Refuse a merge that does more than to give some columns of matched rows new values."""
+    blob = next(
+        (node for node in snapshot.schema.fields if holds_blobs_v2(node) and node.name in source.schema.names), None
+    )
+    if blob is not None:
+        raise UnsupportedFeature("rewriting blobs in place", f"column {blob.name!r}")
     beside = set(source.schema.names) - {split_path(path)[0] for path in on} - set(on)
     if spec.matched is not Matched.UPDATE or spec.inserts or spec.deletes_unmatched:
         raise InvalidInput("columns are rewritten in place by a merge that updates matched rows and does nothing else")

@@ -21,6 +21,8 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.schema import Schema
+from lance_ops.snapshot.blob_columns import holds_blobs_v2
+from lance_ops.snapshot.blobs import take_to_rewrite
 from lance_ops.snapshot.columns.backfill import column_paths, write_columns
 from lance_ops.snapshot.columns.patch import PatchedColumns, patched_fragments, plan_patch
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
@@ -35,7 +37,6 @@ from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
-from lance_ops.snapshot.take import take_addresses
 from lance_ops.table import Fragment
 from lance_ops.transactions import Update, UpdateMode
 
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 _ROWS_AT_ONCE = 1 << 16
+_BLOBS_AT_ONCE = 256
 
 Rows = npt.NDArray[np.int64]
 
@@ -202,13 +204,14 @@ def _updated_rows(
         snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
     )
     order = np.argsort(matches.updated)
-    for at in range(0, len(order), _ROWS_AT_ONCE):
-        chosen = order[at : at + _ROWS_AT_ONCE]
+    step = _BLOBS_AT_ONCE if any(map(holds_blobs_v2, request.schema.fields)) else _ROWS_AT_ONCE
+    for at in range(0, len(order), step):
+        chosen = order[at : at + step]
         rows = source.take(pa.array(matches.source_rows[chosen]))
         if not missing and not snapshot.manifest.uses_stable_row_ids:
             yield rows, matches.updated[chosen]
             continue
-        old = take_addresses(snapshot, matches.updated[chosen], request)
+        old = take_to_rewrite(snapshot, matches.updated[chosen], request)
         row_ids = old.column(ROW_ID).to_numpy()
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
         for position, name in enumerate(old.schema.names):
