@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import fragment_of, offset_of, row_addr
+from lance_ops.core.addresses import row_addr
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.snapshot import Snapshot
@@ -35,6 +35,8 @@ from lance_ops.table.row_runs import RowIds
 __all__ = ["Changes", "changes_between"]
 
 U64s: TypeAlias = npt.NDArray[np.uint64]
+
+_LONG = 64  # rows of a run: a bitmap takes it as a range, shorter ones row by row all at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +107,37 @@ class _Runs:
         runs = np.maximum(after, 1) - 1
         return (after > 0) & (row_ids < self.ends[runs]), runs
 
-    def rows(self, chosen: npt.NDArray[np.bool_]) -> RowAddressSet:
-        """Return the rows of the chosen runs."""
+    def meet(self, others: _Runs) -> npt.NDArray[np.bool_]:
+        """Return which runs share an id with one of the others."""
+        first = np.searchsorted(self.ends, others.starts, side="right")
+        after = np.searchsorted(self.starts, others.ends)
+        places = len(self.starts) + 1
+        steps = np.bincount(first, minlength=places) - np.bincount(after, minlength=places)
+        met: npt.NDArray[np.bool_] = np.cumsum(steps)[:-1] > 0
+        return met
+
+    def chosen(self, which: npt.NDArray[np.bool_]) -> _Runs:
+        """Return some of the runs."""
+        if which.all():
+            return self
+        columns = (self.starts, self.ends, self.addresses, self.created_at, self.updated_at)
+        return _Runs(*(column[which] for column in columns))
+
+    def rows(self) -> RowAddressSet:
+        """Return the rows of all runs."""
+        lengths = self.ends - self.starts
+        long = lengths >= _LONG
         bitmaps: dict[int, BitMap] = {}
-        addresses, lengths = self.addresses[chosen], (self.ends - self.starts)[chosen]
-        runs = zip(fragment_of(addresses).tolist(), offset_of(addresses).tolist(), lengths.tolist(), strict=True)
-        for fragment_id, offset, length in runs:
-            bitmaps.setdefault(fragment_id, BitMap()).add_range(offset, offset + length)
-        return RowAddressSet.from_bitmaps(bitmaps)
+        for address, length in zip(self.addresses[long].tolist(), lengths[long].tolist(), strict=True):
+            offset = address & 0xFFFF_FFFF
+            bitmaps.setdefault(address >> 32, BitMap()).add_range(offset, offset + length)
+        short = self.addresses[~long]
+        few = RowAddressSet.from_addresses(_expanded(short, short + lengths[~long]))
+        return RowAddressSet.union((RowAddressSet.from_bitmaps(bitmaps), few))
+
+    def row_ids(self) -> U64s:
+        """Return the ids of all rows, ascending."""
+        return _expanded(self.starts, self.ends)
 
 
 def _all_runs(snapshot: Snapshot) -> _Runs:
@@ -149,6 +174,19 @@ def _is_same(before: Fragment, after: Fragment) -> bool:
 
 
 def _compare(earlier: _Runs, later: _Runs) -> Changes:
+    """Compare runs that share ids part by part; the others were inserted or deleted whole."""
+    gone, new = ~earlier.meet(later), ~later.meet(earlier)
+    lost, found = earlier.chosen(gone), later.chosen(new)
+    inserted, updated, deleted = _compare_parts(earlier.chosen(~gone), later.chosen(~new))
+    return Changes(
+        inserted=found.rows() | inserted.rows(),
+        updated=updated.rows(),
+        deleted=np.sort(np.concatenate((lost.row_ids(), deleted))),
+    )
+
+
+def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, U64s]:
+    """Return what was inserted and updated, and the ids of what was deleted."""
     cuts = np.sort(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
     proper = cuts[1:] > cuts[:-1]
     starts, ends = cuts[:-1][proper], cuts[1:][proper]
@@ -159,11 +197,7 @@ def _compare(earlier: _Runs, later: _Runs) -> Changes:
     updated[both] = earlier.updated_at[old[both]] != later.updated_at[new[both]]
     parts = _parts(later, starts, ends, there, new)
     gone = was & ~there
-    return Changes(
-        inserted=parts.rows(~was[there]),
-        updated=parts.rows(updated[there]),
-        deleted=_expanded(starts[gone], ends[gone]),
-    )
+    return parts.chosen(~was[there]), parts.chosen(updated[there]), _expanded(starts[gone], ends[gone])
 
 
 def _parts(runs: _Runs, starts: U64s, ends: U64s, chosen: npt.NDArray[np.bool_], places: npt.NDArray[np.intp]) -> _Runs:
@@ -187,4 +221,5 @@ def _expanded(starts: U64s, ends: U64s) -> U64s:
 def _told_by_versions(begin_version: int, end: Snapshot) -> Changes:
     runs = _all_runs(end)
     inserted = runs.created_at > begin_version
-    return Changes(runs.rows(inserted), runs.rows(~inserted & (runs.updated_at > begin_version)), None)
+    updated = ~inserted & (runs.updated_at > begin_version)
+    return Changes(runs.chosen(inserted).rows(), runs.chosen(updated).rows(), None)
