@@ -60,7 +60,6 @@ def row_bytes(arrow_type: pa.DataType) -> int:
         return 9
     try:
         return 1 + -(-int(arrow_type.bit_width) // 8)
-    except (
-        ValueError
-    ):  # lists, maps, strings: offsets of 32 bits; nulls have nothing, but positions when they are sorted
+    except ValueError:
+        # lists, maps and strings have offsets of 32 bits; nulls have nothing, but positions when they are sorted
         return 9 if pt.is_null(arrow_type) else 5

@@ -9,6 +9,7 @@ Few rows go into the first, many into the second.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from enum import Enum
 
@@ -16,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.names import deletion_file_name
 from lance_ops.pb import table_pb2
+from lance_ops.table.arrow_messages import read_batches
 from lance_ops.table.roaring import decode_bitmap, encode_bitmap
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
@@ -118,11 +120,10 @@ def decode_deletion_vector(deletion_file: DeletionFile, data: pa.Buffer | bytes,
 
 def _decode_arrow(data: pa.Buffer | bytes, path: str) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
     try:
-        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
-            table = reader.read_all()
+        table = read_batches(pa.py_buffer(data))
         table.validate(full=True)
         column = table.column(0).cast(pa.uint32()) if table.num_columns == 1 else None
-    except (pa.ArrowException, OSError, ValueError) as error:  # a name that is no UTF-8 is a mere ValueError
+    except (pa.ArrowException, ReadTooLarge, OSError, ValueError, IndexError, struct.error) as error:
         raise CorruptFile(path, "deletion vector", f"not an Arrow file of row offsets: {error}") from error
     if column is None or column.null_count:
         raise CorruptFile(path, "deletion vector", "not one column of row offsets without nulls")

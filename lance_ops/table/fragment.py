@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.pb import table_pb2
 from lance_ops.store.paths import check_path
@@ -16,6 +17,8 @@ __all__ = ["TOMBSTONED", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
 
 TOMBSTONED = -2
 """Stands in `DataFile.fields` for a field whose values were moved to another file."""
+
+_MAX_ROWS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,12 @@ class Fragment:
 
     @classmethod
     def from_pb(cls, message: table_pb2.DataFragment, path: str) -> Fragment:
-        """Read the message; `path` names the manifest in errors."""
+        """Read the message; `path` names the manifest in errors.
+
+        Raises `CorruptFile` for more rows than their addresses can number.
+        """
+        if message.physical_rows > _MAX_ROWS:
+            raise CorruptFile(path, f"fragment {message.id}", f"{message.physical_rows} rows, of {_MAX_ROWS} at most")
         has_deletions = message.HasField("deletion_file")
         return cls(
             id=message.id,

@@ -12,7 +12,7 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb20
 from lance_ops.pb import encodings_v2_1_pb2 as pb21
 from lance_ops.pb import file2_pb2, file_pb2, table_pb2
 
-__all__ = ["Anatomy", "LegacyAnatomy", "Malformed", "ManifestAnatomy", "Part", "dissect"]
+__all__ = ["Anatomy", "Column", "LegacyAnatomy", "Malformed", "ManifestAnatomy", "Part", "dissect"]
 
 _FOOTER = struct.Struct("<QQQIIHH4s")
 _SHORT_FOOTER = struct.Struct("<QHH4s")

@@ -19,7 +19,7 @@ from lance_ops.table import encode_deletion_vector, encode_manifest
 from tests.interop.file_cases import CASES, LEGACY_CASES
 from tests.table.samples import fragment, index, manifest
 
-__all__ = ["deletion_seeds", "file_seeds", "manifest_seeds"]
+__all__ = ["deletion_seeds", "file_seeds", "manifest_seeds", "write_ours", "write_theirs"]
 
 _ROWS = 150
 _MAX_BYTES = 48 * 1024
@@ -69,19 +69,21 @@ def deletion_seeds() -> Iterator[tuple[str, bytes]]:
 
 def _both(table: pa.Table, version: str, reference: bool) -> Iterator[tuple[str, bytes]]:
     with suppress(SchemaMismatch, UnsupportedFeature):  # nulls in a 0.1 file, say
-        yield "ours", _ours(table, version)
+        yield "ours", write_ours(table, version)
     if reference:
-        yield "pylance", _theirs(table, version)
+        yield "pylance", write_theirs(table, version)
 
 
-def _ours(table: pa.Table, version: str) -> bytes:
+def write_ours(table: pa.Table, version: str) -> bytes:
+    """Return the file that this library writes, in pages of some kilobytes."""
     store = MemoryStore()
     with FileWriter(store, "f", Schema.from_arrow(table.schema), FileVersion(version), page_bytes=20_000) as writer:
         writer.write_batch(table)
     return bytes(store.get("f").to_pybytes())
 
 
-def _theirs(table: pa.Table, version: str) -> bytes:
+def write_theirs(table: pa.Table, version: str) -> bytes:
+    """Return the file that the reference writes."""
     with tempfile.TemporaryDirectory() as folder:
         if version == "0.1":
             import lance

@@ -108,7 +108,7 @@ FRAGMENTS = st.builds(
     id=_U64,
     files=st.lists(_DATA_FILES, max_size=3).map(tuple),
     deletion_file=st.none() | _DELETION_FILES,
-    physical_rows=_U64,
+    physical_rows=_U32,
     row_ids=_SEQUENCE,
     last_updated_at_versions=_SEQUENCE,
     created_at_versions=_SEQUENCE,

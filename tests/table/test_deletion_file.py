@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import hypothesis.strategies as st
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -97,6 +98,16 @@ def test_an_arrow_file_of_anything_but_offsets_is_corrupt(column: pa.Array) -> N
         writer.write_batch(batch)
 
     with pytest.raises(CorruptFile):
+        decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), "d")
+
+
+def test_an_arrow_file_of_far_more_rows_than_bytes_is_not_decompressed() -> None:
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch([pa.array(np.zeros(17 << 20, np.uint32))], names=["row_id"])
+    with pa.ipc.new_file(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+
+    with pytest.raises(CorruptFile, match="71303168 bytes at once"):
         decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), "d")
 
 

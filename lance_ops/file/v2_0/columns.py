@@ -108,7 +108,8 @@ class ArrayColumns(Columns):
     def _read_field(self, field: Field, rows: Rows, budget: Budget) -> Steps[pa.Array]:
         if field.logical_type == "struct" and not is_packed(field):
             children = yield from join([self._read_field(child, rows, budget) for child in field.children])
-            return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
+            with reporting(self._path, f"column {field.name!r}"):
+                return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
         if field.logical_type in _LISTS:
             return (yield from self._read_lists(field, rows, budget))
         if field.children and not _is_single(field):

@@ -1,0 +1,77 @@
+"""Record batches of Arrow IPC files, read message by message: what buffers claim to become is looked at before they do.
+
+    "ARROW1", zeros up to a multiple of 8 or 64 | messages as in an IPC stream, the schema's first | footer, not needed
+
+A message's metadata is a flatbuffer, `Message { version, header_type, header: RecordBatch, body_length }` with
+`RecordBatch { length, nodes, buffers: [Buffer { offset: i64, length: i64 }], compression }`; a compressed buffer begins
+with its raw size, i64, -1 where it is not compressed after all.
+"""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+from lance_ops.encodings.expansion import check_expansion
+
+__all__ = ["read_batches"]
+
+_MAGIC = b"ARROW1"
+_MAX_ALIGNMENT = 64
+_HEADER, _BUFFERS, _COMPRESSION = 2, 2, 3
+
+
+def read_batches(data: pa.Buffer) -> pa.Table:
+    """Return the rows of all record batches.
+
+    Raises `ReadTooLarge` for buffers that claim far more bytes than they have, and what Arrow and `struct` raise for
+    bytes that are no such file.
+    """
+    head = data.slice(0, _MAX_ALIGNMENT).to_pybytes()
+    if not head.startswith(_MAGIC):
+        raise ValueError("no Arrow file")
+    padding = len(head) - len(head[len(_MAGIC) :].lstrip(b"\0"))
+    first, *others = pa.ipc.MessageReader.open_stream(data.slice(padding - padding % 8))
+    schema = pa.ipc.read_schema(first)
+    batches = []
+    for message in others:
+        if message.type != "record batch":
+            raise ValueError(f"a {message.type} message among record batches")
+        check_expansion(_claimed_bytes(message), data.size, "buffers of a record batch")
+        batches.append(pa.ipc.read_record_batch(message, schema))
+    return pa.Table.from_batches(batches, schema)
+
+
+def _claimed_bytes(message: pa.ipc.Message) -> int:
+    """Return the bytes of a record batch's buffers once they are decompressed."""
+    metadata, body = message.metadata.to_pybytes(), message.body
+    root = _indirect(metadata, 0)
+    batch = _indirect(metadata, _field(metadata, root, _HEADER))
+    if not _field(metadata, batch, _COMPRESSION):
+        return int(body.size)
+    vector = _indirect(metadata, _field(metadata, batch, _BUFFERS))
+    (count,) = struct.unpack_from("<I", metadata, vector)
+    claimed = 0
+    for index in range(count):
+        offset, length = struct.unpack_from("<qq", metadata, vector + 4 + 16 * index)
+        if length:
+            (size,) = struct.unpack("<q", body.slice(offset, 8).to_pybytes())
+            claimed += length if size == -1 else size & (1 << 64) - 1
+    return claimed
+
+
+def _indirect(metadata: bytes, place: int) -> int:
+    (offset,) = struct.unpack_from("<I", metadata, place)
+    return place + int(offset)
+
+
+def _field(metadata: bytes, table: int, number: int) -> int:
+    """Return where a table's field is, 0 if it is absent."""
+    (back,) = struct.unpack_from("<i", metadata, table)
+    vtable = table - back
+    (size,) = struct.unpack_from("<H", metadata, vtable)
+    if 4 + 2 * number >= size:
+        return 0
+    (offset,) = struct.unpack_from("<H", metadata, vtable + 4 + 2 * number)
+    return table + int(offset) if offset else 0
