@@ -66,6 +66,7 @@ class ArrayColumns(Columns):
         if len(self._index_of) < len(self._fields):
             raise CorruptFile(path, "schema", "two fields have the same id")
         self._pages: dict[tuple[int, int], ArrayEncoding] = {}
+        self._items_before: dict[int, list[int]] = {}
 
     @property
     def num_columns(self) -> int:
@@ -181,6 +182,12 @@ class ArrayColumns(Columns):
     def _first_items(self, field: Field, column: Column) -> list[int]:
         """Return how many items come before each page of lists."""
         index = self._find(field)
+        first_items = self._items_before.get(index)
+        if first_items is None:
+            first_items = self._items_before[index] = self._count_items(field, index, column)
+        return first_items
+
+    def _count_items(self, field: Field, index: int, column: Column) -> list[int]:
         first_items = [0]
         for page in range(len(column.pages)):
             message = self._parse(index, column, page)
