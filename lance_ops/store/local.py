@@ -2,7 +2,8 @@
 
 Whatever becomes visible was written to a temporary file in the same directory first, fsynced, then named in one step;
 the directory is fsynced before the call returns, and so is the parent of every directory made on the way. That comes
-last: a file system with a journal has written such parents down by then, together with the file.
+last: a file system with a journal has written such parents down by then, together with the file. A writer's file whose
+name is new is named before it is fsynced: nobody knows the name before `close` returns.
 """
 
 from __future__ import annotations
@@ -261,12 +262,27 @@ class _LocalWriter(StoreWriter):
         with self._store._translating("write", self._path):
             try:
                 self._file.flush()
-                os.fsync(self._file.fileno())
+                if os.path.lexists(self._target):
+                    os.fsync(self._file.fileno())  # a power cut leaves the old object or the new
+                    os.replace(self._staged, self._target)
+                    self._file.close()
+                else:
+                    self._close_under_new_name()
             except BaseException:
                 self.abort()
                 raise
-            self._file.close()
-            _publish(self._staged, self._target, durable=True)
+            _sync_names(os.path.dirname(self._target))
+
+    def _close_under_new_name(self) -> None:
+        """Give the file its name before it is synced: one commit of the journal is enough for both."""
+        os.replace(self._staged, self._target)
+        try:
+            os.fsync(self._file.fileno())
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(self._target)
+            raise
+        self._file.close()
 
     def abort(self) -> None:
         if self._file.closed:

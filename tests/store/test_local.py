@@ -221,8 +221,30 @@ def test_a_file_and_every_new_directory_above_it_are_synced(
     write(store)
 
     assert {str(root.parent), str(root), str(root / "a"), str(root / "a" / "b")} <= set(synced)
-    assert any(os.path.basename(path).startswith(TEMPORARY_PREFIX) for path in synced)
+    assert any(os.path.basename(path).startswith(TEMPORARY_PREFIX) or path == str(root / "a/b/c") for path in synced)
     assert synced[-1] == str(root / "a" / "b")  # the name comes after the content
+
+
+def test_a_writer_syncs_a_new_name_with_its_file_and_an_old_one_after_it(
+    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def record_sync(descriptor: int) -> None:
+        steps.append("sync directory" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "sync file")
+        fsync(descriptor)
+
+    def record_name(staged: str, target: str) -> None:
+        steps.append("name")
+        replace(staged, target)
+
+    store.put("other", b"x")
+    monkeypatch.setattr(os, "fsync", record_sync)
+    monkeypatch.setattr(os, "replace", record_name)
+    store.open_writer("a").close()
+    store.open_writer("a").close()
+    assert steps == ["name", "sync file", "sync directory", "sync file", "name", "sync directory"]
 
 
 def test_a_directory_made_by_a_fleeting_put_is_synced_with_the_first_durable_one(
