@@ -112,8 +112,8 @@ def choose_dictionary(
     size = _raw_bytes(made.entries) + min(made.statistics.bitpacked_bytes, made.statistics.rle_bytes)
     if size > most_bytes:
         return None
-    if isinstance(values, VariableWidth) and size > raw_bytes * _SURE and _coded_bytes(values) < size:
-        return None
+    if isinstance(values, VariableWidth) and size > raw_bytes * _SURE:
+        return None if _coded_bytes(values, *FsstEncoding.train(values)) < size else made
     return made
 
 
@@ -208,17 +208,15 @@ def _choose_strings(values: VariableWidth, options: EncodingOptions) -> Encoding
         return plain
     if options.compression != "fsst" and values.size_bytes < _MIN_FSST_BYTES:
         return plain
-    coded = FsstEncoding.train(values)
-    if options.compression == "fsst" or _coded_bytes(values, coded) < _raw_bytes(values) * _WORTH:
+    coded, ratio = FsstEncoding.train(values)
+    if options.compression == "fsst" or _coded_bytes(values, coded, ratio) < _raw_bytes(values) * _WORTH:
         return coded
     return plain
 
 
-def _coded_bytes(values: VariableWidth, coded: FsstEncoding | None = None) -> float:
+def _coded_bytes(values: VariableWidth, coded: FsstEncoding, ratio: float) -> float:
     """Estimate the bytes of strings as codes of a symbol table, with their offsets."""
-    coded = coded or FsstEncoding.train(values)
-    coded_bytes = values.size_bytes * coded.sampled_ratio(values)
-    return coded_bytes + len(coded.symbol_table) + values.num_values * values.bits_per_offset // 8
+    return values.size_bytes * ratio + len(coded.symbol_table) + values.num_values * values.bits_per_offset // 8
 
 
 def _choose_packed_rows(values: PackedValues, options: EncodingOptions, version: FileVersion) -> Encoding:

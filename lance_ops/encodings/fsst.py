@@ -92,18 +92,15 @@ class FsstEncoding(Encoding):
         return self.values.encode_zipped(self._encode(values))
 
     @classmethod
-    def train(cls, values: VariableWidth) -> Self:
-        """Make a symbol table for values, from a sample of them."""
+    def train(cls, values: VariableWidth) -> tuple[Self, float]:
+        """Make a symbol table for values, from a sample of them; return with it how much it leaves of the sample."""
         sample = _sample(values)
         symbols, lengths = np.zeros(_MAX_SYMBOLS, np.uint64), np.zeros(_MAX_SYMBOLS, np.int64)
         offsets = readable(sample.offsets.astype(np.int64, copy=False))
-        num_symbols = kernels.fsst_train(readable(sample.data), offsets, symbols, lengths)
-        return cls(_write_table(symbols[:num_symbols], lengths[:num_symbols]), VariableEncoding(values.bits_per_offset))
-
-    def sampled_ratio(self, values: VariableWidth) -> float:
-        """Return how many bytes of codes a byte of values takes, in the sample that `train` sees."""
-        sample = _sample(values)
-        return self._encode(sample).size_bytes / max(sample.size_bytes, 1)
+        data = readable(sample.data[: sample.size_bytes])
+        num_symbols, num_codes = kernels.fsst_train(data, offsets, symbols, lengths)
+        table = _write_table(symbols[:num_symbols], lengths[:num_symbols])
+        return cls(table, VariableEncoding(values.bits_per_offset)), num_codes / max(sample.size_bytes, 1)
 
     def _encode(self, values: Values) -> VariableWidth:
         if not isinstance(values, VariableWidth):

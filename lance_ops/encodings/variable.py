@@ -28,7 +28,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_ranges, scatter_ranges
+from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import (
     Bytes,
     Integers,
@@ -105,19 +105,12 @@ class VariableEncoding(Encoding):
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         strings = self._expect(values)
         width = self._word.itemsize
-        counts = chunk_counts_of_lengths(strings.offsets, width, limits)
-        ends = np.cumsum(counts)
-        first, last = strings.offsets[ends - counts].astype(np.int64), strings.offsets[ends].astype(np.int64)
-        headers = (counts + 1) * width
-        sizes = -(-(headers + last - first) // width) * width
-        places = np.cumsum(sizes) - sizes
-        out = np.zeros(int(sizes.sum()), np.uint8)
-        # the end of one chunk is the start of the next: its offset is stored twice
-        stored = np.arange(strings.num_values + len(counts)) - np.repeat(np.arange(len(counts)), counts + 1)
-        words = strings.offsets[stored] + np.repeat(headers - first, counts + 1)
-        scatter_ranges(words.astype(self._word).view(np.uint8), np.cumsum(headers) - headers, headers, out, places)
-        scatter_ranges(strings.data, first, last - first, out, places + headers)
-        return EncodedChunks(counts, (out,), (sizes,))
+        offsets = strings.offsets.astype(np.int64, copy=False)
+        counts = chunk_counts_of_lengths(offsets, width, limits)
+        most_bytes = strings.size_bytes + (strings.num_values + 2 * len(counts)) * width
+        out, sizes = np.empty(most_bytes, np.uint8), np.empty(len(counts), np.int64)
+        kernels.split_strings(readable(strings.data), readable(offsets), readable(counts), width, out, sizes)
+        return EncodedChunks(counts, (out[: int(sizes.sum())],), (sizes,))
 
     def decode_block(self, data: Bytes, num_values: int) -> VariableWidth:
         width = self._word.itemsize

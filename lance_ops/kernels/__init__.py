@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.rows import find_rows
     from lance_ops.kernels.runs import expand_runs, pick_runs
-    from lance_ops.kernels.strings import join_strings
+    from lance_ops.kernels.strings import join_strings, split_strings
 
 __all__ = [
     "are_entries",
@@ -66,6 +66,7 @@ __all__ = [
     "pick_strings",
     "read_headers",
     "renumber_levels",
+    "split_strings",
     "unpack_blocks",
     "walk_entries",
     "xxh64",
@@ -103,6 +104,7 @@ _MODULES = {
     "pick_strings": "picks",
     "read_headers": "chunk_headers",
     "renumber_levels": "flatten",
+    "split_strings": "strings",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",
     "xxh64": "hashes",

@@ -71,6 +71,9 @@ def expand_lists(
     and no slot, and `occurs` is set for that code. All items but the first repeat at `level`. `present` may be empty:
     no nulls; `out_slots` too: they follow one another.
     """
+    # most entries are items after the first of their list
+    out_rep[:] = level
+    out_codes[:] = 0
     place = 0
     following = first_slot
     for i in range(len(codes)):
@@ -86,20 +89,16 @@ def expand_lists(
                 occurs[null_code] = 1
             else:
                 start, stop = offsets[slot], offsets[slot + 1]
-                if start == stop:
-                    code = empty_code
-                    occurs[empty_code] = 1
+                is_empty = start == stop
+                code = empty_code if is_empty else code
+                occurs[empty_code] |= is_empty
         out_rep[place] = rep[i]
         out_codes[place] = code
         if len(out_slots):
             out_slots[place] = -1 if start == stop else start
-        place += 1
-        for item in range(start + 1, stop):
-            out_rep[place] = level
-            out_codes[place] = 0
-            if len(out_slots):
-                out_slots[place] = item
-            place += 1
+            for item in range(start + 1, stop):
+                out_slots[place + item - start] = item
+        place += (start == stop) + stop - start
 
 
 @kernel

@@ -38,8 +38,8 @@ Entries = NDArray[np.uint16]
 
 
 @kernel
-def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers) -> int:
-    """Write the best table found for a sample of values; return its number of symbols.
+def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers) -> tuple[int, int]:
+    """Write the best table found for a sample of values; return its number of symbols, and the bytes of their codes.
 
     `symbols` and `lengths` have 255 zeros. The sample should be some tens of KiB.
     """
@@ -64,7 +64,7 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
         singles[:] = 0
         for pair in seen[:num_seen]:
             followed[pair] = 0
-    return best
+    return best, least
 
 
 @kernel

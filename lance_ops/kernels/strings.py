@@ -1,4 +1,4 @@
-"""Byte strings of many chunks, each chunk with its own offsets, joined into one.
+"""Byte strings of many chunks, each chunk with its own offsets, joined into one and split again.
 
 A chunk is `offsets[n + 1] | bytes`; the offsets are 4 or 8 bytes wide, count from the start of the chunk, and the
 first is where the bytes begin.
@@ -13,7 +13,7 @@ from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.ranges import copy_bytes
 from lance_ops.kernels.unaligned import load_word
 
-__all__ = ["join_strings", "read_offset"]
+__all__ = ["join_strings", "read_offset", "split_strings"]
 
 
 @part
@@ -66,3 +66,37 @@ def join_strings(
         copy_bytes(data, start + first, before - first, out, place)
         place += before - first
     return len(starts)
+
+
+@kernel
+def split_strings(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    width: int,
+    out: NDArray[np.uint8],
+    sizes: NDArray[np.int64],
+) -> None:
+    """Write chunks of `counts[i]` strings each to `out`, end to end, filled up with zeros to a multiple of the width.
+
+    String `j` is `data[offsets[j] : offsets[j + 1]]`. The caller has checked the offsets and that the chunks fit `out`.
+    """
+    place, value = 0, 0
+    for i in range(len(counts)):
+        count, first = counts[i], offsets[value]
+        header = (count + 1) * width
+        if width == 8:
+            wide = out[place : place + header].view(np.uint64)
+            for j in range(count + 1):
+                wide[j] = header + offsets[value + j] - first
+        else:
+            narrow = out[place : place + header].view(np.uint32)
+            for j in range(count + 1):
+                narrow[j] = header + offsets[value + j] - first
+        value += count
+        num_bytes = offsets[value] - first
+        copy_bytes(data, first, num_bytes, out, place + header)
+        sizes[i] = (header + num_bytes + width - 1) // width * width
+        for byte in range(header + num_bytes, sizes[i]):
+            out[place + byte] = 0
+        place += sizes[i]

@@ -27,7 +27,7 @@ from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.ranges import copy_ranges
 from lance_ops.kernels.rows import find_rows
 from lance_ops.kernels.runs import expand_runs, pick_runs
-from lance_ops.kernels.strings import join_strings
+from lance_ops.kernels.strings import join_strings, split_strings
 
 __all__ = ["warm"]
 
@@ -52,6 +52,7 @@ def warm() -> None:
     are_entries(data, ends, none, readable(np.zeros(0, np.uint32)))
     copy_ranges(data, none, none, out, none)
     join_strings(data, none, none, none, 4, out, offsets)
+    split_strings(data, ends, none, 4, out, offsets)
     lz4_decode(data, none, none, out, ends)
     fsst_train(data, ends, symbols[:255], lengths[:255])
     fsst_encode(data, ends, *table, out, offsets)

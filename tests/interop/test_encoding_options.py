@@ -68,7 +68,7 @@ def asked(
     column: Callable[[], pa.Array], options: str, there: str, gone: str = "", versions: tuple[str, ...] = BOTH
 ) -> Asked:
     pairs_of_options = (option.split("=") for option in options.split())
-    return Asked(column, dict(pairs_of_options), frozenset(there.split()), frozenset(gone.split()), versions)  # type: ignore[arg-type]
+    return Asked(column, dict(pairs_of_options), frozenset(there.split()), frozenset(gone.split()), versions)
 
 
 ALL_ASKED = {

@@ -25,8 +25,10 @@ def train(strings: list[bytes]) -> list[bytes]:
     words, lengths = np.zeros(255, np.uint64), np.zeros(255, np.int64)
     offsets = np.cumsum([0, *map(len, strings)]).astype(np.int64)
     data = readable(np.frombuffer(b"".join(strings), np.uint8))
-    num_symbols = kernels.fsst_train(data, readable(offsets), words, lengths)
-    return [int(words[i]).to_bytes(8, "little")[: lengths[i]] for i in range(num_symbols)]
+    num_symbols, num_codes = kernels.fsst_train(data, readable(offsets), words, lengths)
+    symbols = [int(words[i]).to_bytes(8, "little")[: lengths[i]] for i in range(num_symbols)]
+    assert num_codes == sum(map(len, encode(strings, symbols)))
+    return symbols
 
 
 def encode(strings: list[bytes], symbols: list[bytes]) -> list[bytes]:

@@ -62,3 +62,17 @@ def test_a_chunk_whose_offsets_lie_is_where_joining_stops(width: int, offsets: l
 def test_an_offset_beyond_63_bits_is_no_offset() -> None:
     bad = np.array([24, 1 << 63, 25], "<u8").tobytes() + b"a"
     assert join([bad], [2], 8)[0] == 0
+
+
+@given(st.lists(st.lists(st.binary(max_size=12), max_size=6), max_size=5), st.sampled_from([4, 8]))
+def test_split_strings_stand_behind_their_offsets_and_fill_whole_words(groups: list[list[bytes]], width: int) -> None:
+    flat = [string for group in groups for string in group]
+    offsets = np.cumsum([0, *map(len, flat)]).astype(np.int64)
+    counts = np.array([len(group) for group in groups], np.int64)
+    chunks = [chunk_of(group, width) for group in groups]
+    padded = [chunk + bytes(-len(chunk) % width) for chunk in chunks]
+    out, sizes = np.full(sum(map(len, padded)), 0xAA, np.uint8), np.empty(len(groups), np.int64)
+    data = readable(np.frombuffer(b"".join(flat), np.uint8))
+    kernels.split_strings(data, readable(offsets), readable(counts), width, out, sizes)
+    assert sizes.tolist() == [len(chunk) for chunk in padded]
+    assert out.tobytes() == b"".join(padded)

@@ -140,7 +140,7 @@ def encode_binary(
     if validity is not None:
         values = _without_nulls(values, validity)
     if options.compression == "fsst" and values.size_bytes:
-        coded = FsstEncoding.train(values)
+        coded, _ = FsstEncoding.train(values)
         codes = coded.encode_zipped(values)
         assert isinstance(codes, VariableWidth)
         inner = _encode_plain(codes, validity, NO_OPTIONS, buffers)
