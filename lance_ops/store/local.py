@@ -108,8 +108,7 @@ class LocalStore(Store):
             try:
                 created = take_name(staged, target)
             finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(staged)
+                _discard(staged)
             if created:
                 _sync_names(os.path.dirname(target))
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
@@ -172,8 +171,7 @@ class LocalStore(Store):
             return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
         finally:
             os.close(descriptor)
-            with suppress(FileNotFoundError):
-                os.unlink(staged)
+            _discard(staged)
 
     def _file(self, path: str) -> str:
         return self._locate(check_path(path))
@@ -289,8 +287,7 @@ class _LocalWriter(StoreWriter):
             return
         with suppress(OSError):  # the buffered rest may fail to reach the disk; it is not wanted there
             self._file.close()
-        with suppress(FileNotFoundError):
-            os.unlink(self._staged)
+        _discard(self._staged)
 
 
 def _create_temporary(directory: str) -> tuple[str, int]:
@@ -316,18 +313,22 @@ def _stage(target: str, fill: Callable[[FileIO], object], durable: bool) -> str:
             if durable:
                 os.fsync(descriptor)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(staged)
+        _discard(staged)
         raise
     return staged
+
+
+def _discard(staged: str) -> None:
+    """Remove a temporary file; one that cannot be removed now is left to clean-up."""
+    with suppress(OSError):
+        os.unlink(staged)
 
 
 def _publish(staged: str, target: str, durable: bool) -> None:
     try:
         os.replace(staged, target)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(staged)
+        _discard(staged)
         raise
     if durable:
         _sync_names(os.path.dirname(target))

@@ -1,0 +1,164 @@
+"""Every verb, killed or failed at the system calls by which it changes the disk (with strace)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+import lance_ops
+from lance_ops.maintenance.cleanup_plan import NamedFiles
+from lance_ops.store import LocalStore
+from tests.crash.verbs import VERBS, Ending, table
+
+REPOSITORY = Path(__file__).parents[2]
+SYSTEM_CALLS = (
+    "openat,write,pwrite64,writev,ftruncate,fallocate,fsync,fdatasync,sync_file_range,"
+    "link,linkat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir"
+)
+BEFORE = list(range(12))
+_CALL = re.compile(r"^(?:\d+ +)?([a-z0-9_]+)\(")
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A fault at the `number`-th call of one kind."""
+
+    call: str
+    number: int
+    kill: bool
+
+    @property
+    def injection(self) -> str:
+        """The fault in strace's words."""
+        return f"inject={self.call}:{'signal=SIGKILL' if self.kill else 'error=EIO'}:when={self.number}"
+
+
+class Zygote:
+    """A process with everything imported, whose children do one verb each."""
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self._in: IO[str] = process.stdin
+        self._out: IO[str] = process.stdout
+        self._trace = folder / "trace"
+        self.injected = False
+        """Whether an error was put in the place of a call in the last run."""
+
+    def run(self, uri: str, verb: str, strike: Strike | None = None) -> tuple[int | None, Counter[str]]:
+        """Do a verb under strace; return how it ended, None if it was killed, and the system calls it made."""
+        process = int(self._ask(json.dumps({"uri": uri, "verb": verb})))
+        what = ["-e", f"trace={SYSTEM_CALLS}", *(["-e", strike.injection] if strike else [])]
+        command = ["strace", "-f", "-qq", "-o", str(self._trace), *what, "-p", str(process)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL):
+            _wait_until_traced(process)
+            status = int(self._ask("go"))
+        trace = self._trace.read_text()
+        self.injected = "(INJECTED)" in trace
+        calls = Counter(found[1] for line in trace.splitlines() if (found := _CALL.match(line)))
+        return (None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)), calls
+
+    def _ask(self, line: str) -> str:
+        print(line, file=self._in, flush=True)
+        return self._out.readline()
+
+
+def _wait_until_traced(process: int) -> None:
+    while True:
+        status = Path(f"/proc/{process}/status").read_text()
+        if not re.search(r"^TracerPid:\s+0$", status, re.MULTILINE):
+            return
+
+
+@pytest.fixture(scope="module")
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed")
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.crash.verbs"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    try:
+        yield Zygote(process, tmp_path_factory.mktemp("zygote"))
+    finally:
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of three fragments and three versions."""
+    uri = tmp_path_factory.mktemp("template") / "table"
+    for at in range(3):
+        lance_ops.write_dataset(table(at * 4, at * 4 + 4), str(uri), mode="append")
+    return uri
+
+
+def _ids(uri: str) -> list[int]:
+    ids: list[int] = lance_ops.dataset(uri).to_table().column("id").to_pylist()
+    return sorted(ids)
+
+
+def _stray(uri: str) -> list[str]:
+    """Return the files that a clean-up of everything old leaves and no version names."""
+    dataset = lance_ops.dataset(uri)
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    named = NamedFiles()
+    for version in dataset.versions():
+        named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
+    store = LocalStore(uri)
+    files = [info.path for folder in ("data", "_deletions", "_indices") for info in store.list(folder)]
+    return [path for path in files if path not in named] + [info.path for info in store.list_temporary()]
+
+
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.soak), 8], ids=["each call", "each eighth call"])
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "EIO"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_that_is_stopped_at_a_system_call_leaves_all_or_nothing(
+    verb: str, kill: bool, every: int, zygote: Zygote, template: Path, tmp_path: Path
+) -> None:
+    after = VERBS[verb][1]
+    uri = str(tmp_path / "watched")
+    shutil.copytree(template, uri)
+    ended, calls = zygote.run(uri, verb)
+    assert ended == Ending.DONE and _ids(uri) == after
+    assert calls["fsync"] + calls["fdatasync"] > 0 or verb == "clean up", "the commit was not synced"
+    strikes = [Strike(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
+    struck = 0
+    for strike in strikes[::every]:
+        uri = str(tmp_path / f"{strike.call}-{strike.number}")
+        shutil.copytree(template, uri)
+        ended, _ = zygote.run(uri, verb, strike)
+        struck += ended is None or zygote.injected
+
+        found = _ids(uri)
+        assert ended in (None, *Ending), f"{strike}: ended with {ended}"
+        if ended == Ending.DONE:
+            assert found == after, strike
+        elif ended == Ending.FAILED:
+            assert found == BEFORE, strike
+        else:
+            assert found in (BEFORE, after), strike
+        dataset = lance_ops.dataset(uri)
+        dataset.validate()
+        num_versions = len(dataset.versions())
+        lance_ops.write_dataset(table(100, 101), uri, mode="append")
+        assert _ids(uri) == [*found, 100], strike
+        assert len(lance_ops.dataset(uri).versions()) == num_versions + 1
+        assert _stray(uri) == [], strike
+        shutil.rmtree(uri)
+    assert struck > 0.8 * len(strikes[::every]), "some calls were not made again, and nothing struck"
