@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.bench.cases import ALL_CASES, Case, cases_named
+from tests.bench.changes import ALL_CHANGES, measure
 from tests.bench.chart import chart
 from tests.bench.pairing import measure_all
 from tests.bench.report import report
@@ -72,6 +73,14 @@ def test_small_case_is_measured_for_everyone_on_every_operation(tmp_path: Path) 
     assert not [cell.errors for cell in cells if cell.errors]
     assert all(cell.ratio(rival) for cell in cells for rival in RIVALS if cell.applies(rival))
     assert os.sched_getaffinity(0) == affinity
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.interop
+def test_changes_are_measured_for_both(tmp_path: Path) -> None:
+    cells = list(measure(ALL_CHANGES[::3], tmp_path, scale=0.0001, rounds=1))
+    assert [cell.case for cell in cells] == [change.name for change in ALL_CHANGES[::3]]
+    assert all(cell.ratio(OWN_FILES, name) for cell in cells for name in ("seconds", "cpu_seconds"))
     assert not list(tmp_path.iterdir())
 
 
