@@ -28,7 +28,7 @@ SYSTEM_CALLS = (
     "link,linkat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir"
 )
 BEFORE = list(range(12))
-_CALL = re.compile(r"^(?:\d+ +)?([a-z0-9_]+)\(")
+_CALL = re.compile(r"^(\d+) +([a-z0-9_]+)\(")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,10 @@ class Zygote:
             status = int(self._ask("go"))
         trace = self._trace.read_text()
         self.injected = "(INJECTED)" in trace
-        calls = Counter(found[1] for line in trace.splitlines() if (found := _CALL.match(line)))
+        by_thread = Counter(found.groups() for line in trace.splitlines() if (found := _CALL.match(line)))
+        calls: Counter[str] = Counter()
+        for (_, call), times in by_thread.items():
+            calls[call] = max(calls[call], times)  # strace counts for each thread by itself
         return (None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)), calls
 
     def _ask(self, line: str) -> str:

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 import lance_ops
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
-from lance_ops.snapshot.runners import InThreads
 
 __all__ = ["VERBS", "Ending", "table"]
 
@@ -41,18 +40,17 @@ def _append(uri: str) -> None:
 
 
 def _delete(uri: str) -> None:
-    lance_ops.dataset(uri).delete("id >= 2 AND id < 10", runner=InThreads(1))
+    lance_ops.dataset(uri).delete("id >= 2 AND id < 10")
 
 
 def _compact(uri: str) -> None:
-    lance_ops.dataset(uri).optimize.compact_files(num_threads=1)
+    lance_ops.dataset(uri).optimize.compact_files()
 
 
 def _clean_up(uri: str) -> None:
     lance_ops.dataset(uri).cleanup_old_versions(timedelta(0), delete_unverified=True)
 
 
-# In one thread: strace counts the calls of each by itself.
 VERBS: dict[str, tuple[Callable[[str], None], list[int]]] = {
     "append": (_append, list(range(20))),
     "delete": (_delete, [0, 1, 10, 11]),
