@@ -84,7 +84,7 @@ def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
         return f"decimal:{arrow_type.bit_width}:{arrow_type.precision}:{arrow_type.scale}"
     if pt.is_timestamp(arrow_type):
         return f"timestamp:{arrow_type.unit}:{arrow_type.tz or '-'}"
-    if pt.is_dictionary(arrow_type):
+    if pt.is_dictionary(arrow_type) and not pt.is_nested(arrow_type.value_type):
         value = logical_type_of(arrow_type.value_type, name)
         key = logical_type_of(arrow_type.index_type, name)
         return f"dict:{value}:{key}:{str(arrow_type.ordered).lower()}"

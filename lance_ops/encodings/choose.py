@@ -16,6 +16,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.codecs import Codec, Lz4, Zstd
+from lance_ops.encodings.constant import ConstantEncoding
 from lance_ops.encodings.contract import Encoding
 from lance_ops.encodings.dictionary import DictionaryValues, encode_dictionary
 from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
@@ -74,6 +75,8 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
     """Choose the layout of a page: full-zip when a value can be large, mini-block otherwise."""
     if isinstance(values, PackedValues):
         return Structure.MINI_BLOCK if _is_plain_struct(values) else Structure.FULL_ZIP
+    if isinstance(values, FixedSizeListValues) and _is_of_nulls(values):
+        return Structure.FULL_ZIP
     if options.structural_encoding is not None:
         return Structure(options.structural_encoding)
     return Structure.FULL_ZIP if _largest_value_bytes(values) >= _LARGE_VALUE_BYTES else Structure.MINI_BLOCK
@@ -254,8 +257,20 @@ def _is_plain_struct(values: PackedValues) -> bool:
 
 
 def _lists(values: FixedSizeListValues) -> FixedSizeListEncoding:
-    items = FlatEncoding(values.items.bits_per_value) if isinstance(values.items, FixedWidth) else _lists(values.items)
+    if not isinstance(values.items, FixedWidth):
+        items: FixedSizeListEncoding | ConstantEncoding | FlatEncoding = _lists(values.items)
+    elif _is_of_nulls(values):
+        items = ConstantEncoding(b"")
+    else:
+        items = FlatEncoding(values.items.bits_per_value)
     return FixedSizeListEncoding(values.dimension, values.validity is not None, items)
+
+
+def _is_of_nulls(values: FixedSizeListValues) -> bool:
+    """Return whether the items take no bits: they are of the type that has nulls only."""
+    while isinstance(values.items, FixedSizeListValues):
+        values = values.items
+    return not values.items.bits_per_value
 
 
 def _plain(values: Values) -> Encoding:

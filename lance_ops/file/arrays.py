@@ -94,6 +94,8 @@ def values_of(array: pa.Array) -> Values:
         return PackedValues(tuple(values_of(array.field(i)) for i in range(arrow_type.num_fields)))
     if is_variable(arrow_type):
         return _variable_values(array)
+    if pt.is_null(arrow_type):
+        return FixedWidth(np.empty(0, np.uint8), 0, len(array))
     bits = bits_per_value_of(arrow_type)
     buffer = array.buffers()[1]
     if buffer is None or not len(array) or not bits:

@@ -215,7 +215,10 @@ class FileReader:
         if not columns:
             return pa.Table.from_batches([_without_columns(rows.count).replace_schema_metadata(storage.metadata)])
         table = pa.Table.from_arrays(columns, schema=storage)
-        return table if wanted.equals(storage) else table.cast(wanted)  # restores extension types; copies nothing
+        for at, (field, stored) in enumerate(zip(wanted, storage, strict=True)):
+            if field.type != stored.type:
+                table = table.set_column(at, field, table.column(at).cast(field.type))  # copies nothing
+        return table
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
         """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""

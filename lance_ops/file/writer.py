@@ -12,13 +12,13 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.core.blobs import BLOB_V2
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json_columns import json_to_storage
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
+from lance_ops.file.held_types import check_types
 from lance_ops.file.shred import storage_of
 from lance_ops.file.v0_1.writer import BatchBody
 from lance_ops.file.v2_body import V2Body
@@ -66,7 +66,7 @@ class FileWriter:
         """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold."""
         if page_bytes is not None and page_bytes < 1:
             raise InvalidInput(f"pages of {page_bytes} bytes")
-        _check_types(schema, version)
+        check_types(schema, version)
         self.path = path
         self.schema = schema
         self.version = version
@@ -146,18 +146,3 @@ class FileWriter:
             self.finish()
         else:
             self.abort()
-
-
-def _check_types(schema: Schema, version: FileVersion) -> None:
-    """Refuse what readers of the version do not expect in it."""
-    if version >= FileVersion.V2_2:
-        return
-    for field in schema.walk():
-        if field.is_blob_v2:
-            raise UnsupportedFeature(f"{BLOB_V2} in file version {version.value}", f"column {field.name!r}")
-        if field.logical_type == "map":
-            raise UnsupportedFeature(f"a map in file version {version.value}", f"column {field.name!r}")
-        if field.children and field.logical_type.startswith("fixed_size_list:"):
-            raise UnsupportedFeature(
-                f"a fixed-size list of structs in file version {version.value}", f"column {field.name!r}"
-            )

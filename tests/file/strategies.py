@@ -70,8 +70,9 @@ LEAVES: tuple[pa.DataType, ...] = (
 )
 
 
-def _fixed_size_lists() -> st.SearchStrategy[pa.DataType]:
-    flat = st.builds(pa.list_, st.sampled_from(FIXED_WIDTH), st.integers(1, 9))
+def _fixed_size_lists(limits: Limits) -> st.SearchStrategy[pa.DataType]:
+    items = (*FIXED_WIDTH, pa.null()) if limits.nulls else FIXED_WIDTH
+    flat = st.builds(pa.list_, st.sampled_from(items), st.integers(1, 9))
     return flat | st.builds(pa.list_, flat, st.integers(1, 3))
 
 
@@ -83,7 +84,7 @@ def _structs(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.D
 
 def data_types(limits: Limits) -> st.SearchStrategy[pa.DataType]:
     """Types of a column."""
-    leaves = st.sampled_from(LEAVES) | _fixed_size_lists()
+    leaves = st.sampled_from(LEAVES) | _fixed_size_lists(limits)
 
     def nest(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
         kinds = [_structs(children), st.builds(pa.list_, children), st.builds(pa.large_list, children)]

@@ -198,3 +198,16 @@ def test_rows_beyond_the_file_are_refused_by_take_and_cut_by_read() -> None:
         reader.read(None, -1)
     with pytest.raises(InvalidInput, match="no column for field 'z'"):
         reader.read(Schema.from_arrow(pa.schema([("z", pa.int8())]), first_id=9))
+
+
+@pytest.mark.parametrize("version", list(FileVersion), ids=lambda version: version.value)
+def test_an_ordered_dictionary_stays_ordered(version: FileVersion) -> None:
+    kind = pa.dictionary(pa.int8(), pa.string(), ordered=True)
+    table = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.int8()), ["b", "a"], ordered=True)})
+    assert table.schema.field("c").type == kind
+    store = MemoryStore("ordered")
+    with FileWriter(store, PATH, Schema.from_arrow(table.schema), version) as writer:
+        writer.write_batch(table)
+    found = FileReader(store, PATH).read()
+    assert found.schema == table.schema
+    assert found.to_pylist() == table.to_pylist()

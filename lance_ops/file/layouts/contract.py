@@ -10,7 +10,9 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
+from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import CorruptValues, Encoding, check
 from lance_ops.encodings.options import EncodingOptions
@@ -144,6 +146,8 @@ def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
     """Check a page's layers, innermost first, against the leaf's path."""
     check(LevelScheme.is_known(layers), f"unknown layers {list(layers)}")
     scheme = LevelScheme(tuple(layers))
+    if pt.is_struct(leaf.arrow_type) and not leaf.arrow_type.num_fields and len(layers) < len(leaf.steps):
+        raise UnsupportedFeature("a struct without fields in a struct or list")  # nothing says what is around it
     check(len(layers) == len(leaf.steps), f"{len(layers)} layers where the schema nests {len(leaf.steps)}")
     for depth, step in enumerate(reversed(leaf.steps)):
         check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")

@@ -240,7 +240,8 @@ class MiniBlockPage(PageLayout):
             positions = array_of(values, position_type, validity)
             check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
             if pt.is_dictionary(leaf_type):
-                return pa.DictionaryArray.from_arrays(positions.cast(leaf_type.index_type), dictionary)
+                keys = positions.cast(leaf_type.index_type)
+                return pa.DictionaryArray.from_arrays(keys, dictionary, ordered=leaf_type.ordered)
             return take_items(dictionary, positions, sum(extent.size for extent in self._context.buffers))
 
         return build

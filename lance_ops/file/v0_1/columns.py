@@ -144,7 +144,7 @@ class BatchColumns(Columns):
         if values is None:
             values = yield from self._read_dictionary_values(field)
             self._dictionaries[field.id] = values
-        return pa.DictionaryArray.from_arrays(keys, values)
+        return pa.DictionaryArray.from_arrays(keys, values, ordered=field.arrow_type.ordered)
 
     def _read_dictionary_values(self, field: Field) -> Steps[pa.Array]:
         stored = self._fields[field.id].dictionary

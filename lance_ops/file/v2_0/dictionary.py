@@ -78,7 +78,8 @@ class Dictionary(ArrayEncoding):
         if present is not None:
             found = positions.to_numpy()
             keys = pa.array(found, mask=~present[found])
-        return pa.DictionaryArray.from_arrays(keys.cast(self._arrow_type.index_type), items)
+        keys = keys.cast(self._arrow_type.index_type)
+        return pa.DictionaryArray.from_arrays(keys, items, ordered=self._arrow_type.ordered)
 
 
 def _position_bits(described: pb.ArrayEncoding) -> int:

@@ -93,6 +93,7 @@ class _ListNode(_Node):
     def __init__(self, field: Field) -> None:
         super().__init__(field, [_node(child) for child in field.children])
         self._writer = _ListWriter(field.id, ARRAY_ENCODING_URL)
+        self._has_page = False
 
     @property
     def writer(self) -> ColumnWriter[_Lists]:
@@ -108,8 +109,9 @@ class _ListNode(_Node):
                 items = own_copy(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
                 offsets = np.append(0, np.cumsum(np.where(validity, lengths, 0)))
         self._writer.add(_Lists(offsets[1:], validity), first_row)
-        if len(items):
+        if len(items) or not self._has_page:  # readers expect a page of items, even if it has none
             self.children[0].add(items, first_row)
+            self._has_page = True
 
 
 class _LeafNode(_Node):
@@ -152,6 +154,11 @@ class _Lists:
     ends: Offsets
     validity: Bools | None
 
+    @property
+    def num_items(self) -> int:
+        """The items of all of them."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
 
 class _ListWriter(ColumnWriter[_Lists]):
     """Pages of where lists end among the page's items."""
@@ -162,9 +169,9 @@ class _ListWriter(ColumnWriter[_Lists]):
             validity = np.concatenate(
                 [np.ones(len(p.ends), np.bool_) if p.validity is None else p.validity for p in pieces]
             )
-        ends, num_items = pieces[0].ends, int(pieces[0].ends[-1])
+        ends, num_items = pieces[0].ends, pieces[0].num_items
         if len(pieces) > 1:
-            counts = np.array([int(piece.ends[-1]) for piece in pieces])
+            counts = np.array([piece.num_items for piece in pieces])
             before = np.cumsum(counts) - counts
             ends = np.concatenate([piece.ends + shift for piece, shift in zip(pieces, before, strict=True)])
             num_items = int(counts.sum())
