@@ -58,9 +58,11 @@ def list_newest(store: Store) -> VersionNames:
         if seen.naming is ManifestNaming.V2 or len(first) < _FIRST_NAMES:
             return seen
     names = store.list_names(VERSIONS_DIR)
-    as_long_as_v2 = sorted(name for name in names if len(name) == _V2_LENGTH)
-    newest = next((name for name in as_long_as_v2 if parse_manifest_name(name) is not None), None)
-    others = [name for name in names if len(name) != _V2_LENGTH]
+    as_long_as_v2 = [name for name in names if len(name) == _V2_LENGTH]
+    newest = min(as_long_as_v2, default=None)
+    if newest is not None and parse_manifest_name(newest) is None:
+        newest = next((name for name in sorted(as_long_as_v2) if parse_manifest_name(name) is not None), None)
+    others = [name for name in names if len(name) != _V2_LENGTH] if len(as_long_as_v2) < len(names) else []
     return _parse(store, others if newest is None else [newest, *others])
 
 

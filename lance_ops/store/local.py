@@ -134,7 +134,7 @@ class LocalStore(Store):
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         folder = self._locate(check_directory(directory))
         with suppress(ObjectNotFound), self._translating("list", directory), os.scandir(folder) as found:
-            return [e.name for e in found if e.is_file() and not is_temporary(e.name)]
+            return [e.name for e in found if not e.name.startswith(TEMPORARY_PREFIX) and e.is_file()]
         return []
 
     def delete(self, path: str) -> None:

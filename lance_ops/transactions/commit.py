@@ -308,11 +308,12 @@ class _Attempt:
         told, so nothing may be deleted.
         """
         try:
+            if version == 1 or self._committer.exists(version - 1):
+                return
             newest = self._committer.latest()
-            revived = version > 1 and newest != version and not self._committer.exists(version - 1)
         except LanceOpsError:
             return  # it is committed, and what could not be asked now is no reason to doubt it
-        if revived:
+        if newest != version:
             raise CommitStateUnknown(
                 self._transaction.uuid,
                 version,
