@@ -141,6 +141,8 @@ def measure_all(
     """Yield the cells of all cases in all versions, case by case."""
     cores = sorted(os.sched_getaffinity(0))
     waiting = [(case, version) for case in cases for version in versions]
+    if not waiting:
+        return
     with ThreadPoolExecutor(1, initializer=os.sched_setaffinity, initargs=(0, {cores[0]})) as ahead:
         following = ahead.submit(_prepare, *waiting[0], root, scale)
         for number in range(len(waiting)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.bench.results import (
     OPERATIONS,
@@ -27,8 +27,13 @@ _TIMED = tuple(operation for operation in OPERATIONS if operation != "size")
 
 def report(run: Run) -> str:
     """Return the run in words and tables."""
+    tables, run = run.of_tables, run.of_files
     lines = [" · ".join(f"{name}: {value}" for name, value in run.setting.items()), ""]
     lines += ["Ratios are theirs / ours, so above 1 is better for ours; times are medians over paired rounds.", ""]
+    if tables:
+        lines += ["Tables against pylance", *_tables(tables), ""]
+    if not run.cells:
+        return "\n".join(lines)
     for rival in RIVALS:
         lines += [f"Against {rival.title}", *_table(run, rival, "seconds"), ""]
     lines += [f"CPU time against {OWN_FILES.title}", *_table(run, OWN_FILES, "cpu_seconds"), ""]
@@ -75,6 +80,27 @@ def _shown(cell: Cell | None, rival: Rival, measure: str) -> str:
     if ratio is not None:
         return _number(ratio)
     return "unsup." if "Unsupported" in (cell.error(rival) or "") else "error"
+
+
+def _tables(cells: Sequence[Cell]) -> Iterator[str]:
+    width = max(len("geometric mean"), *(len(cell.case) for cell in cells)) + 1
+    yield f"{'':<{width}}{'CPU':>7}{'wall':>7}   CPU ms: ours, theirs   wall ms: ours, theirs"
+    for cell in cells:
+        if cell.ratio(OWN_FILES) is None:
+            yield f"{cell.case:<{width}}  {_first_line(cell.error(OWN_FILES) or '')}"
+            continue
+        ratios = "".join(f"{_number(cell.ratio(OWN_FILES, measure)):>7}" for measure in ("cpu_seconds", "seconds"))
+        times = [
+            f"{1e3 * (cell.typical(subject, measure) or 0):>11.1f}"
+            for measure in ("cpu_seconds", "seconds")
+            for subject in ("ours", "pylance")
+        ]
+        yield f"{cell.case:<{width}}{ratios}  {''.join(times)}"
+    means = (
+        geometric_mean(ratio for cell in cells if (ratio := cell.ratio(OWN_FILES, measure)) is not None)
+        for measure in ("cpu_seconds", "seconds")
+    )
+    yield f"{'geometric mean':<{width}}" + "".join(f"{_number(mean):>7}" for mean in means)
 
 
 def _worst(run: Run, rival: Rival) -> Iterator[str]:

@@ -15,6 +15,7 @@ __all__ = [
     "READING",
     "RIVALS",
     "SAME_FILES",
+    "TABLE",
     "VERSIONS",
     "Cell",
     "Rival",
@@ -25,6 +26,8 @@ __all__ = [
 
 READING = ("take", "projection", "scan")
 OPERATIONS = ("scan", "projection", "take", "write", "size")
+TABLE = "table"
+"""The operation of a case that is one itself: a commit, a compaction."""
 VERSIONS = ("2.0", "2.1", "2.2")
 
 
@@ -118,6 +121,16 @@ class Run:
         """Return one cell."""
         return next((c for c in self.cells if (c.case, c.version, c.operation) == (case, version, operation)), None)
 
+    @property
+    def of_files(self) -> Run:
+        """The part of the run about values in files."""
+        return Run(self.setting, tuple(cell for cell in self.cells if cell.operation != TABLE))
+
+    @property
+    def of_tables(self) -> tuple[Cell, ...]:
+        """The cells about tables."""
+        return tuple(cell for cell in self.cells if cell.operation == TABLE)
+
     def ratios(self, rival: Rival, operation: str, version: str | None = None, measure: str = "seconds") -> list[float]:
         """Return every ratio there is of an operation, of one version or of all."""
         chosen = (c for c in self.cells if c.operation == operation and version in (None, c.version))
@@ -132,6 +145,7 @@ class Run:
             }
             for rival in RIVALS
         }
+        means[f"{OWN_FILES.theirs}/{OWN_FILES.ours}"][TABLE] = _rounded(geometric_mean(self.ratios(OWN_FILES, TABLE)))
         return {
             "setting": dict(self.setting),
             "rivals": [asdict(rival) for rival in RIVALS],

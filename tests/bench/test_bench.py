@@ -8,12 +8,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import lance_ops
 from tests.bench.cases import ALL_CASES, Case, cases_named
 from tests.bench.changes import ALL_CHANGES, measure
 from tests.bench.chart import chart
 from tests.bench.pairing import measure_all
 from tests.bench.report import report
 from tests.bench.results import OPERATIONS, OWN_FILES, RIVALS, Cell, Run, Sample, geometric_mean
+from tests.bench.table_cases import ALL_TABLE_CASES, COMMITS, TableCase
+from tests.bench.table_pairing import measure_tables
 
 
 def samples(*seconds: float) -> tuple[Sample, ...]:
@@ -82,6 +85,36 @@ def test_changes_are_measured_for_both(tmp_path: Path) -> None:
     assert [cell.case for cell in cells] == [change.name for change in ALL_CHANGES[::3]]
     assert all(cell.ratio(OWN_FILES, name) for cell in cells for name in ("seconds", "cpu_seconds"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(sys.platform != "linux", reason="pins processes and reads /proc")
+def test_a_small_table_is_measured_for_both(tmp_path: Path) -> None:
+    affinity = os.sched_getaffinity(0)
+    case = next(case for case in ALL_TABLE_CASES if case.name == "delete_1_percent")
+    (cell,) = measure_tables([case], tmp_path, scale=0.002, seconds=0.0)
+    assert not cell.errors
+    assert cell.ratio(OWN_FILES, "cpu_seconds")
+    shown = report(Run({"date": "some day"}, (cell,)))
+    assert "delete_1_percent" in shown
+    assert Run({}, (cell,)).of_files.cells == ()
+    assert os.sched_getaffinity(0) == affinity
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("case", ALL_TABLE_CASES, ids=lambda case: case.name)
+def test_a_table_case_does_what_its_name_says(case: TableCase, tmp_path: Path) -> None:
+    case.prepare(tmp_path / "source", 0.002)
+    case.start(tmp_path / "source", tmp_path / "ours")
+    before = lance_ops.dataset(str(tmp_path / "ours"))
+    case.run(lance_ops, str(tmp_path / "ours"), 1)
+    after = lance_ops.dataset(str(tmp_path / "ours"))
+    commits = {"commits_alone": COMMITS, "commits_8_writers": COMMITS, "compact_with_index": 2}
+    one = {"commit_100000_fragments": 1, "delete_1_percent": 1}
+    assert after.version - before.version == (commits | one).get(case.name, 0)
+    deleted = 20 if case.name == "delete_1_percent" else 0
+    added = 0 if case.name == "compact_with_index" else after.version - before.version if not deleted else -deleted
+    assert after.count_rows() - before.count_rows() == added
 
 
 def test_module_shows_its_usage_without_importing_a_contender() -> None:

@@ -21,7 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from tests.bench.cases import PROJECTED
-from tests.bench.contenders import Contender, contender, size_bytes
+from tests.bench.contenders import Contender, Lance, contender, size_bytes
+from tests.bench.results import TABLE
+from tests.bench.table_cases import ALL_TABLE_CASES
 
 __all__ = ["NUM_TAKEN"]
 
@@ -42,6 +44,8 @@ class Worker:
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Do `operation` on the files of `files`; `check` compares with the source first, and so warms up."""
         operation, files, seed = question["operation"], question["files"], question["seed"]
+        if operation == TABLE:
+            return self._table_case(question["case"], files, seed)
         if question["check"]:
             self._check(operation, files, seed)
         if operation != self._operation:
@@ -53,6 +57,13 @@ class Worker:
             shutil.rmtree(self._scratch, ignore_errors=True)
             return _measured(lambda: self._contender.write(source, self._scratch))
         return _measured(self._reading(operation, files, seed))
+
+    def _table_case(self, name: str, files: str, seed: int) -> dict[str, Any]:
+        case = next(case for case in ALL_TABLE_CASES if case.name == name)
+        if not isinstance(self._contender, Lance):
+            raise TypeError("only Lance has tables")
+        module, uri = self._contender.module, str(self._root / files)
+        return _measured(lambda: case.run(module, uri, seed))
 
     def _reading(self, operation: str, files: str, seed: int) -> Callable[[], pa.Table]:
         if files not in self._opened:

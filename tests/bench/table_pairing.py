@@ -1,0 +1,53 @@
+"""Measure table cases: this library and pylance in turns, each in a process of its own, on one core."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.bench.pairing import Worker
+from tests.bench.results import TABLE, Cell, Sample
+from tests.bench.table_cases import TableCase
+
+__all__ = ["measure_tables"]
+
+_SUBJECTS = ("ours", "pylance")
+_VERSION = "2.2"
+_MIN_ROUNDS, _MAX_ROUNDS = 5, 25
+
+
+def measure_tables(cases: Sequence[TableCase], root: Path, *, scale: float, seconds: float) -> Iterator[Cell]:
+    """Yield a cell a case; its first round warms up and is not counted."""
+    core = max(os.sched_getaffinity(0))
+    for case in cases:
+        folder = root / case.name
+        folder.mkdir()
+        with ExitStack() as resources:
+            resources.callback(shutil.rmtree, folder, ignore_errors=True)
+            case.prepare(folder / "source", scale)
+            workers = {name: resources.enter_context(Worker(folder, name, _VERSION)) for name in _SUBJECTS}
+            for worker in workers.values():
+                worker.move_to(core)
+            yield _rounds(case, folder, workers, seconds)
+
+
+def _rounds(case: TableCase, folder: Path, workers: dict[str, Worker], seconds: float) -> Cell:
+    samples: dict[str, list[Sample]] = {name: [] for name in workers}
+    errors: dict[str, str] = {}
+    start, number = time.monotonic(), 0
+    while number <= _MIN_ROUNDS or (number <= _MAX_ROUNDS and time.monotonic() - start < seconds):
+        for name in list(samples):
+            case.start(folder / "source", folder / name)
+            answer = workers[name].ask(operation=TABLE, case=case.name, files=name, seed=number, check=False)
+            if "error" in answer:
+                errors[name] = answer["error"]
+                del samples[name]
+            elif number:
+                samples[name].append(Sample(**answer))
+        number += 1
+    taken = {name: tuple(found) for name, found in samples.items()}
+    return Cell(case.name, _VERSION, TABLE, samples=taken, errors=errors)
