@@ -76,7 +76,7 @@ class RleEncoding(Encoding):
         most = _MAX_RUN * int(chunks.sizes[1].sum())
         check(chunks.total_values <= most, "a chunk's runs are shorter than its values")
         size = chunks.total_values * self._value_bytes
-        out = np.empty(size + 8, np.uint8)
+        out = np.empty(size + 16, np.uint8)
         counts = readable(chunks.num_values)
         written = kernels.expand_runs(readable(chunks.data), *_places(chunks), counts, self._value_bytes, out)
         check(written == chunks.num_chunks, "a chunk's runs are shorter than its values")

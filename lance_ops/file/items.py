@@ -17,7 +17,8 @@ def take_items(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Ar
     `stored_bytes` is what both take in the file. Raises `ReadTooLarge` where a few long byte strings would be repeated
     without end.
     """
-    if is_variable(items.type) and len(items):
+    # no item is longer than all of them together
+    if is_variable(items.type) and len(items) and len(positions) * items.nbytes > FREE_BYTES:
         lengths = pc.binary_length(items)
         if len(positions) * (pc.max(lengths).as_py() or 0) > FREE_BYTES:
             total = pc.sum(lengths.cast(pa.int64()).take(positions)).as_py() or 0

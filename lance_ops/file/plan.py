@@ -24,6 +24,8 @@ def split_rows(rows: Rows, page_starts: Sequence[int]) -> list[PageRows]:
     """Split a file's rows among pages; `page_starts` has each page's first row, and the end of the last."""
     if not rows.count:
         return []
+    if len(page_starts) == 2 and page_starts[0] == 0:
+        return [PageRows(0, rows)]
     bounds = np.asarray(page_starts, dtype=np.int64)
     first = int(np.searchsorted(bounds, rows.first, side="right")) - 1
     last = int(np.searchsorted(bounds, rows.last, side="right")) - 1

@@ -63,8 +63,8 @@ def find_rows(
     Chunk `c` has the next `num_levels[c]` entries, of which `num_begun[c]` start a row. Run `i` of wanted rows, in
     ascending order, begins with the row that starts as number `ordinals[i]` in chunk `begins_in[i]`, and its last row
     ends in chunk `ends_in[i]`; `lasts[i]` rows follow the first. An entry owns a value where its definition level is
-    at most `most_def`; `definition` may be empty: all do. Outputs have room for all entries. Returns how many entries
-    and values were found; of entries -1 where a chunk starts other rows than it should.
+    at most `most_def`; `definition` may be empty: all do. Outputs have the same room. Returns how many entries and
+    values were found; of entries -1 where a chunk starts other rows than it should, -2 where there is too little room.
     """
     rep_bytes, definition_bytes = rep.view(np.uint8), definition.view(np.uint8)
     num_entries, num_values, run = 0, 0, 0
@@ -105,6 +105,8 @@ def find_rows(
                     continue
                 left -= 1
                 started += 1
+            if num_entries == len(entries):
+                return -2, num_values
             entries[num_entries] = at
             num_entries += 1
             if not len(definition) or definition[at] <= most_def:

@@ -34,7 +34,7 @@ def expand_runs(
 ) -> int:
     """Write the first `counts[i]` values of every chunk to `out`, end to end.
 
-    The caller has checked that values and lengths lie in `data`; `out` has room for all values and eight bytes more.
+    The caller has checked that values and lengths lie in `data`; `out` has room for all values and 16 bytes more.
     Returns the number of chunks written: fewer than given when that one's runs are too short.
     """
     # multiplied by this, a value fills a word
@@ -55,7 +55,10 @@ def expand_runs(
             length = min(np.int64(data[length_starts[i] + run]), left)
             word = _value(data, value_starts[i] + run * width, width) * repeats
             size = length * width
-            for at in range(0, size, 8):  # the last word may reach into the next run, which is written later
+            # what reaches into the next run is written over; short runs are most, and cost no loop
+            store_word(out, place, word)
+            store_word(out, place + 8, word)
+            for at in range(16, size, 8):
                 store_word(out, place + at, word)
             place += size
             left -= length

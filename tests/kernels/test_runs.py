@@ -36,9 +36,9 @@ def test_runs_are_expanded_as_repeat_does(width: int, chunks: list[list[tuple[in
     data, value_starts, length_starts, num_runs, expected = laid_out(chunks, width)
     wanted = [values[: max(len(values) - cut, 0)] for values in expected]
     counts = readable(np.array([len(values) for values in wanted], np.int64))
-    out = np.zeros(int(counts.sum()) * width + 8, np.uint8)
+    out = np.zeros(int(counts.sum()) * width + 16, np.uint8)
     assert kernels.expand_runs(data, value_starts, length_starts, num_runs, counts, width, out) == len(chunks)
-    assert out[:-8].tobytes() == b"".join(values.tobytes() for values in wanted)
+    assert out[:-16].tobytes() == b"".join(values.tobytes() for values in wanted)
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])

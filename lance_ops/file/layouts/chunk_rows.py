@@ -20,6 +20,10 @@ __all__ = ["FoundRows", "find_rows", "find_slice"]
 Integers = npt.NDArray[np.int64]
 
 _OTHER_ROWS = "chunks start other rows than the index says"
+_NO_ROOM = -2
+_ENTRIES_PER_ROW = 64
+"""Room for so many is made at first: for all entries of the chunks, it would be memory that is cleared in vain."""
+
 _NO_LEVELS = readable(np.empty(0, np.uint16))
 
 
@@ -47,22 +51,30 @@ def find_rows(
     firsts, lasts = rows.starts, rows.starts + (rows.run - 1)
     begins_in = np.searchsorted(begun, firsts, side="right") - 1
     ends_in = np.searchsorted(ended, lasts, side="right") - 1
-    found, chunk_of, within = (np.empty(entries.count, np.int64) for _ in range(3))
-    num_entries, num_values = kernels.find_rows(
-        readable(rep),
-        _NO_LEVELS if definition is None or not scheme.has_invisible else readable(definition),
-        readable(parts.num_levels),
-        readable(index.rows.begun[chunks + 1] - begun),
-        scheme.max_rep,
-        scheme.max_visible_def,
-        readable(begins_in),
-        readable(ends_in),
-        readable(firsts - begun[begins_in]),
-        readable(lasts - firsts),
-        found,
-        chunk_of,
-        within,
-    )
+    levels = _NO_LEVELS if definition is None or not scheme.has_invisible else readable(definition)
+    num_begun = readable(index.rows.begun[chunks + 1] - begun)
+    ordinals, following = readable(firsts - begun[begins_in]), readable(lasts - firsts)
+    room = min(entries.count, _ENTRIES_PER_ROW * rows.count)
+    while True:
+        found, chunk_of, within = (np.empty(room, np.int64) for _ in range(3))
+        num_entries, num_values = kernels.find_rows(
+            readable(rep),
+            levels,
+            readable(parts.num_levels),
+            num_begun,
+            scheme.max_rep,
+            scheme.max_visible_def,
+            readable(begins_in),
+            readable(ends_in),
+            ordinals,
+            following,
+            found,
+            chunk_of,
+            within,
+        )
+        if num_entries != _NO_ROOM:
+            break
+        room = entries.count
     check(num_entries >= 0, _OTHER_ROWS)
     picks = Picks(chunk_of[:num_values], within[:num_values])
     owned = picks.within < parts.values.num_values[picks.chunk_of]
