@@ -17,6 +17,7 @@ from lance_ops.encodings.rle import RleEncoding
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import VariablePackedStructEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
+from lance_ops.wire.unknown import unknown_numbers
 
 __all__ = ["ALL_ENCODINGS", "encoding_from_pb"]
 
@@ -45,7 +46,10 @@ def encoding_from_pb(described: pb.CompressiveEncoding) -> Encoding:
     """
     message = described.WhichOneof("compression")
     if message is None:
-        raise CorruptValues("a page names no encoding, or one of a later format version")
+        numbers = unknown_numbers(described)
+        if not numbers:
+            raise CorruptValues("a page names no encoding")
+        raise UnsupportedFeature(f"encoding {numbers[0]}, of a later format version,")
     encoding = _BY_MESSAGE.get(message)
     if encoding is None:
         raise UnsupportedFeature(f"the {message} encoding")

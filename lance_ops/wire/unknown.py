@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-__all__ = ["restore_unknown", "unknown_fields"]
+__all__ = ["restore_unknown", "unknown_fields", "unknown_numbers"]
 
 
 def unknown_fields(message: Message) -> bytes:
@@ -17,6 +17,12 @@ def unknown_fields(message: Message) -> bytes:
     for field in message.DESCRIPTOR.fields:
         rest.ClearField(field.name)
     return rest.SerializeToString()
+
+
+def unknown_numbers(message: Message) -> list[int]:
+    """Return the numbers of the fields of a parsed message that our protos do not name."""
+    found = UnknownFieldSet(message)
+    return [found[index].field_number for index in range(len(found))]
 
 
 def restore_unknown(message: Message, unknown: bytes) -> None:

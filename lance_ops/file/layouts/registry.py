@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.contract import check
 from lance_ops.file.layouts.blob import BlobPage
 from lance_ops.file.layouts.constant import ConstantPage
 from lance_ops.file.layouts.contract import PageContext, PageLayout
 from lance_ops.file.layouts.full_zip import FullZipPage
 from lance_ops.file.layouts.mini_block import MiniBlockPage
 from lance_ops.pb import encodings_v2_1_pb2 as pb
+from lance_ops.wire.unknown import unknown_numbers
 
 __all__ = ["ALL_LAYOUTS", "layout_from_pb"]
 
@@ -24,5 +26,7 @@ def layout_from_pb(described: pb.PageLayout, context: PageContext) -> PageLayout
     """
     message = described.WhichOneof("layout")
     if message is None:
-        raise UnsupportedFeature("a page layout of a later format version")
+        numbers = unknown_numbers(described)
+        check(bool(numbers), "a page names no layout")
+        raise UnsupportedFeature(f"page layout {numbers[0]}, of a later format version,")
     return _BY_MESSAGE[message].from_pb(getattr(described, message), context, layout_from_pb)

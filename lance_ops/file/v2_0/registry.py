@@ -11,6 +11,7 @@ from lance_ops.file.v2_0.fixed import Bitpacked, BitpackedForNonNeg, Constant, F
 from lance_ops.file.v2_0.nested import FixedSizeList, PackedStruct
 from lance_ops.file.v2_0.nullable import Nullable
 from lance_ops.pb import encodings_v2_0_pb2 as pb
+from lance_ops.wire.unknown import unknown_numbers
 
 __all__ = ["ALL_ARRAY_ENCODINGS", "array_encoding_from_pb"]
 
@@ -37,8 +38,11 @@ def array_encoding_from_pb(described: pb.ArrayEncoding, context: ArrayContext) -
     Raises `UnsupportedFeature` for an encoding nobody reads here and `CorruptValues` for a contradictory one.
     """
     message = described.WhichOneof("array_encoding")
-    check(message is not None, "a page names no encoding")
-    encoding = _BY_MESSAGE.get(message or "")
+    if message is None:
+        numbers = unknown_numbers(described)
+        check(bool(numbers), "a page names no encoding")
+        raise UnsupportedFeature(f"encoding {numbers[0]} in 2.0 pages")
+    encoding = _BY_MESSAGE.get(message)
     if encoding is None:
         raise UnsupportedFeature(f"the {message} encoding in 2.0 pages")
-    return encoding.from_pb(getattr(described, message or ""), context, array_encoding_from_pb)
+    return encoding.from_pb(getattr(described, message), context, array_encoding_from_pb)
