@@ -122,9 +122,13 @@ class RowChanges(Handle):
             case _:
                 raise InvalidInput(f"mode {mode!r} is none of create, append, overwrite")
 
-    def truncate_table(self) -> None:
+    def truncate_table(self, *, transaction_properties: Mapping[str, str] | None = None) -> None:
         """Delete every row; the schema stays. Nothing is committed where there is none."""
-        self._move(retry_conflicts(self._snapshot, truncate, 10, timedelta(seconds=30)))
+
+        def attempt(current: Snapshot) -> Snapshot:
+            return truncate(current, transaction_properties)
+
+        self._move(retry_conflicts(self._snapshot, attempt, 10, timedelta(seconds=30)))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.

@@ -152,28 +152,55 @@ class SchemaChanges(Reading):
         """The schema's metadata."""
         return dict(self._snapshot.schema.metadata)
 
-    def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+    def update_config(
+        self,
+        values: Values,
+        *,
+        replace: bool = False,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
         """Set configuration keys, or remove those whose value is None; return all of it."""
-        self._update(UpdateConfig(config_updates=bind_values(values, replace)))
+        self._update(UpdateConfig(config_updates=bind_values(values, replace)), transaction_properties)
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
         """Remove configuration keys; those that are not there are left alone."""
         self.update_config(dict.fromkeys(keys))
 
-    def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+    def update_metadata(
+        self,
+        values: Values,
+        *,
+        replace: bool = False,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
         """Set keys of the table's metadata, or remove those whose value is None; return all of it."""
-        self._update(UpdateConfig(table_metadata_updates=bind_values(values, replace)))
+        self._update(UpdateConfig(table_metadata_updates=bind_values(values, replace)), transaction_properties)
         return self.metadata
 
-    def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
+    def update_schema_metadata(
+        self,
+        values: Values,
+        *,
+        replace: bool = False,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
         """Set keys of the schema's metadata, or remove those whose value is None; return all of it."""
-        self._update(UpdateConfig(schema_metadata_updates=bind_values(values, replace)))
+        self._update(UpdateConfig(schema_metadata_updates=bind_values(values, replace)), transaction_properties)
         return self.schema_metadata
 
-    def update_field_metadata(self, field_updates: Mapping[str, Values], *, replace: bool = False) -> None:
+    def update_field_metadata(
+        self,
+        field_updates: Mapping[str, Values],
+        *,
+        replace: bool = False,
+        transaction_properties: Mapping[str, str] | None = None,
+    ) -> None:
         """Set keys of fields' metadata, by path, or remove those whose value is None."""
-        self._update(UpdateConfig(field_metadata_updates=bind_fields(self._snapshot, field_updates, replace)))
+        self._update(
+            UpdateConfig(field_metadata_updates=bind_fields(self._snapshot, field_updates, replace)),
+            transaction_properties,
+        )
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Replace the schema's metadata; deprecated, as in the reference."""
@@ -187,8 +214,8 @@ class SchemaChanges(Reading):
 
     # -- the work -----------------------------------------------------------------------------------------------
 
-    def _update(self, operation: UpdateConfig) -> None:
-        self._move(update_config(self._snapshot, operation))
+    def _update(self, operation: UpdateConfig, properties: Mapping[str, str] | None) -> None:
+        self._move(update_config(self._snapshot, operation, properties))
 
     def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
         self._move(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))

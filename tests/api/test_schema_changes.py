@@ -364,6 +364,13 @@ def test_config_and_metadata_are_set_removed_and_replaced(dataset: Dataset) -> N
     dataset.validate()
 
 
+def test_a_replayed_update_of_config_is_done_once(dataset: Dataset) -> None:
+    again = lance_ops.dataset(dataset.uri)
+    for handle in (dataset, again):
+        handle.update_config({"a": "1"}, transaction_properties={TOKEN: "set a"})
+    assert (again.version, again.config()) == (3, {"a": "1"})
+
+
 def test_metadata_that_is_no_text_or_of_no_field_is_refused(dataset: Dataset) -> None:
     with pytest.raises(InvalidInput, match="text"):
         dataset.update_config({"a": 1})  # type: ignore[dict-item]  # what is tested
