@@ -14,6 +14,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.commits import Commits
+from lance_ops.api.copies import Copies
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
@@ -44,7 +45,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(SchemaChanges, RowChanges, Commits):
+class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
     # -- what it is ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.store.contract import Store
 from lance_ops.store.opening import open_store
 
-__all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_root"]
+__all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root"]
 
 MANIFEST_STORE_OPTION = "manifest_store"
 _OPTIONS_OF_MANIFEST_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint")
@@ -51,10 +51,19 @@ def open_root(uri: str, storage_options: Mapping[str, str] | None = None) -> Dat
             raise InvalidInput(f"{uri} names no table: end it with ?{_TABLE_PARAMETER}=table")
         uri = f"{match['scheme']}://{match['rest']}"
         options[MANIFEST_STORE_OPTION] = f"dynamodb://{tables[0]}"
-    store = open_store(uri, {key: value for key, value in options.items() if key not in _OPTIONS_OF_MANIFEST_STORES})
+    store = open_base(uri, options)
     url = options.get(MANIFEST_STORE_OPTION)
     if url is None:
         return DatasetRoot(store, PutIfAbsentCommitter(store), options)
     others = {key: value for key, value in options.items() if key != MANIFEST_STORE_OPTION}
     rows = open_manifest_store(url, store.uri, others)
     return DatasetRoot(store, ExternalManifestCommitter(store, rows), options)
+
+
+def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> Store:
+    """Return the store at a place of a dataset's files, with that dataset's options; those of its commits are left out.
+
+    Raises `InvalidInput` for a path or options that name nothing.
+    """
+    options = storage_options or {}
+    return open_store(path, {key: value for key, value in options.items() if key not in _OPTIONS_OF_MANIFEST_STORES})

@@ -106,7 +106,7 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     if plan.old_versions:
         checkpoint_batches(snapshot)
     pace = _Pace(plan.options.delete_rate_limit)
-    needed = NamedFiles()
+    needed = NamedFiles(snapshot.uri)
     removed: list[int] = []
     failed_versions: list[int] = []
     for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):

@@ -24,7 +24,7 @@ from lance_ops.snapshot.history import history
 from lance_ops.snapshot.pins import PINS_DIR, pinned_version
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import list_tags
-from lance_ops.store import ObjectInfo, Store
+from lance_ops.store import ObjectInfo, Store, path_beneath
 from lance_ops.table import Manifest
 from lance_ops.transactions import Landed
 
@@ -89,21 +89,29 @@ class CleanupPlan:
 
 @dataclass
 class NamedFiles:
-    """Files that manifests name, as paths relative to the root; of indices the folders."""
+    """Files beneath `root` that manifests name, as paths relative to it; of indices the folders."""
 
+    root: str
     paths: set[str] = field(default_factory=set)
     index_folders: set[str] = field(default_factory=set)
 
-    def add(self, manifest: Manifest) -> None:
-        """Add all that a manifest names."""
+    def add(self, manifest: Manifest, owner: str | None = None) -> None:
+        """Add all that a manifest names beneath the root, under whichever base; `owner` is its own table's root."""
+        roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
+        files = {base: f"{root}{DATA_DIR}/" for base, root in roots.items()}
+        files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
         for fragment in manifest.fragments:
-            self.paths.update(fragment.data_paths())
-            self.paths.update(fragment.sequence_paths())
-            if fragment.deletion_path:
-                self.paths.add(fragment.deletion_path)
-        self.index_folders.update(index.directory for index in manifest.indices)
-        if manifest.transaction_file:
-            self.paths.add(f"{TRANSACTIONS_DIR}/{manifest.transaction_file}")
+            self.paths.update(files[file.base_id] + file.path for file in fragment.files if file.base_id in files)
+            deletions = fragment.deletion_file
+            if deletions is not None and deletions.base_id in roots:
+                self.paths.add(f"{roots[deletions.base_id]}{DELETIONS_DIR}/{deletions.name(fragment.id)}")
+            if None in roots:
+                self.paths.update(roots[None] + path for path in fragment.sequence_paths())
+        self.index_folders.update(
+            roots[index.base_id] + index.directory for index in manifest.indices if index.base_id in roots
+        )
+        if manifest.transaction_file and None in roots:
+            self.paths.add(f"{roots[None]}{TRANSACTIONS_DIR}/{manifest.transaction_file}")
 
     def __contains__(self, path: str) -> bool:
         return (
@@ -122,7 +130,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     now = snapshot.store.now()
     pins = tuple(info for info in snapshot.store.list(PINS_DIR))
     held = held_versions(snapshot.store, options, now)
-    kept, known = NamedFiles(), NamedFiles()
+    kept, known = NamedFiles(snapshot.uri), NamedFiles(snapshot.uri)
     gone: list[int] = []
     protected: list[int] = []
     for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
@@ -165,6 +173,13 @@ def held_versions(store: Store, options: CleanupOptions, now: datetime) -> dict[
     pins = (info.path for info in store.list(PINS_DIR) if not _is_abandoned(info, options, now))
     held = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
     return held | {tag.version: name for name, tag in list_tags(store).items() if tag.branch is None}
+
+
+def _folders_beneath(root: str, manifest: Manifest, owner: str) -> dict[int | None, str]:
+    """Return the folder that each base (None: the owner's root) is beneath a root, of those that are."""
+    places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
+    found = {base: path_beneath(root, place) for base, place in places.items()}
+    return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}
 
 
 def _is_old(past: Landed, rank: int, options: CleanupOptions, now: datetime) -> bool:

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.committers import open_base
 from lance_ops.core.addresses import fragment_of
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
-from lance_ops.core.names import DATA_DIR, blob_file_name
+from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.source import FileSource, Ranges
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_field, walk_blobs, with_blobs_as
@@ -25,8 +26,8 @@ from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.take import take_addresses
-from lance_ops.store import Store, open_store
 from lance_ops.table import DataFile
+from lance_ops.table.bases import Place
 
 __all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
 
@@ -132,10 +133,11 @@ class BlobReader:
         kind, position, size = row["kind"], row["position"], row["size"]
         if kind == BlobKind.EXTERNAL:
             return self._external(str(row["blob_uri"]), position, size)
+        bases = self._snapshot.bases
         if kind == BlobKind.INLINE:
-            source = self._open(self._snapshot.store, f"{DATA_DIR}/{file.path}", file.file_size_bytes)
+            source = self._open(bases.data_file(file.base_id, file.path), file.file_size_bytes)
         elif kind in (BlobKind.PACKED, BlobKind.DEDICATED):
-            source = self._open(self._snapshot.store, f"{DATA_DIR}/{blob_file_name(file.path, row['blob_id'])}")
+            source = self._open(bases.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
         else:
             raise UnsupportedFeature(f"blobs of kind {kind}", f"{self._snapshot.uri}: {file.path}")
         return _checked(source, position, size)
@@ -144,19 +146,20 @@ class BlobReader:
         """Read a position and size; (1, 0) is how files of 2.0 say null."""
         if row is None or (row["position"] and not row["size"]):
             return None
-        source = self._open(self._snapshot.store, f"{DATA_DIR}/{file.path}", file.file_size_bytes)
+        place = self._snapshot.bases.data_file(file.base_id, file.path)
+        source = self._open(place, file.file_size_bytes)
         return _checked(source, row["position"], row["size"])
 
     def _external(self, uri: str, position: int, size: int) -> BlobPlace:
         folder, _, name = uri.rpartition("/")
-        source = self._open(open_store(folder, self._snapshot.storage_options), name)
+        source = self._open(Place(open_base(folder, self._snapshot.storage_options), name))
         return _checked(source, position, size or source.size_bytes - position)
 
-    def _open(self, store: Store, path: str, size_bytes: int | None = None) -> FileSource:
-        name = store.uri_of(path)
+    def _open(self, place: Place, size_bytes: int | None = None) -> FileSource:
+        name = place.uri
         source = self._sources.get(name)
         if source is None:
-            source = self._sources[name] = FileSource(store, path, size_bytes or None)
+            source = self._sources[name] = FileSource(place.store, place.path, size_bytes or None)
         return source
 
     def _file_of(self, fragment_id: int, field: Field) -> DataFile:
@@ -164,8 +167,6 @@ class BlobReader:
         file = next((file for file in fragment.files if field.id in file.fields), None)
         if file is None:  # the field is in no file, so all its values are null and none has a place
             return fragment.files[0]
-        if file.base_id is not None:
-            raise UnsupportedFeature("a data file under another base path", file.path)
         return file
 
 

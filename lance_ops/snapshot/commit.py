@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from lance_ops.committers import Committer, DatasetRoot
+from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -35,9 +35,8 @@ def commit_operation(
     with removing_on_failure(snapshot.store, own_files):
         _check_counts(snapshot, operation)
     transaction = Transaction.new(snapshot.version, operation, properties)
-    manifest = _commit(
-        snapshot.store, snapshot.committer, transaction, snapshot.manifest, own_files, file_version, max_retries
-    )
+    root = DatasetRoot(snapshot.store, snapshot.committer, snapshot.storage_options)
+    manifest = _commit(root, transaction, snapshot.manifest, own_files, file_version, max_retries)
     return snapshot.with_manifest(manifest)
 
 
@@ -56,9 +55,7 @@ def create_dataset(
     `own_files` are deleted then, as `commit_operation` does.
     """
     transaction = Transaction.new(0, Overwrite(tuple(fragments), schema), properties)
-    manifest = _commit(
-        root.store, root.committer, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids
-    )
+    manifest = _commit(root, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids)
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
 
@@ -76,6 +73,7 @@ def commit_transaction(
         root.store,
         transaction,
         stable_row_ids=stable_row_ids,
+        storage_options=root.storage_options,
         max_retries=max_retries,
         timeout_seconds=timeout_seconds,
     )
@@ -113,8 +111,7 @@ def _check_counts(snapshot: Snapshot, operation: Operation) -> None:
 
 
 def _commit(
-    store: Store,
-    committer: Committer,
+    root: DatasetRoot,
     transaction: Transaction,
     base: Manifest | None,
     own_files: Sequence[str],
@@ -126,19 +123,20 @@ def _commit(
     storage_version = file_version.value if file_version else None
     try:
         result = commit(
-            committer,
-            store,
+            root.committer,
+            root.store,
             transaction,
             base=base,
             data_storage_version=storage_version,
             max_retries=max_retries,
             stable_row_ids=stable_row_ids,
+            storage_options=root.storage_options,
         )
     except CommitStateUnknown:
         raise
     except Exception:
-        delete_paths(store, own_files)
+        delete_paths(root.store, own_files)
         raise
     if result.transaction.uuid != transaction.uuid:  # the same work was committed by another
-        delete_paths(store, own_files)
+        delete_paths(root.store, own_files)
     return result.manifest

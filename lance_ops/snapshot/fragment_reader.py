@@ -15,15 +15,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
-from lance_ops.core.names import DATA_DIR
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.snapshot.batch_pruning import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
-from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
+from lance_ops.table.bases import Bases
 
 __all__ = ["FragmentReader"]
 
@@ -45,8 +44,8 @@ class FragmentReader:
     `files` keeps them open for others.
     """
 
-    def __init__(self, store: Store, fragment: Fragment, files: OpenFiles) -> None:
-        self._store = store
+    def __init__(self, bases: Bases, fragment: Fragment, files: OpenFiles) -> None:
+        self._bases = bases
         self._fragment = fragment
         self._files = files
 
@@ -109,7 +108,7 @@ class FragmentReader:
 
     def _check_rows(self, file: DataFile, found: int, expected: int) -> None:
         if found != expected:
-            path = self._store.uri_of(f"{DATA_DIR}/{file.path}")
+            path = self._bases.data_file(file.base_id, file.path).uri
             reason = f"{found} rows where fragment {self._fragment.id} has {expected}"
             raise CorruptFile(path, "row count", reason)
 
@@ -123,9 +122,7 @@ class FragmentReader:
         return sources
 
     def _open(self, file: DataFile) -> FileReader:
-        if file.base_id is not None:
-            raise UnsupportedFeature("a data file under another base path", file.path)
-        return self._files.open(self._store, f"{DATA_DIR}/{file.path}", file.file_size_bytes)
+        return self._files.open(self._bases.data_file(file.base_id, file.path), file.file_size_bytes)
 
 
 def _part_in(field: Field, held: set[int]) -> Field | None:

@@ -90,11 +90,12 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
 def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
     """Return what a segment names rows by.
 
-    Raises `UnsupportedFeature` for one of a kind or version that is not read here, or under another base path.
+    Raises `UnsupportedFeature` for one of a kind or version that is not read here, or that is in no dataset's root.
     """
     kind, version = index_type_of(segment), segment.index_version or 0
-    if segment.base_id is not None or version > kind.newest_index_version:
-        raise UnsupportedFeature("an index of this version or under another base path", f"index {segment.name!r}")
+    if version > kind.newest_index_version:
+        raise UnsupportedFeature("an index of this version", f"index {segment.name!r}")
+    snapshot.bases.dataset_root(segment.base_id, "an index")
     return kind.row_key(version, stable_row_ids=snapshot.manifest.uses_stable_row_ids)
 
 
@@ -115,7 +116,7 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
     if loaded is None:
         if row_key_of(snapshot, metadata) is RowKey.STABLE_ID:  # fragments say nothing about ids
             metadata = replace(metadata, fragment_bitmap=None)
-        loaded = load_index(snapshot.store, metadata)
+        loaded = load_index(snapshot.bases.dataset_root(metadata.base_id, "an index"), metadata)
         snapshot.opened_indices[metadata.uuid] = loaded
     return loaded
 

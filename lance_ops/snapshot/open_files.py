@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from lance_ops.file import FileReader
-from lance_ops.store import Store
+from lance_ops.table.bases import Place
 
 __all__ = ["OpenFiles"]
 
@@ -26,13 +26,14 @@ class OpenFiles:
         self._capacity = capacity
         self._readers: OrderedDict[str, FileReader] = OrderedDict()
 
-    def open(self, store: Store, path: str, size_bytes: int) -> FileReader:
+    def open(self, place: Place, size_bytes: int) -> FileReader:
         """Return a reader; a `size_bytes` of 0 is not recorded. Raises what opening a file does."""
-        reader = self._readers.get(path)
+        name = place.uri
+        reader = self._readers.get(name)
         if reader is None:
-            reader = self._readers[path] = FileReader(store, path, size_bytes or None)
+            reader = self._readers[name] = FileReader(place.store, place.path, size_bytes or None)
         with suppress(KeyError):  # another thread has let go of it meanwhile
-            self._readers.move_to_end(path)
+            self._readers.move_to_end(name)
             while len(self._readers) > self._capacity:
                 self._readers.popitem(last=False)
         return reader

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +17,7 @@ from pyroaring import BitMap
 
 from lance_ops.committers import Committer, open_root
 from lance_ops.core.addresses import row_addrs
-from lance_ops.core.errors import DatasetNotFound, UnsupportedFeature, VersionNotFound
+from lance_ops.core.errors import DatasetNotFound, VersionNotFound
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
@@ -26,6 +27,7 @@ from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
+from lance_ops.table.bases import Bases
 from lance_ops.table.row_id_index import RowIdIndex, build_row_id_index
 from lance_ops.transactions import read_manifest
 
@@ -34,6 +36,8 @@ __all__ = ["Snapshot"]
 _MAX_OPEN_FILES = 64
 _READS_AT_ONCE = 16
 _LINEAGES_KEPT = 32
+_DeletionKey: TypeAlias = tuple[int | None, str] | None
+"""A deletion file: its base and its name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +49,7 @@ class Snapshot:
     manifest: Manifest
     storage_options: Mapping[str, str] = field(default_factory=dict)
     opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict)
-    _deletions: dict[str, BitMap] = field(default_factory=dict)
+    _deletions: dict[_DeletionKey, BitMap] = field(default_factory=dict)
     _files: OpenFiles = field(default_factory=lambda: OpenFiles(_MAX_OPEN_FILES))
 
     @classmethod
@@ -96,6 +100,11 @@ class Snapshot:
         return self.store.uri_of(self.committer.location(self.version))
 
     @cached_property
+    def bases(self) -> Bases:
+        """Where the files that the manifest names are."""
+        return Bases(self.store, self.manifest.base_paths, self.storage_options)
+
+    @cached_property
     def fragments(self) -> Sequence[Fragment]:
         """The fragments, in the order in which their rows are scanned.
 
@@ -135,14 +144,12 @@ class Snapshot:
         """Return the physical offsets of a fragment's deleted rows; read once and kept. Do not change it."""
         if fragment.deletion_file is None:
             return BitMap()
-        path = fragment.deletion_path
-        if path is None:
-            raise UnsupportedFeature("a deletion file under another base path", f"fragment {fragment.id}")
-        vector = self._deletions.get(path)
+        key = _deletion_key(fragment)
+        vector = self._deletions.get(key)
         if vector is None:
-            data = self.store.get(path)
-            vector = decode_deletion_vector(fragment.deletion_file, data, self.store.uri_of(path))
-            self._deletions[path] = vector
+            place = self.bases.deletion_file(fragment)
+            vector = decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
+            self._deletions[key] = vector
         return vector
 
     def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
@@ -182,7 +189,7 @@ class Snapshot:
 
     def reader(self, fragment: Fragment) -> FragmentReader:
         """Return a reader of the fragment's physical rows."""
-        return FragmentReader(self.store, fragment, self._files)
+        return FragmentReader(self.bases, fragment, self._files)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
@@ -199,10 +206,10 @@ class Snapshot:
         """Return the snapshot of another version's manifest, with what was read already and it still names."""
         ids = {index.uuid for index in manifest.indices}
         opened = {uuid: index for uuid, index in self.opened_indices.items() if uuid in ids}
-        deletions: dict[str, BitMap] = {}
+        deletions: dict[_DeletionKey, BitMap] = {}
         if self._deletions:
-            names = {fragment.deletion_path for fragment in manifest.fragments}
-            deletions = {path: vector for path, vector in self._deletions.items() if path in names}
+            named = {_deletion_key(fragment) for fragment in manifest.fragments}
+            deletions = {key: vector for key, vector in self._deletions.items() if key in named}
         return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions, self._files)
 
     @cached_property
@@ -220,6 +227,11 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
         return Snapshot.open, (self.uri, self.version, dict(self.storage_options))
+
+
+def _deletion_key(fragment: Fragment) -> _DeletionKey:
+    file = fragment.deletion_file
+    return None if file is None else (file.base_id, file.name(fragment.id))
 
 
 def _load(store: Store, committer: Committer, version: int, storage_options: Mapping[str, str]) -> Snapshot:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import violations
+from lance_ops.table.bases import Place
 
 __all__ = ["validate"]
 
@@ -15,9 +16,8 @@ def validate(snapshot: Snapshot) -> None:
     if broken:
         raise CorruptFile(snapshot.manifest_uri, "manifest", "; ".join(str(violation) for violation in broken))
     for fragment in snapshot.fragments:
-        own_files = (file for file in fragment.files if file.base_id is None)
-        for path, file in zip(fragment.data_paths(), own_files, strict=True):
-            _check_size(snapshot, path, file.file_size_bytes)
+        for file in fragment.files:
+            _check_size(snapshot.bases.data_file(file.base_id, file.path), file.file_size_bytes)
         vector = snapshot.deletion_vector(fragment)
         if vector and vector.max() >= fragment.physical_rows:
             raise CorruptFile(
@@ -29,8 +29,9 @@ def validate(snapshot: Snapshot) -> None:
     if snapshot.manifest.uses_stable_row_ids:
         _check_row_sequences(snapshot)
     for index in snapshot.manifest.indices:
-        for part in index.files if index.base_id is None else ():
-            _check_size(snapshot, f"{index.directory}/{part.path}", part.size_bytes)
+        root = snapshot.bases.dataset_root(index.base_id, "an index")
+        for part in index.files:
+            _check_size(Place(root, f"{index.directory}/{part.path}"), part.size_bytes)
 
 
 def _check_row_sequences(snapshot: Snapshot) -> None:
@@ -55,10 +56,10 @@ def _check_row_sequences(snapshot: Snapshot) -> None:
                 )
 
 
-def _check_size(snapshot: Snapshot, path: str, stated: int) -> None:
+def _check_size(place: Place, stated: int) -> None:
     try:
-        actual = snapshot.store.size(path)
+        actual = place.store.size(place.path)
     except ObjectNotFound as error:
-        raise CorruptFile(snapshot.store.uri_of(path), "file", "the manifest names it and it is not there") from error
+        raise CorruptFile(place.uri, "file", "the manifest names it and it is not there") from error
     if stated and actual != stated:
-        raise CorruptFile(snapshot.store.uri_of(path), "size", f"{actual} bytes where the manifest says {stated}")
+        raise CorruptFile(place.uri, "size", f"{actual} bytes where the manifest says {stated}")

@@ -12,8 +12,9 @@ from lance_ops.store.contract import Store
 from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.remote import FsspecStore
+from lance_ops.store.services import service_of
 
-__all__ = ["open_store"]
+__all__ = ["is_well_known", "open_store", "path_beneath"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: `C:` is no scheme
 
@@ -40,6 +41,30 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
     if "+" in scheme:
         raise UnsupportedFeature(f"the external manifest store of {scheme}://", "URI")
     return FsspecStore(text, storage_options)
+
+
+def is_well_known(uri: str) -> bool:
+    """Return whether a URI names this machine's disk, memory, or an object store that is known by name."""
+    match = _SCHEME.match(uri)
+    scheme = match[1].lower() if match else ""
+    return scheme in ("", "file", "local", "memory") or scheme in service_of(scheme).schemes
+
+
+def path_beneath(root: str, uri: str) -> str | None:
+    """Return the path of one place beneath another, `""` if they are the same; None if it is not beneath it."""
+    outer, inner = _canonical(root), _canonical(uri)
+    if inner == outer:
+        return ""
+    return inner.removeprefix(f"{outer}/") if inner.startswith(f"{outer}/") else None
+
+
+def _canonical(uri: str) -> str:
+    match = _SCHEME.match(uri)
+    scheme = match[1].lower() if match else ""
+    if scheme in ("", "file", "local"):
+        return os.path.realpath(_file_path(uri) if scheme else os.path.expanduser(uri)).rstrip("/")
+    service = service_of(scheme)
+    return f"{service.schemes[0] if service.schemes else scheme}://{uri.partition('://')[2].strip('/')}"
 
 
 def _file_path(uri: str) -> str:

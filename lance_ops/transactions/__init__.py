@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_ops.transactions.begin import commit_clone
 from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit, find_token, find_transaction
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.footprint import Footprint
@@ -82,6 +83,7 @@ __all__ = [
     "UpdateMode",
     "Verdict",
     "commit",
+    "commit_clone",
     "find_token",
     "find_transaction",
     "judge",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -33,6 +33,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.store.contract import Store
 from lance_ops.table import Manifest, check_writable, encode_manifest
+from lance_ops.table.bases import Bases
 from lance_ops.transactions.conflicts import Carry, Incompatible, Rebase, Retry, judge
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
@@ -75,20 +76,24 @@ def commit(
     base: Manifest | None = None,
     data_storage_version: str | None = None,
     stable_row_ids: bool = False,
+    storage_options: Mapping[str, str] | None = None,
     max_retries: int = MAX_RETRIES,
     timeout_seconds: float = 1800.0,
 ) -> CommitResult:
     """Commit a transaction; `base` is the manifest of its `read_version`, read again if not given.
 
     Version 0 as `read_version` means that the table is to be created. The next two arguments matter to a creation or an
-    overwrite only. `max_retries` bounds how many races may be lost.
+    overwrite only. `storage_options` open what lies under the table's base paths. `max_retries` bounds how many races
+    may be lost.
 
     Raises `RetryableConflict`, `IncompatibleTransaction`, `TooManyConcurrentWriters`, `DatasetAlreadyExists` and, for
     what cannot be written, `InvalidInput` or `UnsupportedFeature`: nothing was committed. Raises `CommitStateUnknown`
     when only the future can tell.
     """
     context = Context(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
-    attempt = _Attempt(committer, store, transaction, context, time.monotonic() + timeout_seconds, max_retries)
+    attempt = _Attempt(
+        committer, store, transaction, context, storage_options, time.monotonic() + timeout_seconds, max_retries
+    )
     try:
         result = attempt.run(base)
     except CommitStateUnknown:
@@ -128,6 +133,7 @@ class _Attempt:
         store: Store,
         transaction: Transaction,
         context: Context,
+        storage_options: Mapping[str, str] | None,
         deadline: float,
         max_retries: int,
     ) -> None:
@@ -141,7 +147,8 @@ class _Attempt:
         self._moves: list[Move] = []
         self._superseded: tuple[str, ...] = ()
         self._written: bytes | None = None
-        self._vectors = DeletionVectors(store)
+        self._storage_options = storage_options
+        self._vectors = DeletionVectors(store, Bases(store))
 
     def run(self, base: Manifest | None) -> CommitResult:
         base = self._base(base)
@@ -260,6 +267,7 @@ class _Attempt:
         """Return the transaction as it applies to the newest version; always from how it was planned."""
         if not self._must_rebase:
             return self._transaction
+        self._vectors.bases = Bases(self._store, newest.base_paths, self._storage_options)
         rebased = rebase(self._transaction.operation, base, newest, self._moves, self._vectors)
         if isinstance(rebased, Retry):
             raise RetryableConflict(

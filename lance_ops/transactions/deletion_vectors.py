@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from pyroaring import BitMap
 
-from lance_ops.core.errors import LanceOpsError, UnsupportedFeature
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.names import new_deletion_file_id
 from lance_ops.store.contract import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
+from lance_ops.table.bases import Bases
 
 __all__ = ["DeletionVectors"]
 
@@ -24,9 +25,13 @@ _AT_ONCE = 16
 
 @dataclass
 class DeletionVectors:
-    """Deletion vectors of one table as one commit sees them: each is read once, and written only when it changed."""
+    """Deletion vectors of one table as one commit sees them: each is read once, and written only when it changed.
+
+    They are read wherever `bases` has them, and written to the table's own `store`.
+    """
 
     store: Store
+    bases: Bases
     _known: dict[str, BitMap] = field(default_factory=dict)
     _written: dict[int, tuple[BitMap, Fragment]] = field(default_factory=dict)
 
@@ -34,12 +39,11 @@ class DeletionVectors:
         """Return a fragment's deleted offsets; do not change them. Raises `ObjectNotFound`."""
         if fragment.deletion_file is None:
             return BitMap()
-        path = _path(fragment)
-        vector = self._known.get(path)
+        place = self.bases.deletion_file(fragment)
+        vector = self._known.get(place.uri)
         if vector is None:
-            data = self.store.get(path)
-            vector = decode_deletion_vector(fragment.deletion_file, data, self.store.uri_of(path))
-            self._known[path] = vector
+            vector = decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
+            self._known[place.uri] = vector
         return vector
 
     def read_ahead(self, fragments: Iterable[Fragment]) -> None:
@@ -82,8 +86,7 @@ class DeletionVectors:
 
 def _path(fragment: Fragment) -> str:
     path = fragment.deletion_path
-    if path is None:
-        raise UnsupportedFeature("a deletion file under another base path", f"fragment {fragment.id}")
+    assert path is not None  # what is written here is beneath the table's root
     return path
 
 

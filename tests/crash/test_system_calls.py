@@ -120,7 +120,7 @@ def _stray(uri: str) -> list[str]:
     """Return the files that a clean-up of everything old leaves and no version names."""
     dataset = lance_ops.dataset(uri)
     dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
-    named = NamedFiles()
+    named = NamedFiles(uri)
     for version in dataset.versions():
         named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
     store = LocalStore(uri)

@@ -129,6 +129,6 @@ def test_files_of_row_id_sequences_are_needed(make: Make) -> None:
     manifest = make().snapshot.manifest
     first, *others = manifest.fragments
     outside = replace(first, row_ids=ExternalFile("data/sequences", 0, 4))
-    named = NamedFiles()
+    named = NamedFiles("memory://here")
     named.add(replace(manifest, fragments=Fragments([outside, *others])))
     assert "data/sequences" in named

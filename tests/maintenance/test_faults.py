@@ -144,7 +144,7 @@ def run_over(store: FaultyStore, verb: Verb, monkeypatch: pytest.MonkeyPatch) ->
 def check_nothing_stray(uri: str, store: MemoryStore) -> None:
     dataset = lance_ops.dataset(uri)
     dataset.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
-    named = NamedFiles()
+    named = NamedFiles(uri)
     for version in dataset.versions():
         named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
     stray = [path for path in own_files(store) if path not in named]

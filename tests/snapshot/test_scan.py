@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import InvalidInput, UnsupportedFeature, VersionNotFound
+from lance_ops.errors import CorruptFile, InvalidInput, VersionNotFound
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.snapshot.deletion import find_rows, plan_deletion
 from lance_ops.snapshot.filters import bind_filter
@@ -109,7 +109,7 @@ def _uncounted(file: DeletionFile | None) -> DeletionFile | None:
     return None if file is None else replace(file, num_deleted_rows=0)
 
 
-def test_deletions_under_another_base_path_are_refused_and_not_looked_for_here(
+def test_deletions_under_a_base_that_is_not_declared_are_refused_and_not_looked_for_here(
     dataset: lance_ops.LanceDataset,
 ) -> None:
     dataset.delete("id = 3")
@@ -117,7 +117,7 @@ def test_deletions_under_another_base_path_are_refused_and_not_looked_for_here(
     assert first.deletion_file is not None
     elsewhere = replace(first, deletion_file=replace(first.deletion_file, base_id=0))
     clone = forged(dataset, replace(dataset.snapshot.manifest, fragments=Fragments([elsewhere, *others])))
-    with pytest.raises(UnsupportedFeature, match="fragment 0.*base path"):
+    with pytest.raises(CorruptFile, match="under base 0"):
         Snapshot(clone.snapshot.store, clone.snapshot.committer, clone.snapshot.manifest).deletion_vector(elsewhere)
     assert clone.get_fragments()[0].deletion_file() is None
 

@@ -170,6 +170,7 @@ class Rewrite(Operation):
                     fragment_bitmap=_follow(index, pairs),
                     details=new.details or index.details,
                     index_version=new.index_version,
+                    base_id=None,
                     files=new.files,
                 )
             elif manifest.uses_stable_row_ids and not index.is_system and index.fragment_bitmap is not None:

@@ -1,0 +1,91 @@
+"""Where the files that a manifest names are: beneath the table's root, or beneath one of its base paths.
+
+                  own root, base that is a dataset's root      another base
+    data file     data/{path}                                  {path}
+    blobs of one  data/{stem}/….blob                           {stem}/….blob
+    deletions     _deletions/{name}                            refused
+    an index      _indices/{uuid}/                             refused
+
+A path is checked as every store checks it: it cannot leave the base that it is declared to be under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from lance_ops.committers.opening import open_base
+from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.store.contract import Store
+from lance_ops.store.opening import is_well_known
+from lance_ops.table.base_path import BasePath
+from lance_ops.table.fragment import Fragment
+
+__all__ = ["Bases", "Place"]
+
+
+class Place(NamedTuple):
+    """An object: a store, and its path there."""
+
+    store: Store
+    path: str
+
+    @property
+    def uri(self) -> str:
+        """The object's full name, for people."""
+        return self.store.uri_of(self.path)
+
+
+class Bases:
+    """A table's root and its base paths, by id. Stores are opened when first needed, with the root's options."""
+
+    def __init__(self, root: Store, paths: Iterable[BasePath] = (), storage_options: Mapping[str, str] | None = None):
+        self._root = root
+        self._paths = {base.id: base for base in paths}
+        self._options = storage_options
+        self._stores: dict[int, Store] = {}
+
+    def data_file(self, base_id: int | None, path: str) -> Place:
+        """Return where a data file, or a sidecar of one, is.
+
+        Raises `CorruptFile` for a base that the manifest does not declare, as the other methods do.
+        """
+        base = self._declared(base_id)
+        if base is None:
+            return Place(self._root, f"{DATA_DIR}/{path}")
+        return Place(self._store(base), f"{DATA_DIR}/{path}" if base.is_dataset_root else path)
+
+    def deletion_file(self, fragment: Fragment) -> Place:
+        """Return where a fragment's deletion file is; there must be one."""
+        file = fragment.deletion_file
+        assert file is not None
+        return Place(self.dataset_root(file.base_id, "a deletion file"), f"{DELETIONS_DIR}/{file.name(fragment.id)}")
+
+    def dataset_root(self, base_id: int | None, what: str) -> Store:
+        """Return the root of the dataset that `what` is in; raise `UnsupportedFeature` for a base that is none."""
+        base = self._declared(base_id)
+        if base is None:
+            return self._root
+        if not base.is_dataset_root:
+            raise UnsupportedFeature(f"{what} under a base path that is no dataset's root", f"base path {base.path!r}")
+        return self._store(base)
+
+    def _declared(self, base_id: int | None) -> BasePath | None:
+        if base_id is None:
+            return None
+        base = self._paths.get(base_id)
+        if base is None:
+            known = sorted(self._paths)
+            raise CorruptFile(self._root.uri, "base paths", f"a file is under base {base_id}, and there are {known}")
+        return base
+
+    def _store(self, base: BasePath) -> Store:
+        store = self._stores.get(base.id)
+        if store is None:
+            if not is_well_known(
+                base.path
+            ):  # a manifest shall not make this process talk to any server in any protocol
+                raise UnsupportedFeature(f"files under {base.path!r}", f"{self._root.uri}: base path {base.id}")
+            store = self._stores[base.id] = open_base(base.path, self._options)
+        return store

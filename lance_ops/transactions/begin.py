@@ -1,0 +1,68 @@
+"""Commit the first version of a copy, which has the number of the version that it is a copy of."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from lance_ops.committers.contract import Committed, Committer, Unknown
+from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError, UnsafeStore, WriteRefused
+from lance_ops.store.contract import Store
+from lance_ops.table import WRITER, Manifest, check_adds_no_violation, encode_manifest, flags_for
+from lance_ops.transactions.operations.clone import Clone
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["commit_clone"]
+
+
+def commit_clone(committer: Committer, store: Store, clone: Clone, source: Manifest) -> Manifest:
+    """Make `clone` of `source` the first version of the dataset in `store`; return its manifest.
+
+    Raises `DatasetAlreadyExists` if one is there, and `CommitStateUnknown` when only the future can tell; after any
+    other error, as after the first, nothing of it is left.
+    """
+    transaction = Transaction.new(clone.ref_version, clone)
+    made = replace(
+        clone.first_manifest(source),
+        timestamp_ns=max(time.time_ns(), source.timestamp_ns or 0),
+        tag="",
+        transaction_file=transaction.file_name,
+        writer_version=WRITER,
+    )
+    reader, writer = flags_for(made)
+    made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
+    check_adds_no_violation(source, made)
+    if committer.latest() is not None:
+        raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
+    encoded = transaction.encode()
+    store.put(transaction.path, encoded)
+    try:
+        outcome = committer.commit(made.version, encode_manifest(made, encoded))
+    except (WriteRefused, UnsafeStore):
+        _remove(store, transaction)
+        raise
+    except Exception as error:
+        raise CommitStateUnknown(transaction.uuid, made.version, repr(error)) from error
+    match outcome:
+        case Committed():
+            _check_alone(committer, store, transaction, made.version)
+            return made
+        case Unknown(reason=reason):
+            raise CommitStateUnknown(transaction.uuid, made.version, reason)
+    _remove(store, transaction)
+    raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
+
+
+def _check_alone(committer: Committer, store: Store, transaction: Transaction, version: int) -> None:
+    """Withdraw our version if somebody began another table here at the same moment, under another number."""
+    others = [other for other in committer.versions() if other < version]
+    if others:
+        committer.remove(version)
+        _remove(store, transaction)
+        raise DatasetAlreadyExists(f"{store.uri} holds a dataset already: version {others[-1]} was made meanwhile")
+
+
+def _remove(store: Store, transaction: Transaction) -> None:
+    with suppress(LanceOpsError):  # what cannot be deleted now is left to clean-up
+        store.delete(transaction.path)

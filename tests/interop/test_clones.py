@@ -1,0 +1,111 @@
+"""Clones, made by one library, read, changed and cloned again by the other."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+LIBRARIES = [
+    pytest.param(lance_ops, lance, id="ours-then-theirs"),
+    pytest.param(lance, lance_ops, id="theirs-then-ours"),
+]
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    return pa.table({"id": range(start, stop), "s": [str(i) for i in range(start, stop)]})
+
+
+def ids(uri: str) -> list[int]:
+    """The rows that both libraries read, by a scan and through the index."""
+    ours, theirs = lance_ops.dataset(uri), lance.dataset(uri)
+    ours.validate()
+    theirs.validate()
+    found: list[int] = ours.to_table().column("id").to_pylist()  # compaction beside an index may change their order
+    assert found == theirs.to_table().column("id").to_pylist()
+    assert ours.count_rows("id = 50") == theirs.count_rows("id = 50") == found.count(50)
+    return sorted(found)
+
+
+@pytest.fixture
+def source(tmp_path: Path, library: Any) -> Any:
+    uri = str(tmp_path / "source")
+    library.write_dataset(rows(0, 100), uri, max_rows_per_file=40)
+    dataset = library.dataset(uri)
+    dataset.delete("id < 5")
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.tags.create("t", 3)
+    return dataset
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_a_clone_shares_files_and_goes_its_own_way(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+    uri = str(tmp_path / "clone")
+    clone = source.shallow_clone(uri, "t")
+    assert clone.version == 3 and ids(uri) == list(range(5, 100))
+    assert not (tmp_path / "clone" / "data").exists()
+    manifest = lance_ops.dataset(uri).snapshot.manifest
+    assert [(base.id, base.path, base.is_dataset_root) for base in manifest.base_paths] == [(0, source.uri, True)]
+    assert manifest.reader_feature_flags == manifest.writer_feature_flags == 1 | 16
+    assert {index.base_id for index in manifest.indices} == {0}
+    assert "ScalarIndexQuery" in lance_ops.dataset(uri).scanner(filter="id = 50").explain_plan()
+
+    other.write_dataset(rows(100, 110), uri, mode="append")
+    other.dataset(uri).delete("id < 10")
+    assert ids(uri) == list(range(10, 110))
+    library.dataset(uri).delete("id = 60")
+    lance_ops.dataset(uri).optimize.compact_files()  # the reference's would look for its new index in the source
+    assert ids(uri) == [i for i in range(10, 110) if i != 60]
+    files = [file for fragment in lance_ops.dataset(uri).snapshot.fragments for file in fragment.files]
+    assert {file.base_id for file in files} == {None}
+    assert {index.base_id for index in lance_ops.dataset(uri).snapshot.manifest.indices} == {None}
+    assert ids(source.uri) == list(range(5, 100))
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_a_clone_of_a_clone_reads_the_files_of_both(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    source.shallow_clone(first, 3)
+    library.write_dataset(rows(100, 120), first, mode="append")
+    other.dataset(first).shallow_clone(second, 4)
+    assert ids(second) == list(range(5, 120))
+    bases = {base.id: base.path for base in lance_ops.dataset(second).snapshot.manifest.base_paths}
+    assert bases == {0: source.uri, 1: first}
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_a_deep_clone_needs_its_source_no_more(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+    shallow, deep = str(tmp_path / "shallow"), str(tmp_path / "deep")
+    source.shallow_clone(shallow, 3)
+    library.write_dataset(rows(100, 120), shallow, mode="append")
+    assert library.dataset(shallow).deep_clone(deep, 4).version == 4
+    for name in ("source", "shallow"):
+        (tmp_path / name).rename(tmp_path / f"{name}-gone")
+    assert ids(deep) == list(range(5, 120))
+    other.dataset(deep).optimize.compact_files()
+    assert ids(deep) == list(range(5, 120))
+    assert lance_ops.dataset(deep).snapshot.manifest.base_paths == ()
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_blobs_in_sidecars_and_stable_row_ids_go_along(library: Any, other: Any, tmp_path: Path) -> None:
+    uri, shallow, deep = (str(tmp_path / name) for name in ("source", "shallow", "deep"))
+    values = [b"a" * 10, b"b" * 100_000, None, b"c" * 5_000_000]
+    table = pa.table(
+        [range(4), lance.blob_array(values)], schema=pa.schema([("id", pa.int64()), lance.blob_field("b")])
+    )
+    library.write_dataset(table, uri, enable_stable_row_ids=True)
+    library.dataset(uri).delete("id = 0")
+    library.dataset(uri).shallow_clone(shallow, 2)
+    library.dataset(uri).deep_clone(deep, 2)
+    for copy in (shallow, deep):
+        for reader in (library, other):
+            blobs = reader.dataset(copy).take_blobs("b", indices=[0, 2])
+            assert [blob.read() for blob in blobs] == [values[1], values[3]]
+            found = reader.dataset(copy).to_table(columns=["id"], with_row_id=True)
+            assert found.column("_rowid").to_pylist() == [1, 2, 3]

@@ -1,0 +1,209 @@
+"""Clones: what is shared, what is refused, and what is left behind when one does not come about."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.committers import PutIfAbsentCommitter
+from lance_ops.core.errors import (
+    CorruptFile,
+    DatasetAlreadyExists,
+    LanceOpsError,
+    StoreError,
+    UnsafePath,
+    UnsupportedFeature,
+    VersionNotFound,
+)
+from lance_ops.snapshot.clone import deep_clone, shallow_clone
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.validate import validate
+from lance_ops.store import LocalStore
+from lance_ops.table import BasePath, DataFile, ExternalFile, Fragments, encode_manifest
+from lance_ops.table.bases import Bases
+from lance_ops.transactions import Clone, Transaction, commit
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    return pa.table({"id": range(start, stop)})
+
+
+def ids(dataset: lance_ops.LanceDataset | Snapshot) -> list[int]:
+    opened = lance_ops.LanceDataset(dataset) if isinstance(dataset, Snapshot) else dataset
+    found: list[int] = opened.to_table().column("id").to_pylist()
+    return found
+
+
+@pytest.fixture
+def source(dataset_uri: str) -> lance_ops.LanceDataset:
+    lance_ops.write_dataset(rows(0, 30), dataset_uri, max_rows_per_file=10)
+    dataset = lance_ops.dataset(dataset_uri)
+    dataset.delete("id = 3")
+    return dataset
+
+
+def files(uri: str | Path) -> set[str]:
+    return {str(path.relative_to(uri)) for path in Path(uri).rglob("*") if path.is_file()}
+
+
+def test_a_clone_is_pickled_and_finds_its_bases_again(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
+    clone = source.shallow_clone(tmp_path / "clone", 2)
+    again = pickle.loads(pickle.dumps(clone))
+    assert again.version == 2 and ids(again) == ids(source)
+
+
+def test_a_clone_from_one_kind_of_store_to_another(source: lance_ops.LanceDataset) -> None:
+    target = f"memory://clone-of{source.uri}"
+    shallow = shallow_clone(source.snapshot, target)
+    validate(shallow)
+    deep = deep_clone(shallow, f"{target}-deep")
+    validate(deep)
+    assert ids(shallow) == ids(deep) == ids(source)
+    assert deep.manifest.base_paths == () and len(list(deep.store.list("data"))) == 3
+
+
+@pytest.mark.parametrize("verb", ["shallow_clone", "deep_clone"])
+def test_a_place_that_is_taken_stays_as_it_is(source: lance_ops.LanceDataset, tmp_path: Path, verb: str) -> None:
+    taken = lance_ops.write_dataset(rows(0, 1), str(tmp_path / "taken"))
+    before = files(taken.uri)
+    with pytest.raises(DatasetAlreadyExists):
+        getattr(source, verb)(taken.uri, 2)
+    with pytest.raises(VersionNotFound):
+        getattr(source, verb)(tmp_path / "free", 9)
+    assert files(taken.uri) == before and not (tmp_path / "free").exists()
+
+
+def test_a_copy_that_fails_midway_leaves_nothing(
+    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, opened = LocalStore.open_writer, []
+
+    def failing(self: LocalStore, path: str) -> Any:
+        opened.append(path)
+        if len(opened) == 3:
+            raise StoreError("the disk is full")
+        return original(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "open_writer", failing)
+        with pytest.raises(StoreError, match="full"):
+            source.deep_clone(tmp_path / "copy", 2)
+    assert len(opened) >= 3 and files(tmp_path / "copy") == set()
+    assert ids(source.deep_clone(tmp_path / "copy", 2)) == ids(source)
+
+
+def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
+    source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, original = str(tmp_path / "clone"), PutIfAbsentCommitter.commit
+
+    def beaten(self: PutIfAbsentCommitter, version: int, data: bytes) -> Any:
+        with monkeypatch.context() as inner:
+            inner.setattr(PutIfAbsentCommitter, "commit", original)
+            source.shallow_clone(uri, 1)
+        return original(self, version, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PutIfAbsentCommitter, "commit", beaten)
+        with pytest.raises(DatasetAlreadyExists, match="version 1"):
+            source.shallow_clone(uri, 2)
+    assert lance_ops.dataset(uri).version == 1 and len(ids(lance_ops.dataset(uri))) == 30
+
+
+def test_a_clone_is_no_change_of_a_table(source: lance_ops.LanceDataset) -> None:
+    snapshot = source.snapshot
+    with pytest.raises(UnsupportedFeature, match="begins a table"):
+        commit(snapshot.committer, snapshot.store, Transaction.new(2, Clone(True, 2, "/elsewhere")))
+    assert source.latest_version == 2
+
+
+def test_clean_up_of_a_clone_leaves_its_source_alone(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
+    before = files(source.uri)
+    clone = source.shallow_clone(tmp_path / "clone", 2)
+    clone.delete("id < 20")
+    clone.optimize.compact_files()
+    stats = clone.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert (stats.old_versions, stats.data_files_removed) == (clone.latest_version - 2, 0)
+    assert files(source.uri) == before and ids(clone) == list(range(20, 30))
+
+
+def test_clean_up_knows_its_own_root_under_a_base(source: lance_ops.LanceDataset) -> None:
+    """A base that is the table's own root, by whatever name, hides none of its files from what is still needed."""
+    snapshot = source.snapshot
+    link = Path(f"{source.uri}-link")
+    link.symlink_to(source.uri)
+    bases = (BasePath(4, f"file://{link}", is_dataset_root=True), BasePath(5, f"{source.uri}/data"))
+
+    def under(base_id: int, file: DataFile) -> DataFile:
+        return replace(file, base_id=base_id)
+
+    first, second, third = snapshot.manifest.fragments
+    fragments = [replace(f, files=tuple(under(b, file) for file in f.files)) for f, b in ((first, 4), (second, 5))]
+    forged = replace(snapshot.manifest, version=3, base_paths=bases, fragments=Fragments([*fragments, third]))
+
+    snapshot.committer.commit(3, encode_manifest(forged, Transaction.new(2, Clone(True, 2, "/x")).encode()))
+    newest = lance_ops.dataset(source.uri)
+    before = {path for path in files(source.uri) if path.startswith(("data", "_deletions"))}
+    assert newest.version == 3 and ids(newest) == ids(source)
+    newest.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert {path for path in files(source.uri) if path.startswith(("data", "_deletions"))} == before
+
+
+def test_row_sequences_with_files_of_their_own_come_along_inline(dataset_uri: str, tmp_path: Path) -> None:
+    dataset = lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True)
+    snapshot = dataset.snapshot
+    (fragment,) = snapshot.manifest.fragments
+    assert isinstance(fragment.row_ids, bytes)
+    snapshot.store.put("data/sequences", b"...." + fragment.row_ids)
+    outside = replace(fragment, row_ids=ExternalFile("data/sequences", 4, len(fragment.row_ids)))
+    forged = replace(snapshot, manifest=replace(snapshot.manifest, fragments=Fragments([outside])))
+    clone = shallow_clone(forged, str(tmp_path / "clone"))
+    assert clone.manifest.fragments[0].row_ids == fragment.row_ids
+    validate(clone)
+
+
+class TestWhatABaseMayBe:
+    """A manifest is written by others: what it names must lie where it says that its files are."""
+
+    def test_a_link_out_of_a_base_is_refused(self, source: lance_ops.LanceDataset, tmp_path: Path) -> None:
+        clone = source.shallow_clone(tmp_path / "clone", 2)
+        path = Path(source.uri) / "data" / source.snapshot.manifest.fragments[0].files[0].path
+        path.rename(tmp_path / "outside")
+        path.symlink_to(tmp_path / "outside")
+        with pytest.raises(UnsafePath, match="out of the root"):
+            clone.to_table()
+
+    @pytest.mark.parametrize("path", ["http://169.254.169.254/latest", "ssh://host/x", "github://o:r@m/", "hdfs://h/x"])
+    def test_a_server_of_another_protocol_is_not_talked_to(self, path: str, tmp_path: Path) -> None:
+        bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, path, is_dataset_root=True)], {"token": "secret-token"})
+        with pytest.raises(UnsupportedFeature, match="base path 1") as caught:
+            bases.data_file(1, "x.lance")
+        assert "secret-token" not in str(caught.value)
+
+    def test_an_object_store_is_opened_with_the_table_s_options(self, tmp_path: Path) -> None:
+        options = {"region": "here", "manifest_store": "sqlite:///rows.db"}
+        bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, "s3://bucket/x", is_dataset_root=True)], options)
+        place = bases.data_file(1, "f.lance")
+        assert place.uri == "s3://bucket/x/data/f.lance"
+        assert dict(place.store.storage_options) == {"region": "here"}  # type: ignore[attr-defined]
+
+    def test_only_data_files_lie_in_a_base_that_is_no_dataset(self, tmp_path: Path) -> None:
+        bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))])
+        assert bases.data_file(1, "f.lance").uri == str(tmp_path / "files" / "f.lance")
+        with pytest.raises(UnsupportedFeature, match="no dataset's root"):
+            bases.dataset_root(1, "an index")
+        with pytest.raises(CorruptFile, match="under base 2"):
+            bases.data_file(2, "f.lance")
+
+    @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a//b", "a\0b", "file:///etc/passwd"])
+    def test_a_path_cannot_leave_the_base(self, path: str, tmp_path: Path) -> None:
+        place = Bases(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))]).data_file(1, path)
+        with pytest.raises(LanceOpsError):
+            place.store.get(place.path)
