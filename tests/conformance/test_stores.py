@@ -248,6 +248,14 @@ def test_delete_removes_one_object_and_does_not_mind_a_missing_one(store: Store)
     assert store.get("a/b/c").to_pybytes() == b"again"
 
 
+def test_a_copy_onto_itself_changes_nothing(store: Store) -> None:
+    store.put("a", b"content")
+    store.copy("a", "a")
+    assert store.get("a").to_pybytes() == b"content"
+    with pytest.raises(ObjectNotFound):
+        store.copy("b", "b")
+
+
 def test_copy_leaves_both(store: Store) -> None:
     store.put("a", b"content")
     store.put("c/d", b"older and longer")
