@@ -26,9 +26,22 @@ from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME, serial
 from lance_ops.core.json_columns import ARROW_JSON, JSON_MARK, text_schema
 from lance_ops.core.logical_types import arrow_type_of, child_fields_of, logical_type_of
 
-__all__ = ["NO_PARENT", "Field", "Schema", "split_path"]
+__all__ = ["NO_PARENT", "Dictionary", "Field", "Schema", "split_path"]
 
 NO_PARENT = -1
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The values of a dictionary column of file version 0.1, which stand apart from its keys.
+
+    `offset` is where the file that holds the field has them, `length` their number; `values` is None until they are
+    read. In fields of later versions there are none, and both numbers are 0.
+    """
+
+    offset: int = field(compare=False)
+    length: int
+    values: pa.Array | None = None
 
 
 @dataclass(frozen=True)
@@ -36,8 +49,8 @@ class Field:
     """One node of a schema's tree.
 
     `metadata` values are bytes on the wire; they are held as text, undecodable bytes as surrogate escapes, so that
-    nothing is lost. `dictionary` is the (offset, length) of a 0.1 file's dictionary values in the manifest that
-    holds this field. `unknown` holds wire fields this library does not know, to be written back as they came.
+    nothing is lost. `dictionary` is for file version 0.1. `unknown` holds wire fields this library does not know, to
+    be written back as they came.
     """
 
     id: int
@@ -49,7 +62,7 @@ class Field:
     children: tuple[Field, ...] = ()
     unenforced_primary_key: bool = False
     extension_name: str = ""
-    dictionary: tuple[int, int] | None = None
+    dictionary: Dictionary | None = None
     unknown: bytes = b""
 
     @cached_property
@@ -75,6 +88,11 @@ class Field:
     def is_blob_v1(self) -> bool:
         """Whether the values are blobs in their data file."""
         return self.logical_type in ("binary", "large_binary") and self.metadata.get(BLOB_KEY, "").lower() == "true"
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether files hold keys, and the values apart from them."""
+        return self.logical_type.startswith("dict:")
 
     def stored(self) -> Field:
         """Return the field as a data file's own schema has it: blobs of version 2, at any depth, as descriptors."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import NO_PARENT, Field, Schema
+from lance_ops.core.schema import NO_PARENT, Dictionary, Field, Schema
 
-__all__ = ["renumbered", "with_field", "with_new_fields", "without_fields"]
+__all__ = ["renumbered", "with_dictionaries", "with_field", "with_new_fields", "without_fields"]
 
 _STRUCT = "struct"
 
@@ -71,6 +71,19 @@ def with_field(schema: Schema, field_id: int, change: Callable[[Field], Field]) 
         return changed
 
     return replace(schema, fields=among(schema.fields))
+
+
+def with_dictionaries(schema: Schema, dictionary_of: Callable[[Field], Dictionary | None]) -> Schema:
+    """Return the schema with the dictionary of each dictionary column, in pre-order, exchanged."""
+
+    def changed(field: Field) -> Field:
+        if field.is_dictionary:
+            return replace(field, dictionary=dictionary_of(field))
+        return replace(field, children=tuple(map(changed, field.children))) if field.children else field
+
+    if not any(field.is_dictionary for field in schema.walk()):
+        return schema
+    return replace(schema, fields=tuple(map(changed, schema.fields)))
 
 
 def renumbered(field: Field, first_id: int, parent_id: int = NO_PARENT) -> Field:

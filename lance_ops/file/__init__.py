@@ -15,9 +15,11 @@ from lance_ops.file.lance_file import (
     stable_version,
 )
 from lance_ops.file.reader import FileReader
+from lance_ops.file.v0_1.dictionaries import Dictionaries
 from lance_ops.file.writer import FileWriter, WrittenFile
 
 __all__ = [
+    "Dictionaries",
     "FileReader",
     "FileWriter",
     "LanceBufferDescriptor",

@@ -20,6 +20,7 @@ from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
 from lance_ops.file.held_types import check_types
 from lance_ops.file.shred import storage_of
+from lance_ops.file.v0_1.dictionaries import Dictionaries
 from lance_ops.file.v0_1.writer import BatchBody
 from lance_ops.file.v2_body import V2Body
 from lance_ops.store.contract import BytesLike, Store
@@ -62,8 +63,12 @@ class FileWriter:
         version: FileVersion = FileVersion.V2_2,
         *,
         page_bytes: int | None = None,
+        dictionaries: Dictionaries | None = None,
     ) -> None:
-        """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold."""
+        """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold.
+
+        `dictionaries` are those of a 0.1 table, which its files share; a file alone has its own.
+        """
         if page_bytes is not None and page_bytes < 1:
             raise InvalidInput(f"pages of {page_bytes} bytes")
         check_types(schema, version)
@@ -79,7 +84,7 @@ class FileWriter:
         self._sink = store.open_writer(path)
         try:
             self._body: FileBody = (
-                BatchBody(self._sink, schema)
+                BatchBody(self._sink, schema, dictionaries or Dictionaries(schema))
                 if version is FileVersion.V0_1
                 else V2Body(self._sink, schema, version, page_bytes or share)
             )

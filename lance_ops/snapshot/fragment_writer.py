@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import FileWriter
+from lance_ops.file import Dictionaries, FileWriter
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
 from lance_ops.snapshot.blob_writer import BlobWriter
 from lance_ops.snapshot.commit import delete_paths
@@ -29,6 +29,7 @@ __all__ = [
     "FragmentWriter",
     "data_paths",
     "write_fragments",
+    "write_new_table",
 ]
 
 MAX_ROWS_PER_FILE = 1024 * 1024
@@ -57,16 +58,29 @@ class FragmentLimits:
 class FragmentWriter:
     """Cuts a stream of batches into fragments, one data file each.
 
-    As a context manager it deletes, on an exception, every file it wrote: nothing refers to them yet.
+    As a context manager it deletes, on an exception, every file it wrote: nothing refers to them yet. `new_table` says
+    that the manifest to come has this writer's `schema`, and no other writer's files.
     """
 
     def __init__(
-        self, store: Store, schema: Schema, version: FileVersion, limits: FragmentLimits | None = None
+        self,
+        store: Store,
+        schema: Schema,
+        version: FileVersion,
+        limits: FragmentLimits | None = None,
+        *,
+        new_table: bool = False,
     ) -> None:
-        dictionary = next((node for node in schema.walk() if node.logical_type.startswith("dict:")), None)
-        if version is FileVersion.V0_1 and dictionary is not None:  # readers look for the values in the manifest
-            raise UnsupportedFeature("a dictionary in a table of file version 0.1", f"column {dictionary.name!r}")
+        """Raise `UnsupportedFeature` for a dictionary of a 0.1 table that no manifest has the values of, or will."""
+        if version is FileVersion.V0_1 and not new_table:
+            unknown = next((node for node in schema.walk() if node.is_dictionary and not _has_values(node)), None)
+            if unknown is not None:
+                raise UnsupportedFeature(
+                    "a dictionary column of a 0.1 table written apart from the commit that brings its values",
+                    f"column {unknown.name!r}",
+                )
         self._store = store
+        self._dictionaries = Dictionaries(schema) if version is FileVersion.V0_1 else None
         self._schema = schema
         self._holds_blobs = any(holds_blobs_v2(field) for field in schema.fields)
         self._arrow_schema = values_schema(schema)
@@ -77,6 +91,11 @@ class FragmentWriter:
         self._blobs: BlobWriter | None = None
         self._rows = 0
         self._file_name = ""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema, with the values that dictionaries of a 0.1 table have so far."""
+        return self._schema if self._dictionaries is None else self._dictionaries.filled()
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
@@ -117,7 +136,13 @@ class FragmentWriter:
 
     def _open(self) -> None:
         self._file_name = data_file_name()
-        self._writer = FileWriter(self._store, f"{DATA_DIR}/{self._file_name}", self._schema, self._version)
+        self._writer = FileWriter(
+            self._store,
+            f"{DATA_DIR}/{self._file_name}",
+            self._schema,
+            self._version,
+            dictionaries=self._dictionaries,
+        )
         if self._holds_blobs:
             self._blobs = BlobWriter(self._store, self._file_name, self._writer, external=self._limits.external_blobs)
         self._rows = 0
@@ -162,6 +187,25 @@ def write_fragments(
         return writer.finish()
 
 
+def write_new_table(
+    store: Store,
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits | None = None,
+) -> tuple[Schema, tuple[Fragment, ...]]:
+    """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left."""
+    with FragmentWriter(store, schema, version, limits, new_table=True) as writer:
+        for batch in batches:
+            writer.write(batch)
+        fragments = tuple(writer.finish())
+        return writer.schema, fragments
+
+
 def data_paths(fragments: Iterable[Fragment]) -> list[str]:
     """Return the paths, relative to the dataset's root, of the data files that lie beneath it."""
     return [path for fragment in fragments for path in fragment.data_paths()]
+
+
+def _has_values(field: Field) -> bool:
+    return field.dictionary is not None and field.dictionary.values is not None

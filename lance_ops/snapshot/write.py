@@ -11,7 +11,7 @@ from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, Inva
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
-from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments
+from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Append, Overwrite
 
@@ -33,7 +33,7 @@ def create(
 ) -> Snapshot:
     """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile."""
     root = open_root(uri, storage_options)
-    fragments = write_fragments(root.store, batches, schema, version, limits)
+    schema, fragments = write_new_table(root.store, batches, schema, version, limits)
     return create_dataset(
         root,
         schema,
@@ -61,7 +61,7 @@ def create_or_append(
     Raises `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row ids asked for.
     """
     root = open_root(uri, storage_options)
-    fragments = tuple(write_fragments(root.store, batches, schema, version, limits))
+    schema, fragments = write_new_table(root.store, batches, schema, version, limits)
     own_files = data_paths(fragments)
     try:
         return create_dataset(
@@ -113,7 +113,7 @@ def overwrite(
     properties: Mapping[str, str],
 ) -> Snapshot:
     """Replace all rows and the schema; indices go, old versions stay."""
-    fragments = tuple(write_fragments(snapshot.store, batches, schema, version, limits))
+    schema, fragments = write_new_table(snapshot.store, batches, schema, version, limits)
     return commit_operation(
         snapshot,
         Overwrite(fragments, schema),

@@ -1,23 +1,26 @@
 """The file of a manifest.
 
+    [dictionaries]  the values of 0.1 dictionary columns, which the schema refers to by position; see `dictionaries`
     [IndexSection]  u32 length | message        only if the version has indices
     [Transaction]   u32 length | message        the transaction that made the version, byte for byte as its own file
     Manifest        u32 length | message        says where the two above are
     footer          u64 position of the manifest | u16 major 0 | u16 minor 2 | "LANC"
 
-Little-endian, nothing between the sections, the manifest last. Files of 0.1 tables may begin with the values of
-dictionaries, which the schema refers to by position.
+Little-endian, nothing between the sections, the manifest last.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.versions import FileVersion
 from lance_ops.pb import manifest_parts_pb2, table_pb2
+from lance_ops.table.dictionaries import empty_dictionaries, load_dictionaries, place_dictionaries
 from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
@@ -34,15 +37,16 @@ _LENGTH_BYTES = 4
 def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
     """Return the file of a version made by `transaction` (an encoded message; empty for none).
 
-    Raises `UnsupportedFeature` for a schema whose dictionaries lie in the manifest that it was read from.
+    Raises `UnsupportedFeature` for a dictionary column of a 0.1 table whose values are not known.
     """
-    for node in manifest.schema.walk():
-        if node.dictionary is not None and node.dictionary[1]:  # in tables of 2.x it is there and of no length
-            raise UnsupportedFeature("rewriting the manifest of a 0.1 table with dictionary columns", node.name)
-    message = manifest.to_pb()
-    parts: list[bytes] = []
+    if _is_legacy(manifest):
+        dictionaries, schema = place_dictionaries(manifest.schema)
+    else:
+        dictionaries, schema = b"", empty_dictionaries(manifest.schema)
+    message = replace(manifest, schema=schema).to_pb()
+    parts = [dictionaries]
     if manifest.indices or manifest.unknown_of_indices:
-        message.index_section = 0
+        message.index_section = len(dictionaries)
         parts.append(frame(manifest.indices_to_pb().SerializeToString()))
     if transaction:
         message.transaction_section = sum(map(len, parts))
@@ -66,7 +70,10 @@ def decode_manifest(data: Bytes, path: str) -> Manifest:
     if message.HasField("index_section"):
         section = unframe(view, message.index_section, path, "index section")
         indices = parse_message(table_pb2.IndexSection, section, path, "index section")
-    return Manifest.from_pb(message, fragments, indices, path)
+    manifest = Manifest.from_pb(message, fragments, indices, path)
+    if _is_legacy(manifest):
+        return replace(manifest, schema=load_dictionaries(manifest.schema, view, path))
+    return manifest
 
 
 def inline_transaction(data: Bytes, path: str) -> bytes | None:
@@ -80,6 +87,10 @@ def inline_transaction(data: Bytes, path: str) -> bytes | None:
     else:
         return None
     return bytes(unframe(view, position, path, "transaction section"))
+
+
+def _is_legacy(manifest: Manifest) -> bool:
+    return manifest.data_format.version == FileVersion.V0_1.value
 
 
 def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, Fragments]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import NO_PARENT, Field, Schema
+from lance_ops.core.schema import NO_PARENT, Dictionary, Field, Schema
 from lance_ops.pb import file_pb2
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
@@ -89,7 +89,7 @@ def _to_pb(node: Field) -> file_pb2.Field:
         extension_name=node.extension_name,
     )
     if node.dictionary is not None:
-        message.dictionary.offset, message.dictionary.length = node.dictionary
+        message.dictionary.offset, message.dictionary.length = node.dictionary.offset, node.dictionary.length
     restore_unknown(message, node.unknown)
     return message
 
@@ -105,7 +105,9 @@ def _from_pb(message: file_pb2.Field, children: tuple[Field, ...]) -> Field:
         children=children,
         unenforced_primary_key=message.unenforced_primary_key,
         extension_name=message.extension_name,
-        dictionary=((message.dictionary.offset, message.dictionary.length) if message.HasField("dictionary") else None),
+        dictionary=(
+            Dictionary(message.dictionary.offset, message.dictionary.length) if message.HasField("dictionary") else None
+        ),
         unknown=unknown_fields(message),
     )
 

@@ -102,5 +102,7 @@ def _of_legacy(anatomy: LegacyAnatomy) -> Iterator[str]:
     for field in anatomy.manifest.fields:
         kind = field.logical_type.partition(":")[0].partition(".")[0]
         yield f"field {kind}"
+        if kind == "dict":
+            yield f"dictionary of {field.logical_type.split(':')[1]}"
         if field.HasField("dictionary"):
             yield "dictionary values"

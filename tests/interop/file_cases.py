@@ -316,6 +316,22 @@ LEGACY_CASES: tuple[Case, ...] = (
     Case("fixed binary", lambda: _random_bytes(5, N).cast(pa.binary(5)), {"0.1": {"plain"}}),
     Case("dictionaries", lambda: pa.array(["a", "", "bc"] * N).dictionary_encode(), {"0.1": {"dictionary"}}),
     Case("dictionaries of numbers", lambda: pa.array([10**12, 5] * N).dictionary_encode(), {"0.1": {"dictionary"}}),
+    Case(
+        "dictionaries in structs",
+        lambda: pa.StructArray.from_arrays(
+            [
+                pa.array(["a", "bc"] * N, pa.large_string()).dictionary_encode(),
+                pa.array([b"x", b"y"] * N).dictionary_encode().cast(pa.dictionary(pa.uint8(), pa.binary())),
+            ],
+            ["text", "bytes"],
+        ),
+        {"0.1": {"struct", "dictionary"}},
+    ),
+    Case(
+        "dictionaries in lists",
+        lambda: pa.ListArray.from_arrays(list(range(N + 1)), pa.array(["a", "bc"] * N).dictionary_encode()),
+        {"0.1": {"list", "dictionary"}},
+    ),
     Case("lists", lambda: pa.array([[i] * (i % 4) for i in range(N)]), {"0.1": {"list", "plain"}}),
     Case(
         "large lists of strings",

@@ -50,6 +50,7 @@ FEATURES = {
         *("footer 0.2", "embedded manifest", "page statistics", "batches", "dictionary values"),
         *("field bool", "field int64", "field string", "field large_binary", "field fixed_size_binary", "field null"),
         *("field struct", "field list", "field large_list", "field fixed_size_list", "field dict"),
+        *("dictionary of string", "dictionary of large_string", "dictionary of binary", "dictionary of int64"),
     },
     "2.0": {
         *("flat", "nullable", "no_nulls", "some_nulls", "all_nulls", "fixed_size_list", "list", "struct"),

@@ -218,11 +218,3 @@ def test_the_time_is_in_utc() -> None:
 
     assert content.timestamp is not None
     assert content.timestamp.isoformat() == "2023-11-14T22:13:20.123456+00:00"
-
-
-def test_dictionaries_of_a_legacy_table_cannot_be_left_behind() -> None:
-    field = replace(FULL.schema.fields[0], logical_type="dict:string:int32:false", dictionary=(2, 5))
-    content = replace(FULL, schema=replace(FULL.schema, fields=(field,)))
-
-    with pytest.raises(UnsupportedFeature, match="dictionary columns"):
-        encode_manifest(content, b"")

@@ -3,7 +3,7 @@
     fixed width     the values side by side; booleans a bit each, lowest first; fixed-size lists flattened
     byte strings    i64 positions in the file, one more than there are values; the page's position is theirs
     lists           i32 (large: i64) offsets, one more than there are lists; items are the child's page of that batch
-    dictionaries    keys; the values are where the schema's field says
+    dictionaries    keys; the values come with the field asked for, or are where the file's own schema says
     structs, nulls  no page
 
 No value is null but an empty string: where its field may be null, it stands for one.
@@ -140,7 +140,8 @@ class BatchColumns(Columns):
 
     def _read_dictionary(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
         keys = yield from self._read_plain(field.arrow_type.index_type, self._page(field, batch, rows), rows)
-        values = self._dictionaries.get(field.id)
+        known = field.dictionary  # of a table, whose manifest has the values that all its files share
+        values = self._dictionaries.get(field.id) if known is None or known.values is None else known.values
         if values is None:
             values = yield from self._read_dictionary_values(field)
             self._dictionaries[field.id] = values
@@ -150,7 +151,7 @@ class BatchColumns(Columns):
         stored = self._fields[field.id].dictionary
         if not self._holds_dictionaries or stored is None:
             raise UnsupportedFeature(f"the dictionary of column {field.name!r}, which is outside of the data file")
-        position, length = stored
+        position, length = stored.offset, stored.length
         check(0 <= position <= self._size_bytes and length >= 0, "a dictionary outside of the file")
         value_type = field.arrow_type.value_type
         if not length:

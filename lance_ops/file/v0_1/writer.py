@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.nested import items_of
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema import Dictionary, Field, Schema
+from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, own_copy, values_of
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
+from lance_ops.file.v0_1.dictionaries import Dictionaries, may_be_dictionary_values
 from lance_ops.file.v0_1.statistics import bounds_of, has_statistics
 from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.store.contract import BytesLike, StoreWriter
@@ -42,23 +43,26 @@ _EMPTY = (0, 0)
 class BatchBody(FileBody):
     """Pages batch by batch; tables, statistics and schema at the end."""
 
-    def __init__(self, sink: StoreWriter, schema: Schema) -> None:
+    def __init__(self, sink: StoreWriter, schema: Schema, dictionaries: Dictionaries) -> None:
         for field in schema.walk():
             _check_type(field)
         self._sink = sink
         self._schema = schema
         self._offsets = [0]
         self._pages: list[dict[int, tuple[int, int]]] = []
-        self._dictionaries: dict[int, pa.Array] = {}
+        self._dictionaries = dictionaries
         self._pending: list[pa.RecordBatch] = []
         self._num_pending = 0
         self._statistics: dict[int, list[tuple[object, object]]] = {
             field.id: [] for field in _fields_of_structs(schema.fields) if has_statistics(field.arrow_type)
         }
-        self._arrow_schema = schema.to_arrow_storage()
 
     def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
-        self._pending.append(pa.RecordBatch.from_arrays(list(columns), schema=self._arrow_schema))
+        keyed = [
+            self._dictionaries.as_keys(field, column)
+            for field, column in zip(self._schema.fields, columns, strict=True)
+        ]
+        self._pending.append(pa.RecordBatch.from_arrays(keyed, names=self._schema.names))
         self._num_pending += num_rows
         if self._num_pending >= _BATCH_ROWS:
             table = pa.Table.from_batches(self._pending)
@@ -119,34 +123,8 @@ class BatchBody(FileBody):
             pages[field.id] = (self._put(offsets.astype(dtype).view(np.uint8)), len(offsets))
             self._write_field(field.children[0], items, pages, in_list=True)
             return
-        if pt.is_dictionary(arrow_type):
-            _refuse_empty_strings(field, array.dictionary)
-            array = self._keys_of(field, array)
-        else:
-            _refuse_empty_strings(field, array)
+        _refuse_empty_strings(field, array)
         pages[field.id] = (self._put_values(array, field.name), len(array))
-
-    def _keys_of(self, field: Field, array: pa.Array) -> pa.Array:
-        """Return keys into the one dictionary that the file keeps for the field, growing it as needed."""
-        if array.dictionary.null_count:
-            if array.dictionary_decode().null_count:
-                raise SchemaMismatch(f"column {field.name!r} has nulls, and file version 0.1 holds none")
-            array = array.dictionary_decode().dictionary_encode()
-        known = self._dictionaries.get(field.id)
-        if known is None or known.equals(array.dictionary):
-            self._dictionaries[field.id] = array.dictionary
-            return array.indices
-        position = {value: index for index, value in enumerate(known.to_pylist())}
-        fresh = [value for value in array.dictionary.to_pylist() if value not in position]
-        position.update({value: len(position) + index for index, value in enumerate(fresh)})
-        self._dictionaries[field.id] = pa.concat_arrays([known, pa.array(fresh, known.type)])
-        mapped = pa.array([position[value] for value in array.dictionary.to_pylist()], pa.int64())
-        try:
-            return mapped.take(array.indices).cast(field.arrow_type.index_type)
-        except pa.ArrowInvalid as error:
-            raise InvalidInput(
-                f"column {field.name!r}: {len(position)} distinct values, too many for its keys"
-            ) from error
 
     def _put_values(self, array: pa.Array, name: str) -> int:
         """Write a page of a column's values and return where it begins."""
@@ -208,13 +186,14 @@ class BatchBody(FileBody):
 
     def _write_manifest(self, metadata: Mapping[str, str]) -> int:
         """Write the dictionaries' values, then the schema that tells where they are; return where it begins."""
-        placed: dict[int, tuple[int, int]] = {}
-        for field_id, values in self._dictionaries.items():
-            placed[field_id] = (self._put_values(own_copy(values), str(field_id)), len(values))
-        fields = tuple(_with_dictionaries(field, placed) for field in self._schema.fields)
-        manifest = table_pb2.Manifest(
-            fields=schema_to_pb(Schema(fields)), schema_metadata=metadata_to_pb(metadata), version=1
-        )
+
+        def placed(field: Field) -> Dictionary:
+            values = self._dictionaries.values_of(field)
+            position = self._put_values(own_copy(values), field.name) if len(values) else 0
+            return Dictionary(position, len(values))
+
+        schema = with_dictionaries(self._schema, placed)
+        manifest = table_pb2.Manifest(fields=schema_to_pb(schema), schema_metadata=metadata_to_pb(metadata), version=1)
         manifest.data_format.file_format = "lance"
         manifest.data_format.version = FileVersion.V0_1.value
         if not self._sink.tell():
@@ -233,12 +212,6 @@ def _refuse_empty_strings(field: Field, array: pa.Array) -> None:
         )
 
 
-def _with_dictionaries(field: Field, placed: Mapping[int, tuple[int, int]]) -> Field:
-    children = tuple(_with_dictionaries(child, placed) for child in field.children)
-    stored = placed.get(field.id, _EMPTY if field.logical_type.startswith("dict:") else None)
-    return replace(field, children=children, dictionary=stored)
-
-
 def _fields_of_structs(fields: Sequence[Field]) -> Iterator[Field]:
     """Yield fields that have a value for every row: not those in lists."""
     for field in fields:
@@ -253,7 +226,5 @@ def _check_type(field: Field) -> None:
     if kind == "map" or is_list_of_structs or (kind == "struct" and not field.children):
         raise UnsupportedFeature(f"{field.logical_type} in file version 0.1", f"column {field.name!r}")
     arrow_type = field.arrow_type
-    if pt.is_dictionary(arrow_type) and not (
-        is_variable(arrow_type.value_type) or pt.is_primitive(arrow_type.value_type)
-    ):
+    if pt.is_dictionary(arrow_type) and not may_be_dictionary_values(arrow_type.value_type):
         raise UnsupportedFeature(f"{field.logical_type} in file version 0.1", f"column {field.name!r}")
