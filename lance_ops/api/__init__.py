@@ -1,6 +1,7 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
 from lance_ops.api.commits import BulkCommitResult
+from lance_ops.api.copies import Branch, Branches
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
@@ -17,6 +18,8 @@ from lance_ops.api.write import write_dataset
 __all__ = [
     "AlterColumn",
     "BatchUDF",
+    "Branch",
+    "Branches",
     "BulkCommitResult",
     "DatasetDelta",
     "DatasetOptimizer",

@@ -1,25 +1,82 @@
-"""Copies of a dataset, and the places its files are in."""
+"""Copies and branches of a dataset, and the places its files are in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike, fspath
-from typing import Self
+from typing import Self, TypedDict
 
 from lance_ops.api.handle import Handle
-from lance_ops.api.tags import Reference, resolve_reference
+from lance_ops.api.tags import Reference, open_reference
+from lance_ops.snapshot.branch_file import Branch as StoredBranch
+from lance_ops.snapshot.branch_file import list_branches, replace_metadata
+from lance_ops.snapshot.branches import create_branch, delete_branch
 from lance_ops.snapshot.clone import deep_clone, shallow_clone
+from lance_ops.snapshot.lines import references_of
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath
 
-__all__ = ["Copies"]
+__all__ = ["Branch", "Branches", "Copies"]
+
+
+class Branch(TypedDict):
+    """A branch as `list` returns it."""
+
+    parent_branch: str | None
+    branch_identifier: list[tuple[int, str]]
+    parent_version: int
+    create_at: int
+    manifest_size: int
+    metadata: dict[str, str]
+
+
+_Listed = list[tuple[str, Branch]]  # inside the class, `list` is the method
+
+
+class Branches:
+    """The branches of one dataset."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def list(self) -> dict[str, Branch]:
+        """Return every branch by name."""
+        return {name: _public(branch) for name, branch in list_branches(references_of(self._snapshot)).items()}
+
+    def list_ordered(self, order: str | None = None) -> _Listed:
+        """Return (name, branch) pairs by the version they began with, newest first unless `order` is "asc"."""
+        return sorted(self.list().items(), key=lambda item: item[1]["parent_version"], reverse=order != "asc")
+
+    def delete(self, branch: str) -> None:
+        """Remove a branch with its files; raise `InvalidInput` while other branches came from it or tags name it."""
+        delete_branch(self._snapshot, branch)
+
+    def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
+        """Replace the metadata of a branch."""
+        replace_metadata(references_of(self._snapshot), branch, metadata)
 
 
 class Copies(Handle):
-    """The methods of `LanceDataset` that copy it."""
+    """The methods of `LanceDataset` that copy it, or branch it off."""
 
     def base_paths(self) -> dict[int, BasePath]:
         """Return the places outside of the root that files of this version may be in, by id."""
         return {base.id: base for base in self._snapshot.manifest.base_paths}
+
+    @property
+    def branches(self) -> Branches:
+        """Lines of versions beside the main one."""
+        return Branches(self._snapshot)
+
+    def create_branch(
+        self, branch: str, reference: Reference | None = None, storage_options: Mapping[str, str] | None = None
+    ) -> Self:
+        """Begin a branch with a version (by default this one), and return a handle on it.
+
+        Raises `InvalidInput` for a name that is taken or not allowed.
+        """
+        source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
+        return type(self)(create_branch(source, branch, storage_options))
 
     def shallow_clone(
         self,
@@ -31,7 +88,7 @@ class Copies(Handle):
 
         Tag the version to keep clean-up from the files. Raises `DatasetAlreadyExists`.
         """
-        source = self._snapshot.at(resolve_reference(self._snapshot, reference))
+        source = open_reference(self._snapshot, reference)
         return type(self)(shallow_clone(source, fspath(target_path), storage_options))
 
     def deep_clone(
@@ -44,5 +101,16 @@ class Copies(Handle):
 
         Raises `DatasetAlreadyExists`.
         """
-        source = self._snapshot.at(resolve_reference(self._snapshot, reference))
+        source = open_reference(self._snapshot, reference)
         return type(self)(deep_clone(source, fspath(target_path), storage_options))
+
+
+def _public(branch: StoredBranch) -> Branch:
+    return Branch(
+        parent_branch=branch.parent_branch,
+        branch_identifier=[*branch.identifier],
+        parent_version=branch.parent_version,
+        create_at=branch.create_at,
+        manifest_size=branch.manifest_size,
+        metadata=dict(branch.metadata),
+    )

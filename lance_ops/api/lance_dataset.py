@@ -22,7 +22,7 @@ from lance_ops.api.requests import refuse
 from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.schema_changes import SchemaChanges
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
-from lance_ops.api.tags import Reference, Tags, resolve_reference
+from lance_ops.api.tags import Reference, Tags, open_reference
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance import cleanup, reindex
@@ -117,8 +117,8 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
         ]
 
     def checkout_version(self, version: Reference) -> LanceDataset:
-        """Return a handle on another version, by number or tag."""
-        return LanceDataset(self._snapshot.at(resolve_reference(self._snapshot, version)))
+        """Return a handle on another version: by number, by tag, or on a branch by (branch, version)."""
+        return LanceDataset(open_reference(self._snapshot, version))
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
@@ -280,7 +280,7 @@ def dataset(
         raise InvalidInput("pass version or asof, not both")
     snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
     if isinstance(version, str):
-        snapshot = snapshot.at(resolve_reference(snapshot, version))
+        snapshot = open_reference(snapshot, version)
     if asof is not None:
         snapshot = _as_of(snapshot, asof)
     return LanceDataset(snapshot)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from lance_ops.core.errors import UnsupportedFeature, VersionNotFound
+from lance_ops.core.errors import VersionNotFound
+from lance_ops.snapshot.lines import branch_of, checkout, references_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import Tag as StoredTag
 from lance_ops.snapshot.tags import create_tag, delete_tag, list_tags, read_tag, update_tag
 
-__all__ = ["Reference", "Tag", "Tags", "resolve_reference"]
+__all__ = ["Reference", "Tag", "Tags", "open_reference"]
 
 Reference = int | str | tuple[str | None, int | None]
-"""A version, a tag's name, or (branch, version) with branch None."""
+"""A version of the same line, a tag's name, or (branch, version): None or "main" is the main line, None the newest."""
 
 
 class Tag(TypedDict):
@@ -37,7 +38,7 @@ class Tags:
 
     def list(self) -> dict[str, Tag]:
         """Return every tag by name."""
-        return {name: _public(tag) for name, tag in list_tags(self._snapshot.store).items()}
+        return {name: _public(tag) for name, tag in list_tags(references_of(self._snapshot)).items()}
 
     def list_ordered(self, order: str | None = None) -> _Listed:
         """Return (name, tag) pairs by version, newest first unless `order` is "asc"."""
@@ -45,47 +46,48 @@ class Tags:
 
     def get_version(self, tag: str) -> int:
         """Return the version that a tag names; raise `ReferenceNotFound` if there is no such tag."""
-        return read_tag(self._snapshot.store, tag).version
+        return read_tag(references_of(self._snapshot), tag).version
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version (by default this one).
 
         Raises `InvalidInput` for a name in use or not allowed, `VersionNotFound` for a version that is not there.
         """
-        version = self._version(reference)
-        create_tag(self._snapshot.store, tag, version, self._manifest_size(version))
-        if not self._snapshot.committer.exists(version):  # a clean-up that removes it looks for tags afterwards
-            delete_tag(self._snapshot.store, tag)
-            raise VersionNotFound(f"{self._snapshot.uri}: version {version} was cleaned up")
+        named, references = self._named(reference), references_of(self._snapshot)
+        create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
+        if not named.committer.exists(named.version):  # a clean-up that removes it looks for tags afterwards
+            delete_tag(references, tag)
+            raise VersionNotFound(f"{named.uri}: version {named.version} was cleaned up")
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Move a tag to a version (by default this one)."""
-        version = self._version(reference)
-        before = read_tag(self._snapshot.store, tag)
-        update_tag(self._snapshot.store, tag, version, self._manifest_size(version))
-        if not self._snapshot.committer.exists(version):
-            update_tag(self._snapshot.store, tag, before.version, before.manifest_size)
-            raise VersionNotFound(f"{self._snapshot.uri}: version {version} was cleaned up")
+        named, references = self._named(reference), references_of(self._snapshot)
+        before = read_tag(references, tag)
+        update_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
+        if not named.committer.exists(named.version):
+            update_tag(references, tag, before.version, before.manifest_size, before.branch)
+            raise VersionNotFound(f"{named.uri}: version {named.version} was cleaned up")
 
     def delete(self, tag: str) -> None:
         """Remove a tag; its version may then be cleaned up."""
-        delete_tag(self._snapshot.store, tag)
+        delete_tag(references_of(self._snapshot), tag)
 
-    def _version(self, reference: Reference | None) -> int:
-        return self._snapshot.version if reference is None else resolve_reference(self._snapshot, reference)
-
-    def _manifest_size(self, version: int) -> int:
-        return len(self._snapshot.committer.read(version))
+    def _named(self, reference: Reference | None) -> Snapshot:
+        return self._snapshot if reference is None else open_reference(self._snapshot, reference)
 
 
-def resolve_reference(snapshot: Snapshot, reference: Reference) -> int:
-    """Return the version a reference means; raise `ReferenceNotFound` for an unknown tag."""
+def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
+    """Open the version a reference means; raise `ReferenceNotFound` for an unknown tag or branch."""
     if isinstance(reference, tuple):
-        branch, version = reference
-        if branch is not None:
-            raise UnsupportedFeature("a reference into a branch", snapshot.uri)
-        return snapshot.latest().version if version is None else version
-    return read_tag(snapshot.store, reference).version if isinstance(reference, str) else reference
+        return checkout(snapshot, *reference)
+    if isinstance(reference, str):
+        tag = read_tag(references_of(snapshot), reference)
+        return checkout(snapshot, tag.branch, tag.version)
+    return snapshot.at(reference)
+
+
+def _manifest_size(snapshot: Snapshot) -> int:
+    return len(snapshot.committer.read(snapshot.version))
 
 
 def _public(tag: StoredTag) -> Tag:

@@ -3,6 +3,7 @@
 data/{24 binary digits}{26 hex digits}.lance        _versions/{2^64-1-version:020}.manifest   (V2)
 _transactions/{read_version}-{uuid}.txn             _versions/{version}.manifest              (V1)
 _deletions/{fragment}-{read_version}-{id}.arrow|bin _indices/{uuid}/…      _refs/tags/{name}.json
+_refs/branches/{name, "/" as "%2F"}.json            tree/{branch}/…, a directory like the dataset's own
 """
 
 from __future__ import annotations
@@ -18,16 +19,22 @@ __all__ = [
     "BRANCHES_DIR",
     "DATA_DIR",
     "DELETIONS_DIR",
+    "DIRECTORIES",
     "INDICES_DIR",
+    "MAIN_BRANCH",
     "REFS_DIR",
     "TAGS_DIR",
     "TRANSACTIONS_DIR",
+    "TREE_DIR",
     "VERSIONS_DIR",
     "ManifestNaming",
     "blob_file_name",
+    "branch_directory",
+    "check_branch_name",
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
+    "is_of_the_line",
     "manifest_name",
     "new_deletion_file_id",
     "parse_manifest_name",
@@ -41,11 +48,19 @@ REFS_DIR = "_refs"
 BRANCHES_DIR = "_refs/branches"
 TAGS_DIR = "_refs/tags"
 TRANSACTIONS_DIR = "_transactions"
+TREE_DIR = "tree"
 VERSIONS_DIR = "_versions"
+DIRECTORIES = frozenset(
+    {DATA_DIR, DELETIONS_DIR, INDICES_DIR, REFS_DIR, TRANSACTIONS_DIR, VERSIONS_DIR, "_lance_ops", "_mem_wal"}
+)
+"""Directories of a dataset, or of a branch, that hold files of its own; `tree` holds others'."""
+MAIN_BRANCH = "main"
+"""How the line of versions in the root itself is called; no branch may have the name."""
 
 _SUFFIX = ".manifest"
 _U64_MAX = (1 << 64) - 1
 _V2_DIGITS = 20
+_BRANCH_SEGMENT = re.compile(r"[\w.-]+")
 _REFERENCE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 
 
@@ -111,3 +126,28 @@ def check_reference_name(name: str) -> str:
             "do not end with '.' or '.lock'"
         )
     return name
+
+
+def check_branch_name(name: str) -> str:
+    """Return the name of a branch if every store can hold it; raise `InvalidInput` otherwise."""
+    segments = name.split("/")
+    allowed = all(_BRANCH_SEGMENT.fullmatch(segment) and segment != "." for segment in segments)
+    if not allowed or ".." in name or name.endswith(".lock") or name == MAIN_BRANCH:
+        raise InvalidInput(
+            f"branch name {name!r}: use letters, digits, '.', '_' and '-', with single '/' between; no '..', do not "
+            f"end with '.lock'; {MAIN_BRANCH!r} is taken"
+        )
+    if not DIRECTORIES.isdisjoint(segments[1:]) or TREE_DIR in segments[1:]:
+        raise InvalidInput(f"branch name {name!r}: a name beneath another branch's must not be that of its directories")
+    return name
+
+
+def is_of_the_line(path: str) -> bool:
+    """Return whether a path beneath a line's root is of that line, and not of a branch in a directory beneath it."""
+    first, slash, _ = path.partition("/")
+    return not slash or first in DIRECTORIES
+
+
+def branch_directory(name: str) -> str:
+    """Return where a branch is, beneath the dataset's root; raise `InvalidInput` as `check_branch_name` does."""
+    return f"{TREE_DIR}/{check_branch_name(name)}"

@@ -4,8 +4,8 @@
     execute(snapshot, plan) -> CleanupStats                 batches written down, manifests first, then files
 
 A manifest goes before the files that only it names: whoever still holds the version's number gets a clear
-`VersionNotFound`, never a version with holes. When the manifests are gone, tags, pins and the newest versions are read
-again, and what one of them needs is left alone: nobody can name an old version's files any more after that.
+`VersionNotFound`, never a version with holes. When the manifests are gone, tags, pins, branches and the newest versions
+are read again, and what one of them needs is left alone: nobody can name an old version's files any more after that.
 """
 
 from __future__ import annotations
@@ -19,8 +19,18 @@ import pyarrow as pa
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
-from lance_ops.maintenance.cleanup_plan import CleanupOptions, CleanupPlan, NamedFiles, held_versions, plan_cleanup
+from lance_ops.maintenance.cleanup_plan import (
+    CleanupOptions,
+    CleanupPlan,
+    NamedFiles,
+    add_named_by_others,
+    held_versions,
+    plan_cleanup,
+    versions_begun_with,
+)
 from lance_ops.snapshot.batches import checkpoint_batches
+from lance_ops.snapshot.branch_file import list_branches
+from lance_ops.snapshot.lines import branch_of, references_of
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
@@ -86,6 +96,7 @@ def explain_cleanup_old_versions(
     """Say what `cleanup_old_versions` would remove now, and remove nothing."""
     newest = snapshot.latest()
     plan = plan_cleanup(newest, options or CleanupOptions())
+    branches = list_branches(references_of(newest))
     paths = [info.path for info in (*plan.manifests, *plan.files)]
     warnings = tuple(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags)
     return CleanupExplanation(
@@ -94,6 +105,7 @@ def explain_cleanup_old_versions(
         candidate_files=tuple(paths[:max_files]) if include_files else (),
         candidate_files_truncated=include_files and len(paths) > max_files,
         candidate_file_limit=max_files,
+        referenced_branches=tuple(name for name, one in branches.items() if one.parent_branch == branch_of(newest)),
         warnings=warnings,
     )
 
@@ -116,6 +128,7 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
         if version > plan.read_version:
             with suppress(VersionNotFound):  # another clean-up took it
                 needed.add(read_manifest(snapshot.store, snapshot.committer, version))
+    add_named_by_others(needed, snapshot, list_branches(references_of(snapshot)))
     files = [info for info in plan.files if info.path not in needed]
     deleted, failed = _delete(snapshot.store, files, pace)
     manifests = {snapshot.committer.location(version) for version in removed}
@@ -133,11 +146,11 @@ def _remove_versions(
 ) -> list[int]:
     """Remove manifests and return their versions; note what fails, and the files of all that stay in `needed`.
 
-    A tag or pin may come at any moment. Who sets one looks for the version afterwards, so after the removal it is our
-    turn to look for tags and pins: what has one is put back.
+    A tag or pin may come at any moment (a branch begins with a pin). Who sets one looks for the version afterwards, so
+    after the removal it is our turn to look for them: what has one is put back.
     """
     store, committer = snapshot.store, snapshot.committer
-    held = held_versions(store, plan.options, store.now())
+    held = _held(snapshot, plan)
     removed: dict[int, tuple[str, pa.Buffer, Manifest]] = {}
     for version in versions:
         try:
@@ -155,12 +168,17 @@ def _remove_versions(
         else:
             failed.append(version)
             needed.add(landed.manifest)
-    held = held_versions(store, plan.options, store.now())
+    held = _held(snapshot, plan)
     for version in sorted(removed.keys() & held.keys()):
         location, data, manifest = removed.pop(version)
         store.put_if_absent(location, data)
         needed.add(manifest)
     return sorted(removed)
+
+
+def _held(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
+    held = held_versions(snapshot, plan.options, snapshot.store.now())
+    return held | versions_begun_with(snapshot, list_branches(references_of(snapshot)))
 
 
 def _is_removed(committer: Committer, version: int) -> bool:

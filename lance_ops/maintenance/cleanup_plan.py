@@ -1,32 +1,37 @@
 """Decide which versions and files may go.
 
-A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned. A
-file stays if a version that stays names it. Files that no version names at all belong to a writer that crashed, or to
+A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned, or
+if a branch began with it. A file stays if a version that stays names it, or any version of a branch. What lies in
+another line's directory is not looked at. Files that no version names at all belong to a writer that crashed, or to
 one that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.committers import open_root
+from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.core.names import (
-    BRANCHES_DIR,
     DATA_DIR,
     DELETIONS_DIR,
     INDICES_DIR,
     TRANSACTIONS_DIR,
     VERSIONS_DIR,
+    is_of_the_line,
 )
+from lance_ops.snapshot.branch_file import Branch, list_branches
 from lance_ops.snapshot.history import history
+from lance_ops.snapshot.lines import branch_of, references_of, uri_of_line
 from lance_ops.snapshot.pins import PINS_DIR, pinned_version
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import list_tags
 from lance_ops.store import ObjectInfo, Store, path_beneath
 from lance_ops.table import Manifest
-from lance_ops.transactions import Landed
+from lance_ops.transactions import Landed, read_manifest
 
 __all__ = [
     "DEFAULT_AGE",
@@ -34,8 +39,10 @@ __all__ = [
     "CleanupOptions",
     "CleanupPlan",
     "NamedFiles",
+    "add_named_by_others",
     "held_versions",
     "plan_cleanup",
+    "versions_begun_with",
 ]
 
 DEFAULT_AGE = timedelta(weeks=2)
@@ -125,16 +132,15 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     Raises `InvalidInput` if an old version is tagged and `error_if_tagged_old_versions` is set, or if `versions` names
     one that must stay.
     """
-    if snapshot.store.list_names(BRANCHES_DIR):
-        raise UnsupportedFeature("clean-up of a dataset with branches (they share its files)", snapshot.uri)
     now = snapshot.store.now()
+    branches = list_branches(references_of(snapshot))
     pins = tuple(info for info in snapshot.store.list(PINS_DIR))
-    held = held_versions(snapshot.store, options, now)
+    held, begun = held_versions(snapshot, options, now), versions_begun_with(snapshot, branches)
     kept, known = NamedFiles(snapshot.uri), NamedFiles(snapshot.uri)
     gone: list[int] = []
     protected: list[int] = []
     for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
-        old = _is_old(past, rank, options, now)
+        old = past.version not in begun and _is_old(past, rank, options, now)
         if old:
             (protected if past.version in held else gone).append(past.version)
         (known if old and past.version not in held else kept).add(past.manifest)
@@ -144,6 +150,8 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
             f"{snapshot.uri}: tagged versions are old enough to go: {names}; delete the tags, or keep these versions "
             "with error_if_tagged_old_versions=False"
         )
+
+    add_named_by_others(kept, snapshot, branches)
 
     def candidates(directory: str) -> tuple[ObjectInfo, ...]:
         return tuple(
@@ -162,17 +170,33 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         index_files=candidates(INDICES_DIR),
         transaction_files=candidates(TRANSACTIONS_DIR),
         temporary_files=tuple(
-            info for info in (*snapshot.store.list_temporary(), *pins) if _is_abandoned(info, options, now)
+            info for info in (*_own_temporary(snapshot.store), *pins) if _is_abandoned(info, options, now)
         ),
         manifests=_manifests(snapshot, gone),
     )
 
 
-def held_versions(store: Store, options: CleanupOptions, now: datetime) -> dict[int, str]:
+def held_versions(snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
     """Return the versions that must stay whatever their age, with the name of the tag (or pin) that holds each."""
-    pins = (info.path for info in store.list(PINS_DIR) if not _is_abandoned(info, options, now))
+    pins = (info.path for info in snapshot.store.list(PINS_DIR) if not _is_abandoned(info, options, now))
     held = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
-    return held | {tag.version: name for name, tag in list_tags(store).items() if tag.branch is None}
+    line, tags = branch_of(snapshot), list_tags(references_of(snapshot))
+    return held | {tag.version: name for name, tag in tags.items() if tag.branch == line}
+
+
+def versions_begun_with(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
+    """Return the versions of the snapshot's line that branches began with, with the name of one such branch each."""
+    line = branch_of(snapshot)
+    return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == line}
+
+
+def add_named_by_others(named: NamedFiles, snapshot: Snapshot, branches: Iterable[str]) -> None:
+    """Add what the versions of other branches name beneath the root of the snapshot's line."""
+    for name in set(branches) - {branch_of(snapshot)}:
+        line = open_root(uri_of_line(snapshot, name), snapshot.storage_options)
+        for version in line.committer.versions():
+            with suppress(VersionNotFound):  # a clean-up of the branch took it
+                named.add(read_manifest(line.store, line.committer, version), line.store.uri)
 
 
 def _folders_beneath(root: str, manifest: Manifest, owner: str) -> dict[int | None, str]:
@@ -208,6 +232,11 @@ def _data_stem(path: str) -> str:
     """Return the data file that a blob sidecar, `data/{stem}/….blob`, belongs to."""
     parts = path.split("/")
     return f"{DATA_DIR}/{parts[1]}.lance" if len(parts) > 2 and parts[0] == DATA_DIR else path
+
+
+def _own_temporary(store: Store) -> Iterator[ObjectInfo]:
+    """Yield what crashed writers of this line left."""
+    return (info for info in store.list_temporary() if is_of_the_line(info.path))
 
 
 def _manifests(snapshot: Snapshot, versions: Iterable[int]) -> tuple[ObjectInfo, ...]:

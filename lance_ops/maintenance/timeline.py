@@ -9,6 +9,7 @@ from datetime import datetime
 from lance_ops.maintenance.coverage import index_coverage, indexed_ratio
 from lance_ops.snapshot.batches import batches_of
 from lance_ops.snapshot.history import history
+from lance_ops.snapshot.lines import branch_of, references_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import list_tags
 from lance_ops.transactions import Landed
@@ -36,8 +37,8 @@ class VersionSummary:
 def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummary]:
     """Return the retained versions up to this one, oldest first; with `limit` only the newest so many."""
     tags: dict[int, list[str]] = {}
-    for name, tag in list_tags(snapshot.store).items():
-        if tag.branch is None:
+    for name, tag in list_tags(references_of(snapshot)).items():
+        if tag.branch == branch_of(snapshot):
             tags.setdefault(tag.version, []).append(name)
     summaries: list[VersionSummary] = []
     for past in history(snapshot):

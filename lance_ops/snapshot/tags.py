@@ -76,18 +76,19 @@ def read_tag(store: Store, name: str) -> Tag:
     return Tag.decode(data.to_pybytes(), store.uri_of(path))
 
 
-def create_tag(store: Store, name: str, version: int, manifest_size: int) -> Tag:
-    """Name a version; raise `InvalidInput` if the name is taken."""
+def create_tag(store: Store, name: str, version: int, manifest_size: int, branch: str | None = None) -> Tag:
+    """Name a version of a branch, `None` being the main line; raise `InvalidInput` if the name is taken."""
     now = datetime.now(UTC)
-    tag = Tag(version, manifest_size, created_at=now, updated_at=now)
+    tag = Tag(version, manifest_size, branch, created_at=now, updated_at=now)
     if store.put_if_absent(_path(name), tag.encode()) is PutOutcome.EXISTS:
         raise InvalidInput(f"tag {name!r} exists already: update it to move it")
     return tag
 
 
-def update_tag(store: Store, name: str, version: int, manifest_size: int) -> Tag:
+def update_tag(store: Store, name: str, version: int, manifest_size: int, branch: str | None = None) -> Tag:
     """Move a tag to another version; raise `ReferenceNotFound` if there is none of that name."""
-    tag = replace(read_tag(store, name), version=version, manifest_size=manifest_size, updated_at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    tag = replace(read_tag(store, name), version=version, manifest_size=manifest_size, branch=branch, updated_at=now)
     store.put(_path(name), tag.encode())
     return tag
 

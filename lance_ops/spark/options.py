@@ -24,12 +24,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.snapshot.lines import tagged_version
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.tags import read_tag
 from lance_ops.spark.types import is_hint
 
 __all__ = ["SourceOptions"]
@@ -92,10 +91,8 @@ class SourceOptions:
 
     def open(self) -> Snapshot:
         """Open the version asked for, the newest by default."""
-        version = self.version
-        if self.tag is not None:
-            version = read_tag(open_root(self.path, self.storage_options).store, self.tag).version
-        return Snapshot.open(self.path, version, self.storage_options)
+        snapshot = Snapshot.open(self.path, self.version, self.storage_options)
+        return snapshot if self.tag is None else snapshot.at(tagged_version(snapshot, self.tag))
 
     def open_to_write(self) -> Snapshot | None:
         """Open the newest version, None where there is no dataset yet; refuse what only a reader can follow."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lance_ops
-from lance_ops.api import DatasetDelta, DatasetOptimizer, MergeInsertBuilder, Tags
+from lance_ops.api import Branches, DatasetDelta, DatasetOptimizer, MergeInsertBuilder, Tags
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -29,6 +29,7 @@ def pairs() -> list[Any]:
         (lance_ops.LanceDataset, lance.LanceDataset),
         (DatasetOptimizer, reference.DatasetOptimizer),
         (Tags, reference.Tags),
+        (Branches, reference.Branches),
         (MergeInsertBuilder, reference.MergeInsertBuilder),
         (lance_ops.LanceFragment, lance.LanceFragment),
         (DatasetDelta, reference.DatasetDelta),

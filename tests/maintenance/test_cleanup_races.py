@@ -58,11 +58,12 @@ def test_a_tag_made_after_the_plan_keeps_its_version(make: Make) -> None:
 def test_a_version_that_goes_while_it_is_tagged_leaves_no_tag(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make(3)
     dataset.tags.create("moving", 3)
+    second = dataset.checkout_version(2)
     monkeypatch.setattr(PutIfAbsentCommitter, "exists", lambda self, version: False)
     with pytest.raises(VersionNotFound, match="version 2 was cleaned up"):
-        dataset.tags.create("late", 2)
+        second.tags.create("late")
     with pytest.raises(VersionNotFound, match="version 2 was cleaned up"):
-        dataset.tags.update("moving", 2)
+        second.tags.update("moving")
     assert {name: tag["version"] for name, tag in dataset.tags.list().items()} == {"moving": 3}
 
 

@@ -11,8 +11,8 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.ops.delete_rows import REASON_PROPERTY
 from lance_ops.dagster.ops.verb import Work, verb_op
+from lance_ops.snapshot.lines import tagged_version
 from lance_ops.snapshot.restore import restore
-from lance_ops.snapshot.tags import read_tag
 
 __all__ = ["Restore", "restore_op"]
 
@@ -40,7 +40,7 @@ def _restore(work: Work, asked: Restore) -> dict[str, Any]:
         case int(version), None:
             chosen = version
         case None, str(tag):
-            chosen = read_tag(work.snapshot.store, tag).version
+            chosen = tagged_version(work.snapshot, tag)
         case _:
             raise InvalidInput("give either a version or a tag to restore")
     restore(work.snapshot.at(chosen), {REASON_PROPERTY: asked.reason})

@@ -1,0 +1,199 @@
+"""Branches: their names, and what happens to them when others work at the same moment."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, StoreError, VersionNotFound
+from lance_ops.core.names import branch_directory, check_branch_name
+from lance_ops.maintenance.cleanup import execute, plan_cleanup
+from lance_ops.maintenance.cleanup_plan import CleanupOptions
+from lance_ops.snapshot import branches as verbs
+from lance_ops.snapshot.branch_file import list_branches
+from lance_ops.snapshot.lines import branch_of, tagged_version
+from lance_ops.store import LocalStore
+
+NOW = timedelta(0)
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    return pa.table({"id": range(start, stop)})
+
+
+@pytest.fixture
+def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
+    lance_ops.write_dataset(rows(0, 10), dataset_uri)
+    return lance_ops.write_dataset(rows(10, 20), dataset_uri, mode="append")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "main",
+        "a..b",
+        "../x",
+        "a//b",
+        "/a",
+        "a/",
+        "a/.",
+        "x.lock",
+        "a b",
+        "a\0b",
+        "a\\b",
+        "a%2Fb",
+        "a/data",
+        "a/tree/b",
+    ],
+)
+def test_names_that_a_store_could_misread_are_refused(dataset: lance_ops.LanceDataset, name: str) -> None:
+    with pytest.raises(InvalidInput, match="branch name"):
+        dataset.create_branch(name)
+    with pytest.raises(InvalidInput, match="branch name"):
+        dataset.branches.delete(name)
+    assert not (Path(dataset.uri) / "tree").exists()
+
+
+@pytest.mark.parametrize("name", ["dev", "a/b", "-x", "data", "é", "v1.2_x"])
+def test_other_names_are_directories_beneath_tree(name: str) -> None:
+    assert check_branch_name(name) == name and branch_directory(name) == f"tree/{name}"
+
+
+def test_what_is_not_there_is_named(dataset: lance_ops.LanceDataset) -> None:
+    dataset.create_branch("dev")
+    with pytest.raises(ReferenceNotFound, match="'gone'"):
+        dataset.checkout_version(("gone", None))
+    with pytest.raises(ReferenceNotFound, match="'gone'"):
+        dataset.branches.delete("gone")
+    with pytest.raises(VersionNotFound):
+        dataset.checkout_version(("dev", 1))
+    with pytest.raises(InvalidInput, match="exists already"):
+        dataset.create_branch("dev", 1)
+
+
+def test_a_handle_on_a_branch_stays_on_it(dataset: lance_ops.LanceDataset) -> None:
+    branch = pickle.loads(pickle.dumps(dataset.create_branch("dev")))
+    assert branch_of(branch.snapshot) == "dev" and dataset.branches.list() == branch.branches.list()
+    branch.delete("id < 5")
+    branch.update({"id": "id + 100"}, where="id = 7")
+    assert (branch.version, dataset.latest_version) == (4, 2)
+    assert branch.checkout_version(3).count_rows() == 15
+    assert branch.checkout_version((None, None)).count_rows() == 20
+    assert [version["version"] for version in branch.versions()] == [2, 3, 4]
+    branch.checkout_version(2).restore()
+    assert branch.checkout_version(("dev", None)).version == 5
+
+
+def test_branches_in_memory_and_one_beneath_another(dataset: lance_ops.LanceDataset) -> None:
+    uri = f"memory://branches-of{dataset.uri}"
+    lance_ops.write_dataset(rows(0, 10), uri)
+    outer = lance_ops.dataset(uri).create_branch("a")
+    inner = lance_ops.dataset(uri).create_branch("a/b")
+    inner.delete("id = 1")
+    outer.delete("id < 9")
+    outer.cleanup_old_versions(NOW, delete_unverified=True)
+    lance_ops.dataset(uri).branches.delete("a")
+    inner.validate()
+    assert inner.count_rows() == 9 and list(inner.branches.list()) == ["a/b"]
+
+
+def test_tags_are_of_one_line(dataset: lance_ops.LanceDataset) -> None:
+    branch = dataset.create_branch("dev")
+    branch.delete("id = 1")
+    branch.tags.create("t")
+    assert dataset.tags.list()["t"]["branch"] == "dev"
+    assert tagged_version(branch.snapshot, "t") == 3
+    with pytest.raises(ReferenceNotFound, match="of branch 'dev'"):
+        tagged_version(dataset.snapshot, "t")
+    with pytest.raises(InvalidInput, match="tagged"):
+        dataset.branches.delete("dev")
+    branch.delete("id = 2")
+    with pytest.raises(InvalidInput, match=r"t \(version 3\)"):
+        branch.cleanup_old_versions(NOW)
+    dataset.tags.update("t", 1)
+    assert branch.cleanup_old_versions(NOW).old_versions == 2
+
+
+def test_a_file_that_is_no_branch_is_named(dataset: lance_ops.LanceDataset) -> None:
+    dataset.create_branch("dev")
+    (Path(dataset.uri) / "_refs/branches/dev.json").write_text('{"parentBranch": "../x", "parentVersion": 1}')
+    with pytest.raises(CorruptFile, match="dev.json"):
+        dataset.cleanup_old_versions(NOW)
+
+
+def test_what_a_creation_that_died_left_is_removed(
+    dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise StoreError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(verbs, "create_branch_file", dies)
+        with pytest.raises(StoreError):
+            dataset.create_branch("dev")
+    with pytest.raises(InvalidInput, match=r"branches\.delete"):
+        dataset.create_branch("dev")
+    dataset.branches.delete("dev")
+    assert dataset.create_branch("dev").count_rows() == 20
+
+
+class TestRaces:
+    """Something else happens between two steps of a verb."""
+
+    def test_a_branch_begun_while_clean_up_runs_keeps_its_files(self, dataset: lance_ops.LanceDataset) -> None:
+        lance_ops.write_dataset(rows(0, 1), dataset.uri, mode="overwrite")
+        newest = dataset.snapshot.latest()
+        plan = plan_cleanup(newest, CleanupOptions(NOW))
+        assert plan.old_versions == (1, 2) and len(plan.data_files) == 2
+        branch = dataset.create_branch("dev")
+        assert execute(newest, plan).data_files_removed == 0
+        branch.validate()
+        assert dataset.checkout_version(2).count_rows() == 20
+
+    def test_a_version_that_is_cleaned_up_meanwhile_begins_no_branch(self, dataset: lance_ops.LanceDataset) -> None:
+        old = dataset.checkout_version(1)
+        dataset.cleanup_old_versions(NOW)
+        with pytest.raises(VersionNotFound):
+            old.create_branch("dev")
+        assert dataset.branches.list() == {}
+
+    def test_a_parent_that_is_removed_meanwhile_has_no_child(
+        self, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parent = dataset.create_branch("parent")
+        meanwhile(monkeypatch, verbs, "create_branch_file", lambda: dataset.branches.delete("parent"))
+        with pytest.raises(ReferenceNotFound, match="parent"):
+            parent.create_branch("child")
+        assert list_branches(dataset.snapshot.store) == {}
+        assert not list(LocalStore(dataset.uri).list("tree/child"))
+
+    def test_a_parent_that_gets_a_child_meanwhile_stays(
+        self, dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        parent = dataset.create_branch("parent")
+        meanwhile(monkeypatch, LocalStore, "delete", lambda: parent.create_branch("child"))
+        with pytest.raises(InvalidInput, match="child came from it"):
+            dataset.branches.delete("parent")
+        assert list(dataset.branches.list()) == ["child", "parent"]
+        dataset.checkout_version(("child", None)).validate()
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, act: Callable[[], object]) -> None:
+    """Do something just before the first call of a function."""
+    original = getattr(owner, name)
+    done: list[bool] = []
+
+    def called(*arguments: object) -> object:
+        if not done:
+            done.append(True)
+            act()
+        return original(*arguments)
+
+    monkeypatch.setattr(owner, name, called)
