@@ -98,7 +98,7 @@ class PutIfAbsentCommitter(Committer):
         outcome = self._create(manifest_path(version, self._naming or self._new_naming), version, data)
         if isinstance(outcome, Committed) and not self._store.lists_in_order:
             with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
-                self._store.put(VERSION_HINT_PATH, version_hint(version), durable=False)
+                self._store.put_hint(VERSION_HINT_PATH, version_hint(version))
         return outcome
 
     def remove(self, version: int) -> None:

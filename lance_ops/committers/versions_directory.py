@@ -6,7 +6,8 @@ versions.
 
 The listing is the only truth. `latest_version_hint.json` is written for readers elsewhere, and so that a hint another
 writer left does not go stale, but never read: all a hint allows is to probe upwards from it, and that stops short
-where clean-up has removed a version between the hint and the newest.
+where clean-up has removed a version between the hint and the newest. It is written in place, since the
+reference takes one that is torn, or too high, for none.
 """
 
 from __future__ import annotations

@@ -135,6 +135,13 @@ class Store(ABC):
         With `durable=False` a power cut may lose it again, never mix it.
         """
 
+    def put_hint(self, path: str, data: BytesLike) -> None:
+        """Write or replace a small object that nobody relies on.
+
+        It may be lost, and whoever reads it meanwhile may find it half written: that must do no harm.
+        """
+        self.put(path, data, durable=False)
+
     @abstractmethod
     def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
         """Create an object durably if none is there; of any number of racing callers exactly one creates it.

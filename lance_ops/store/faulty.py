@@ -150,6 +150,9 @@ class FaultyStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         self._write("put", path, lambda: self._inner.put(path, data, durable=durable), data)
 
+    def put_hint(self, path: str, data: BytesLike) -> None:
+        self._write("put_hint", path, lambda: self._inner.put_hint(path, data), data)
+
     def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
         return self._write("put_if_absent", path, lambda: self._inner.put_if_absent(path, data), data)
 

@@ -98,6 +98,13 @@ class LocalStore(Store):
             staged = _stage(target, lambda file: _write_all(file, data), durable)
             _publish(staged, target, durable)
 
+    def put_hint(self, path: str, data: BytesLike) -> None:
+        """Write in place where that cuts nothing short: a new file costs more than all else that a hint takes."""
+        target = self._file(path)
+        with self._translating("write", path):
+            if not _overwrite(target, data):
+                _publish(_stage(target, lambda file: _write_all(file, data), durable=False), target, durable=False)
+
     def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
         target = self._file(path)
         try:
@@ -338,6 +345,20 @@ def _write_all(file: FileIO, data: BytesLike) -> None:
     rest = memoryview(data).cast("B")
     while rest:  # an unbuffered file may take less than it is given
         rest = rest[file.write(rest) :]
+
+
+def _overwrite(target: str, data: BytesLike) -> bool:
+    """Write over a file's own bytes; return False where it is absent, longer, or another name's file as well."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    with FileIO(descriptor, "wb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > memoryview(data).nbytes:
+            return False
+        _write_all(file, data)
+    return True
 
 
 def _make_directory(directory: str) -> None:

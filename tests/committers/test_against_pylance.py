@@ -70,3 +70,16 @@ def test_versions_of_pylance_on_s3_are_seen_with_the_same_storage_options(s3_ser
         lance.write_dataset(TABLE, uri, mode=mode, storage_options=s3_server.storage_options)
 
     assert PutIfAbsentCommitter(open_store(uri, s3_server.storage_options)).versions() == [1, 2]
+
+
+@pytest.mark.parametrize("hint", ['{"version":29}', '{"version":1', '{"version":2}}', '{"version":', ""])
+def test_pylance_does_not_mind_a_hint_that_it_reads_while_it_is_being_written(dataset_uri: str, hint: str) -> None:
+    import lance
+
+    committer = PutIfAbsentCommitter(LocalStore(dataset_uri))
+    for mode in ("create", "append"):
+        lance.write_dataset(TABLE, dataset_uri, mode=mode)
+    Path(dataset_uri, "_versions/latest_version_hint.json").write_text(hint)
+
+    assert lance.dataset(dataset_uri).version == 2
+    assert lance.write_dataset(TABLE, dataset_uri, mode="append").version == committer.latest() == 3

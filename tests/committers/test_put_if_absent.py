@@ -182,7 +182,7 @@ def test_the_latest_version_is_right_whatever_the_hint_says(tmp_path: Path, hint
 @pytest.mark.parametrize("when", list(When))
 def test_a_hint_that_cannot_be_written_does_not_undo_the_commit(tmp_path: Path, when: When, crash: bool) -> None:
     local = LocalStore(str(tmp_path))
-    store = FaultyStore(local, Fault("put", when=when, crash=crash))
+    store = FaultyStore(local, Fault("put_hint", when=when, crash=crash))
     if crash:
         with pytest.raises(SimulatedCrash):
             commit(store)

@@ -61,6 +61,14 @@ def test_put_that_need_not_be_durable_is_still_readable(store: Store) -> None:
     assert store.get("a").to_pybytes() == b"1"
 
 
+@pytest.mark.parametrize("later", [b"22", b"333", b"4"], ids=["as long", "longer", "shorter"])
+def test_a_hint_reads_as_last_written(store: Store, later: bytes) -> None:
+    store.put_hint("folder/hint", b"11")
+    assert store.get("folder/hint").to_pybytes() == b"11"
+    store.put_hint("folder/hint", later)
+    assert store.get("folder/hint").to_pybytes() == later
+
+
 def test_a_buffer_outlives_the_replacement_and_the_deletion_of_its_object(store: Store) -> None:
     store.put("a", b"old" * 5000)
     whole, part = store.get("a"), store.get_range("a", 3, 6)

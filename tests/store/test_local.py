@@ -320,6 +320,26 @@ def test_put_that_need_not_be_durable_syncs_nothing(store: LocalStore, monkeypat
     assert store.get("a").to_pybytes() == b"y"
 
 
+def test_a_hint_is_written_in_place_unless_that_would_cut_it_short(root: Path, store: LocalStore) -> None:
+    store.put_hint("v/hint", b"9")
+    first = (root / "v" / "hint").stat().st_ino
+    store.put_hint("v/hint", b"10")
+    assert (root / "v" / "hint").stat().st_ino == first
+    whole = store.get("v/hint")
+    store.put_hint("v/hint", b"1")
+    assert (root / "v" / "hint").stat().st_ino != first
+    assert whole.to_pybytes() == b"10"
+    assert list(store.list_temporary()) == []
+
+
+def test_a_hint_that_shares_its_file_with_another_name_leaves_that_one_alone(root: Path, store: LocalStore) -> None:
+    store.put_hint("hint", b"1")
+    os.link(root / "hint", root / "copy")
+    store.put_hint("hint", b"2")
+    assert (root / "copy").read_bytes() == b"1"
+    assert (root / "hint").read_bytes() == b"2"
+
+
 @pytest.mark.parametrize("broken", ["replace", "fsync", "open"])
 def test_a_failed_put_keeps_the_old_object_and_leaves_nothing(
     root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch, broken: str
