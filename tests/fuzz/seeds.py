@@ -17,7 +17,15 @@ from lance_ops.file.writer import FileWriter
 from lance_ops.store.memory import MemoryStore
 from lance_ops.table import encode_deletion_vector, encode_manifest
 from tests.interop.file_cases import CASES, LEGACY_CASES
-from tests.table.samples import fragment, index, manifest
+from tests.table.samples import (
+    DICTIONARIES,
+    DICTIONARY_SCHEMA,
+    fragment,
+    index,
+    legacy_manifest,
+    manifest,
+    with_values,
+)
 
 __all__ = ["deletion_seeds", "file_seeds", "manifest_seeds", "write_ours", "write_theirs"]
 
@@ -39,6 +47,8 @@ def file_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
 def manifest_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
     """Yield named manifests: of a table that was appended to, deleted from, indexed, with and without row ids."""
     yield "ours", encode_manifest(manifest(fragment(0), fragment(1, deleted=3), indices=(index(1),)), b"\x08\x01")
+    legacy = legacy_manifest(with_values(DICTIONARY_SCHEMA, DICTIONARIES))
+    yield "ours with dictionaries", encode_manifest(legacy, b"\x08\x01")
     if not reference:
         return
     import lance

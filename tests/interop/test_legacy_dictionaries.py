@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 import lance_ops
-from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.core.schema import Dictionary
+from lance_ops.core.schema_edit import with_dictionaries
+from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.table import decode_manifest, encode_manifest
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -215,3 +222,34 @@ def test_an_empty_table_has_an_empty_dictionary(dataset_uri: str) -> None:
         lance_ops.write_dataset(pa.table({"c": keyed([0], WORDS)}), dataset_uri, mode="append")
     lance_ops.write_dataset(pa.table({"c": keyed([0], WORDS)}), dataset_uri, mode="overwrite")
     assert lance.dataset(dataset_uri).to_table().to_pylist() == [{"c": "ax"}]
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["keys", "keys in lists"])
+def test_a_key_beyond_the_manifests_values_is_corruption(nested: bool, dataset_uri: str) -> None:
+    column: pa.Array = keyed([0, 1, 2], WORDS)
+    if nested:
+        column = pa.ListArray.from_arrays([0, 1, 2, 3], column)
+    lance_ops.write_dataset(pa.table({"c": column}), dataset_uri, data_storage_version="0.1")
+    (path,) = Path(dataset_uri, "_versions").glob("*.manifest")
+    content = decode_manifest(path.read_bytes(), str(path))
+    fewer = with_dictionaries(content.schema, lambda _: Dictionary(0, 2, WORDS[:2]))
+    path.write_bytes(encode_manifest(replace(content, schema=fewer), b""))
+    dataset = lance_ops.dataset(dataset_uri)
+    assert dataset.take([1]).to_pylist() == [{"c": ["b"] if nested else "b"}]
+    with pytest.raises(CorruptFile, match="column 'c'"):
+        dataset.to_table()
+
+
+def test_raw_files_are_ingested_into_the_tables_dictionary(dataset_uri: str, tmp_path: Path) -> None:
+    lance_ops.write_dataset(pa.table({"c": keyed([0, 1, 2], WORDS)}), dataset_uri, data_storage_version="0.1")
+    batches = []
+    for name, words in (("one", ["ccc", "b"]), ("two", ["b", "ax"]), ("bad", ["dd"])):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"c": words}), path)
+        batches.append(IngestBatch(name, (RawFile(str(path), path.stat().st_size, name),)))
+    ingest(dataset_uri, batches[:2], options=IngestOptions(max_files_per_task=1))
+    for module in (lance_ops, lance):
+        found = module.dataset(dataset_uri).to_table().column("c").to_pylist()
+        assert found == [*WORDS.to_pylist(), "ccc", "b", "b", "ax"]
+    with pytest.raises(SchemaMismatch, match=r"bad\.parquet: column 'c' has the value 'dd'"):
+        ingest(dataset_uri, batches[2:])

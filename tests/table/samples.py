@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 import hypothesis.strategies as st
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import Dictionary, Schema
+from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.table import (
     WRITER,
     BasePath,
@@ -28,6 +31,25 @@ from lance_ops.table import (
 SCHEMA = Schema.from_arrow(
     pa.schema(
         [pa.field("a", pa.int64(), nullable=False), pa.field("s", pa.struct([("x", pa.string()), ("y", pa.float32())]))]
+    )
+)
+
+DICTIONARIES = {
+    "name": pa.array(["a", "bé", "ccc"]),
+    "number": pa.array([10, -20]),
+    "blob": pa.array([b"\xff", b"z"], pa.large_binary()),
+    "item": pa.array([7], pa.uint8()),
+    "none": pa.array([], pa.string()),
+}
+DICTIONARY_SCHEMA = Schema.from_arrow(
+    pa.schema(
+        [
+            ("name", pa.dictionary(pa.int8(), pa.string())),
+            ("in", pa.struct([("number", pa.dictionary(pa.uint16(), pa.int64())), ("x", pa.int8())])),
+            ("list", pa.list_(pa.dictionary(pa.int32(), pa.uint8()))),
+            ("blob", pa.dictionary(pa.int64(), pa.large_binary())),
+            ("none", pa.dictionary(pa.int8(), pa.string())),
+        ]
     )
 )
 
@@ -149,3 +171,13 @@ MANIFESTS = st.builds(
     ).map(tuple),
     branch=st.none() | _TEXT,
 )
+
+
+def with_values(schema: Schema, values: Mapping[str, pa.Array]) -> Schema:
+    """Return the schema with the values of each dictionary column, by its name."""
+    return with_dictionaries(schema, lambda field: Dictionary(0, len(values[field.name]), values[field.name]))
+
+
+def legacy_manifest(schema: Schema) -> Manifest:
+    """Return a version of a 0.1 table."""
+    return replace(manifest(fragment(0), indices=(index(1),)), schema=schema, data_format=DataFormat("0.1"))

@@ -14,45 +14,18 @@ from hypothesis import given
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature
 from lance_ops.core.schema import Dictionary, Schema
 from lance_ops.core.schema_edit import with_dictionaries
-from lance_ops.table import DataFormat, Manifest, decode_manifest, encode_manifest, inline_transaction
-from tests.table.samples import fragment, index, manifest
+from lance_ops.table import DataFormat, decode_manifest, encode_manifest, inline_transaction
+from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, index, legacy_manifest, with_values
 
 NAMES = pa.dictionary(pa.int8(), pa.string())
 NUMBERS = pa.dictionary(pa.uint16(), pa.int64())
-VALUES = {
-    "name": pa.array(["a", "bé", "ccc"]),
-    "number": pa.array([10, -20]),
-    "blob": pa.array([b"\xff", b"z"], pa.large_binary()),
-    "item": pa.array([7], pa.uint8()),
-    "none": pa.array([], pa.string()),
-}
-SCHEMA = Schema.from_arrow(
-    pa.schema(
-        [
-            ("name", NAMES),
-            ("in", pa.struct([("number", NUMBERS), ("x", pa.int8())])),
-            ("list", pa.list_(pa.dictionary(pa.int32(), pa.uint8()))),
-            ("blob", pa.dictionary(pa.int64(), pa.large_binary())),
-            ("none", NAMES),
-        ]
-    )
-)
-
-
-def legacy(schema: Schema) -> Manifest:
-    content = manifest(fragment(0), indices=(index(1),))
-    return replace(content, schema=schema, data_format=DataFormat("0.1"))
-
-
-def with_values(schema: Schema, values: dict[str, pa.Array]) -> Schema:
-    return with_dictionaries(schema, lambda field: Dictionary(0, len(values[field.name]), values[field.name]))
 
 
 def moved(offset: int, length: int, arrow_type: pa.DataType = NAMES, *, data_format: str = "0.1") -> bytes:
     """Return a manifest whose one dictionary is said to be elsewhere than it is."""
     schema = Schema.from_arrow(pa.schema([("c", arrow_type)]))
     values = pa.array([1, 2, 3]).cast(arrow_type.value_type)
-    data = encode_manifest(legacy(with_values(schema, {"c": values})), b"")
+    data = encode_manifest(legacy_manifest(with_values(schema, {"c": values})), b"")
     (position,) = struct.unpack_from("<Q", data, len(data) - 16)
     prefix, true = data[:position], decode_manifest(data, "m")
     # the message of a table of 2.x is not given positions: it says what it is told
@@ -65,9 +38,9 @@ def moved(offset: int, length: int, arrow_type: pa.DataType = NAMES, *, data_for
 def test_values_stand_at_the_start_and_the_sections_after_them() -> None:
     schema = with_values(
         Schema.from_arrow(pa.schema([("s", NAMES), ("n", NUMBERS)])),
-        {**VALUES, "s": VALUES["name"]} | {"n": VALUES["number"]},
+        {"s": DICTIONARIES["name"], "n": DICTIONARIES["number"]},
     )
-    data = encode_manifest(legacy(schema), b"made by this")
+    data = encode_manifest(legacy_manifest(schema), b"made by this")
 
     text = "abéccc".encode()
     assert data.startswith(text + struct.pack("<4q2q", 0, 1, 4, 7, 10, -20))
@@ -83,18 +56,20 @@ def test_values_stand_at_the_start_and_the_sections_after_them() -> None:
 
 
 def test_values_of_every_kind_and_depth_survive_a_rewrite() -> None:
-    content = legacy(with_values(SCHEMA, VALUES))
+    content = legacy_manifest(with_values(DICTIONARY_SCHEMA, DICTIONARIES))
     found = decode_manifest(encode_manifest(content, b"t"), "m")
     assert found == content
     loaded = {node.name: node.dictionary for node in found.schema.walk() if node.dictionary is not None}
-    assert {name: dictionary.values for name, dictionary in loaded.items()} == VALUES
+    assert {name: dictionary.values for name, dictionary in loaded.items()} == DICTIONARIES
     again = encode_manifest(replace(found, version=found.version + 1), b"more")
     assert decode_manifest(again, "m").schema == found.schema
 
 
 def test_an_empty_string_is_a_null_as_in_data_files() -> None:
     schema = Schema.from_arrow(pa.schema([("c", NAMES)]))
-    found = decode_manifest(encode_manifest(legacy(with_values(schema, {"c": pa.array(["a", "", None])})), b""), "m")
+    found = decode_manifest(
+        encode_manifest(legacy_manifest(with_values(schema, {"c": pa.array(["a", "", None])})), b""), "m"
+    )
     assert found.schema.fields[0].dictionary == Dictionary(1, 3, pa.array(["a", None, None]))
 
 
@@ -114,10 +89,10 @@ def test_many_fields_cannot_multiply_the_same_bytes() -> None:
     schema = Schema.from_arrow(pa.schema([(f"c{i}", NUMBERS) for i in range(100)]))
     values = pa.array(range(1000))
     only = {field.name: values if field.id == 0 else values[:0] for field in schema.fields}
-    data = encode_manifest(legacy(with_values(schema, only)), b"")
+    data = encode_manifest(legacy_manifest(with_values(schema, only)), b"")
     (position,) = struct.unpack_from("<Q", data, len(data) - 16)
     told = with_dictionaries(schema, lambda _: Dictionary(0, 1000))
-    framed = legacy(told).to_pb().SerializeToString()
+    framed = legacy_manifest(told).to_pb().SerializeToString()
     footer = struct.pack("<QHH4s", position, 0, 2, b"LANC")
     with pytest.raises(CorruptFile, match="more bytes than the file"):
         decode_manifest(data[:position] + struct.pack("<I", len(framed)) + framed + footer, "m")
@@ -131,12 +106,12 @@ def test_in_tables_of_later_versions_nothing_is_looked_for() -> None:
 
 def test_values_that_are_not_known_cannot_be_left_behind() -> None:
     with pytest.raises(UnsupportedFeature, match="'name'"):
-        encode_manifest(legacy(SCHEMA), b"")
+        encode_manifest(legacy_manifest(DICTIONARY_SCHEMA), b"")
 
 
 @given(st.data())
 def test_broken_bytes_are_refused_or_read(data: st.DataObject) -> None:
-    whole = bytearray(encode_manifest(legacy(with_values(SCHEMA, VALUES)), b"t"))
+    whole = bytearray(encode_manifest(legacy_manifest(with_values(DICTIONARY_SCHEMA, DICTIONARIES)), b"t"))
     for _ in range(data.draw(st.integers(1, 3))):
         whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with suppress(LanceOpsError):
