@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lance_ops.api import (
         BatchUDF,
+        DatasetBasePath,
         LanceDataset,
         LanceFragment,
         LanceOperation,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchUDF",
+    "DatasetBasePath",
     "LanceDataset",
     "LanceFragment",
     "LanceOperation",

@@ -1,7 +1,7 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
 from lance_ops.api.commits import BulkCommitResult
-from lance_ops.api.copies import Branch, Branches
+from lance_ops.api.copies import Branch, Branches, DatasetBasePath
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
@@ -21,6 +21,7 @@ __all__ = [
     "Branch",
     "Branches",
     "BulkCommitResult",
+    "DatasetBasePath",
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",

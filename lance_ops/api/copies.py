@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
 from lance_ops.api.handle import Handle
 from lance_ops.api.tags import Reference, open_reference
+from lance_ops.committers import open_base
 from lance_ops.snapshot.branch_file import Branch as StoredBranch
 from lance_ops.snapshot.branch_file import list_branches, replace_metadata
 from lance_ops.snapshot.branches import create_branch, delete_branch
 from lance_ops.snapshot.clone import deep_clone, shallow_clone
+from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.lines import references_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath
+from lance_ops.transactions import UpdateBases
 
-__all__ = ["Branch", "Branches", "Copies"]
+__all__ = ["Branch", "Branches", "Copies", "DatasetBasePath"]
+
+
+@dataclass(frozen=True)
+class DatasetBasePath:
+    """A place outside of the root that files may be in: a dataset's root, or else the very directory of data files.
+
+    A new one gets the next free id.
+    """
+
+    path: str
+    name: str | None = None
+    is_dataset_root: bool = False
+    id: int | None = None
 
 
 class Branch(TypedDict):
@@ -59,9 +76,28 @@ class Branches:
 class Copies(Handle):
     """The methods of `LanceDataset` that copy it, or branch it off."""
 
-    def base_paths(self) -> dict[int, BasePath]:
+    def base_paths(self) -> dict[int, DatasetBasePath]:
         """Return the places outside of the root that files of this version may be in, by id."""
-        return {base.id: base for base in self._snapshot.manifest.base_paths}
+        return {
+            base.id: DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
+            for base in self._snapshot.manifest.base_paths
+        }
+
+    def add_bases(
+        self, new_bases: Sequence[DatasetBasePath], transaction_properties: Mapping[str, str] | None = None
+    ) -> Self:
+        """Declare more such places; raise `InvalidInput` for an id, name or path that another has.
+
+        Raises `IncompatibleTransaction` when a concurrent commit declared one of them.
+        """
+        declared = [
+            (base.id or 0, open_base(base.path, self._snapshot.storage_options).uri, base) for base in new_bases
+        ]
+        operation = UpdateBases(
+            tuple(BasePath(number, uri, base.name, base.is_dataset_root) for number, uri, base in declared)
+        )
+        self._move(commit_operation(self._snapshot, operation, properties=transaction_properties))
+        return self
 
     @property
     def branches(self) -> Branches:
