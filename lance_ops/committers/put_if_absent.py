@@ -56,6 +56,7 @@ class PutIfAbsentCommitter(Committer):
         self._new_naming = new_naming
         self._certainty = certainty
         self._naming: ManifestNaming | None = None  # of the manifests last seen
+        self._is_new = False  # whether there was nothing at the last look, a legacy manifest included
 
     def __repr__(self) -> str:
         return f"PutIfAbsentCommitter({self._store!r})"
@@ -91,7 +92,7 @@ class PutIfAbsentCommitter(Committer):
     def commit(self, version: int, data: bytes) -> CommitOutcome:
         check_version(version)
         prove_conditional_create(self._store)
-        if self._naming is None:
+        if self._naming is None and not self._is_new:
             legacy = self._look(list_newest).legacy
             if legacy is not None:
                 self._adopt(legacy)
@@ -126,6 +127,7 @@ class PutIfAbsentCommitter(Committer):
         names = listing(self._store)
         self._naming = names.naming
         legacy = read_legacy_manifest(self._store) if names.naming is None else None
+        self._is_new = names.naming is None and legacy is None
         return _Seen((legacy.version,) if legacy is not None else names.versions, legacy)
 
     def _adopt(self, legacy: LegacyManifest) -> None:

@@ -235,11 +235,12 @@ def _deletion_key(fragment: Fragment) -> _DeletionKey:
 
 
 def _load(store: Store, committer: Committer, version: int, storage_options: Mapping[str, str]) -> Snapshot:
-    if not committer.exists(version):
+    try:
+        manifest = read_manifest(store, committer, version)
+    except VersionNotFound as error:
         known = committer.versions()
         if not known:
-            raise DatasetNotFound(f"no Lance dataset at {store.uri}")
-        raise VersionNotFound(f"{store.uri} has no version {version}: it has {known[0]} to {known[-1]}")
-    manifest = read_manifest(store, committer, version)
+            raise DatasetNotFound(f"no Lance dataset at {store.uri}") from error
+        raise VersionNotFound(f"{store.uri} has no version {version}: it has {known[0]} to {known[-1]}") from error
     check_readable(manifest, store.uri_of(committer.location(version)))
     return Snapshot(store, committer, manifest, storage_options)

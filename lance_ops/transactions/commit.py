@@ -151,12 +151,14 @@ class _Attempt:
         self._vectors = DeletionVectors(store, Bases(store))
 
     def run(self, base: Manifest | None) -> CommitResult:
-        base = self._base(base)
+        latest = self._committer.latest() or 0
+        base = self._base(base, latest)
         newest = base
         for lost_races in range(self._max_retries + 1):
             if lost_races:
                 self._pause(lost_races)
-            landed = self._judge_landed(newest)
+                latest = self._committer.latest() or 0
+            landed = self._judge_landed(newest, latest)
             if isinstance(landed, CommitResult):
                 return landed
             newest = landed
@@ -181,18 +183,18 @@ class _Attempt:
             with suppress(LanceOpsError):  # what cannot be deleted now is left to clean-up
                 self._store.delete(path)
 
-    def _base(self, base: Manifest | None) -> Manifest:
-        """Return the manifest of the version that was read, which must still be there."""
+    def _base(self, base: Manifest | None, latest: int) -> Manifest:
+        """Return the manifest of the version that was read, which must still be there, as the latest one is."""
         read_version = self._transaction.read_version
         if read_version == 0:
             return NO_TABLE
         try:
             if base is None or base.version != read_version:
                 base = read_manifest(self._store, self._committer, read_version)
-            elif not self._committer.exists(read_version):
+            elif read_version != latest and not self._committer.exists(read_version):
                 raise VersionNotFound(f"version {read_version} is gone")
         except VersionNotFound as error:
-            if self._committer.latest() is None:
+            if not latest:
                 raise DatasetNotFound(f"no Lance dataset at {self._store.uri}") from error
             raise RetryableConflict(
                 f"{self._store.uri}: version {read_version}, which {self._transaction.operation.name} was planned on, "
@@ -200,16 +202,17 @@ class _Attempt:
             ) from error
         return base
 
-    def _judge_landed(self, known: Manifest) -> Manifest | CommitResult:
+    def _judge_landed(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version since `known`; return the newest manifest, or the commit if it was made already."""
         newest = known
-        while (latest := self._committer.latest() or 0) > newest.version:  # more may land while these are judged
+        while latest > newest.version:
             for version in range(newest.version + 1, latest + 1):
                 landed = self._read_landed(version)
                 replay = self._judge(landed)
                 if replay is not None:
                     return replay
                 newest = landed.manifest
+            latest = self._committer.latest() or 0  # more may have landed while these were judged
         return newest
 
     def _read_landed(self, version: int) -> Landed:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lance_ops.committers import CommitOutcome, PutIfAbsentCommitter, Unknown
+from lance_ops.committers.versions_directory import manifest_path
 from lance_ops.core.errors import (
     CommitStateUnknown,
     CorruptFile,
@@ -24,8 +26,9 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import DELETIONS_DIR, TRANSACTIONS_DIR
-from lance_ops.store import Fault, FaultyStore, MemoryStore, When
+from lance_ops.core.names import DELETIONS_DIR, TRANSACTIONS_DIR, ManifestNaming
+from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
+from lance_ops.store.faulty import Call
 from lance_ops.table import encode_manifest
 from lance_ops.transactions import (
     Append,
@@ -64,6 +67,20 @@ class RacingCommitter(PutIfAbsentCommitter):
 
 
 class TestAlone:
+    @pytest.mark.parametrize("creates", [True, False], ids=["creation", "append"])
+    def test_one_listing_serves_all_of_a_commit(self, creates: bool, tmp_path: Path) -> None:
+        local = LocalStore(str(tmp_path))  # where names come in no order and the hint is written
+        base = None if creates else Table(local).newest
+        store = FaultyStore(local)
+        operation = OVERWRITE if creates else append("a")
+        transaction = Transaction.new(0 if creates else 1, operation)
+
+        commit(PutIfAbsentCommitter(store), store, transaction, base=base)
+
+        looks = [call for call in store.calls if call.operation in ("list_names", "exists", "size", "get")]
+        legacy = [Call("get", "_latest.manifest")] if creates else [Call("exists", manifest_path(1, ManifestNaming.V2))]
+        assert looks == [Call("list_names", "_versions"), *legacy]
+
     def test_the_next_version_holds_the_operation_and_its_transaction(self) -> None:
         table = Table()
 
