@@ -201,11 +201,16 @@ def test_stable_row_ids_cannot_be_added_later(dataset: lance_ops.LanceDataset, m
     assert dataset.latest_version == dataset.version
 
 
-def test_a_dictionary_in_a_legacy_table_is_refused_by_column(dataset_uri: str) -> None:
+def test_a_dictionary_of_a_legacy_table_takes_no_other_value(dataset_uri: str) -> None:
     table = pa.table({"carrier": pa.array(["UA", "AA"]).dictionary_encode()})
-    with pytest.raises(UnsupportedFeature, match="column 'carrier'"):
-        lance_ops.write_dataset(table, dataset_uri, data_storage_version="legacy")
-    assert not Path(dataset_uri).exists()
+    lance_ops.write_dataset(table, dataset_uri, data_storage_version="legacy")
+    dataset = lance_ops.write_dataset(table.take([1, 0]), dataset_uri, mode="append")
+    assert dataset.to_table().column("carrier").to_pylist() == ["UA", "AA", "AA", "UA"]
+    files = list(Path(dataset_uri, "data").iterdir())
+    with pytest.raises(SchemaMismatch, match="column 'carrier' has the value 'DL'"):
+        lance_ops.write_dataset(pa.table({"carrier": ["UA", "DL"]}), dataset_uri, mode="append")
+    assert dataset.latest_version == 2
+    assert list(Path(dataset_uri, "data").iterdir()) == files
 
 
 def test_other_libraries_read_a_dataset_as_an_arrow_stream(dataset: lance_ops.LanceDataset) -> None:

@@ -28,7 +28,6 @@ def moved(offset: int, length: int, arrow_type: pa.DataType = NAMES, *, data_for
     data = encode_manifest(legacy_manifest(with_values(schema, {"c": values})), b"")
     (position,) = struct.unpack_from("<Q", data, len(data) - 16)
     prefix, true = data[:position], decode_manifest(data, "m")
-    # the message of a table of 2.x is not given positions: it says what it is told
     field = replace(true.schema.fields[0], dictionary=Dictionary(offset, length))
     message = replace(true, schema=Schema((field,)), data_format=DataFormat(data_format)).to_pb()
     framed = message.SerializeToString()
@@ -45,12 +44,8 @@ def test_values_stand_at_the_start_and_the_sections_after_them() -> None:
     text = "abéccc".encode()
     assert data.startswith(text + struct.pack("<4q2q", 0, 1, 4, 7, 10, -20))
     found = decode_manifest(data, "m")
-    assert [
-        (field.dictionary.offset, field.dictionary.length) for field in found.schema.fields if field.dictionary
-    ] == [
-        (len(text), 3),
-        (len(text) + 32, 2),
-    ]
+    places = [(each.offset, each.length) for field in found.schema.fields if (each := field.dictionary) is not None]
+    assert places == [(len(text), 3), (len(text) + 32, 2)]
     assert inline_transaction(data, "m") == b"made by this"
     assert found.indices == (index(1),)
 
