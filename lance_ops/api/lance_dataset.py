@@ -261,14 +261,14 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
 
 def dataset(
     uri: str | PathLike[str] | None = None,
-    version: int | str | None = None,
+    version: Reference | None = None,
     asof: datetime | str | None = None,
     block_size: int | None = None,
     commit_lock: object | None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> LanceDataset:
-    """Open a dataset: the newest version, a version's number, a tag's, or the newest as of a moment.
+    """Open a dataset: the newest version, a version's number, a tag's, a branch's, or the newest as of a moment.
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
     newer reader. `block_size` and `index_cache_size` tune the reference and are accepted.
@@ -279,7 +279,7 @@ def dataset(
     if version is not None and asof is not None:
         raise InvalidInput("pass version or asof, not both")
     snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
-    if isinstance(version, str):
+    if isinstance(version, str | tuple):
         snapshot = open_reference(snapshot, version)
     if asof is not None:
         snapshot = _as_of(snapshot, asof)

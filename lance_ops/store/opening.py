@@ -51,7 +51,12 @@ def is_well_known(uri: str) -> bool:
 
 
 def path_beneath(root: str, uri: str) -> str | None:
-    """Return the path of one place beneath another, `""` if they are the same; None if it is not beneath it."""
+    """Return the path of one place beneath another, `""` if they are the same; None if it is not beneath it.
+
+    Spellings of one place count as one, and so do containers of one name in two accounts of Azure's.
+    """
+    if root == uri:
+        return ""
     outer, inner = _canonical(root), _canonical(uri)
     if inner == outer:
         return ""
@@ -64,7 +69,8 @@ def _canonical(uri: str) -> str:
     if scheme in ("", "file", "local"):
         return os.path.realpath(_file_path(uri) if scheme else os.path.expanduser(uri)).rstrip("/")
     service = service_of(scheme)
-    return f"{service.schemes[0] if service.schemes else scheme}://{uri.partition('://')[2].strip('/')}"
+    authority, slash, path = uri.partition("://")[2].strip("/").partition("/")
+    return f"{service.schemes[0] if service.schemes else scheme}://{authority.partition('@')[0]}{slash}{path}"
 
 
 def _file_path(uri: str) -> str:

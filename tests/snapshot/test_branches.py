@@ -85,6 +85,7 @@ def test_a_handle_on_a_branch_stays_on_it(dataset: lance_ops.LanceDataset) -> No
     branch.update({"id": "id + 100"}, where="id = 7")
     assert (branch.version, dataset.latest_version) == (4, 2)
     assert branch.checkout_version(3).count_rows() == 15
+    assert lance_ops.dataset(dataset.uri, version=("dev", 3)) == branch.checkout_version(3)
     assert branch.checkout_version((None, None)).count_rows() == 20
     assert [version["version"] for version in branch.versions()] == [2, 3, 4]
     branch.checkout_version(2).restore()

@@ -124,6 +124,22 @@ def test_a_clone_is_no_change_of_a_table(source: lance_ops.LanceDataset) -> None
     assert source.latest_version == 2
 
 
+def test_concurrent_changes_of_a_clone_meet_over_deletions_it_took_over(
+    source: lance_ops.LanceDataset, tmp_path: Path
+) -> None:
+    clone = source.shallow_clone(tmp_path / "clone", 2)
+    before = files(source.uri)
+    others = [lance_ops.dataset(clone.uri) for _ in range(4)]
+    clone.delete("id = 5")
+    others[0].delete("id = 7")
+    others[1].update({"id": "id + 1000"}, where="id = 8")
+    others[2].optimize.compact_files()
+    others[3].delete("id = 9")
+    lance_ops.dataset(clone.uri).validate()
+    assert sorted(ids(lance_ops.dataset(clone.uri))) == [0, 1, 2, 4, 6, *range(10, 30), 1008]
+    assert files(source.uri) == before
+
+
 def test_clean_up_of_a_clone_leaves_its_source_alone(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
     before = files(source.uri)
     clone = source.shallow_clone(tmp_path / "clone", 2)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.core.errors import InvalidInput, StoreError, UnsafePath, UnsupportedFeature
-from lance_ops.store import FsspecStore, LocalStore, MemoryStore, open_store
+from lance_ops.store import FsspecStore, LocalStore, MemoryStore, is_well_known, open_store, path_beneath
 
 
 def test_paths_of_every_spelling_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +67,45 @@ def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use() -> None:
         open_store("nonsense://a/b").exists("x")
     with pytest.raises(StoreError, match="adlfs"):
         open_store("az://container/a", {"account_name": "a", "account_key": "b"}).exists("x")
+
+
+@pytest.mark.parametrize(
+    ("root", "place", "path"),
+    [
+        ("s3://b/t", "s3a://b/t/tree/x", "tree/x"),
+        ("s3://b/t", "s3://b/t/", ""),
+        ("s3://b/t", "s3://b/table", None),
+        ("s3://b/t", "gs://b/t", None),
+        ("az://c/t", "abfss://c@account.dfs.core.windows.net/t/x", "x"),
+        ("memory://a", "memory://a/b", "b"),
+        ("s3://b/t", "/t", None),
+    ],
+)
+def test_a_place_is_beneath_another_however_it_is_spelled(root: str, place: str, path: str | None) -> None:
+    assert path_beneath(root, place) == path
+
+
+def test_a_link_to_a_place_is_that_place(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert path_beneath(f"{tmp_path}/real", f"file://{tmp_path}/link/a%20b") == "a b"
+    assert path_beneath(f"{tmp_path}/link", f"{tmp_path}/real/x") == "x"
+    assert path_beneath(f"{tmp_path}/real", f"{tmp_path}/real2") is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "known"),
+    [
+        ("/a", True),
+        ("file:///a", True),
+        ("memory://a", True),
+        ("S3://b", True),
+        ("gs://b", True),
+        ("abfss://c@a/x", True),
+        ("simplecache::s3://a", True),  # a path of this machine, however strange
+        ("http://a/b", False),
+        ("ssh://a/b", False),
+    ],
+)
+def test_which_places_are_well_known(uri: str, known: bool) -> None:
+    assert is_well_known(uri) is known
