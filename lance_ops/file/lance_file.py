@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -184,7 +185,7 @@ class LanceFileReader:
         return bytes(self._reader.global_buffer(index))
 
     def _read(self, start: int, stop: int, batch_size: int) -> ReaderResults:
-        batches = self._reader.iter_batches(self._projection, start, stop, batch_size)
+        batches = self._reader.iter_batches(self._projection, start, stop, batch_size, threads=available_cores())
         return ReaderResults(self._projection.to_arrow_restored(), batches)
 
 

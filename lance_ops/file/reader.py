@@ -96,12 +96,17 @@ class FileReader:
             raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
         return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
 
-    def read(self, schema: Schema | None = None, start: int = 0, stop: int | None = None) -> pa.Table:
-        """Return the rows in `[start, stop)` of the fields asked for, known by their ids; all of them by default."""
+    def read(
+        self, schema: Schema | None = None, start: int = 0, stop: int | None = None, *, threads: int = 1
+    ) -> pa.Table:
+        """Return the rows in `[start, stop)` of the fields asked for, known by their ids; all of them by default.
+
+        The pages of a large read are decoded in `threads` threads.
+        """
         last = self.num_rows if stop is None else min(stop, self.num_rows)
         if start < 0 or start > max(last, start):
             raise InvalidInput(f"rows {start} to {stop} of {self.num_rows}")
-        return self._read(self.schema if schema is None else schema, RowSlice(start, max(start, last)))
+        return self._read(self.schema if schema is None else schema, RowSlice(start, max(start, last)), threads)
 
     def take(self, schema: Schema | None, offsets: npt.ArrayLike) -> pa.Table:
         """Return the rows at these offsets, in the order asked for, repeats included.
@@ -121,11 +126,17 @@ class FileReader:
         return self._read(projection, _as_rows(distinct)).take(positions_of(position))
 
     def iter_batches(
-        self, schema: Schema | None = None, start: int = 0, stop: int | None = None, batch_rows: int = 8192
+        self,
+        schema: Schema | None = None,
+        start: int = 0,
+        stop: int | None = None,
+        batch_rows: int = 8192,
+        *,
+        threads: int = 1,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows in `[start, stop)` in batches of `batch_rows` (the last may have fewer).
 
-        A window of some megabytes is decoded at a time, so memory does not grow with the file.
+        A window of some megabytes is decoded at a time, in `threads` threads, so memory does not grow with the file.
         """
         if batch_rows < 1:
             raise InvalidInput(f"batches of {batch_rows} rows")
@@ -134,7 +145,7 @@ class FileReader:
         window, first = self._window_rows(projection, batch_rows), start
         while first < last:
             try:
-                table = self.read(projection, first, min(first + window, last))
+                table = self.read(projection, first, min(first + window, last), threads=threads)
             except ReadTooLarge:
                 if window == batch_rows:
                     raise
@@ -193,7 +204,7 @@ class FileReader:
     def _no_columns(self) -> InvalidInput:
         return InvalidInput(f"{self.path} is of version {self.version.value}: it has no column metadata")
 
-    def _read(self, projection: Schema, rows: Rows) -> pa.Table:
+    def _read(self, projection: Schema, rows: Rows, threads: int = 1) -> pa.Table:
         budget = Budget(self.size_bytes)
         with reporting(self.path, "schema"):
             budget.expect(rows.count, _row_bytes(projection))
@@ -203,7 +214,7 @@ class FileReader:
             for chunk in self._file.columns.tasks(field, rows, budget)
         ]
         steps = [step for _, tasks, _ in chunks for step in tasks]
-        results = run(self._source, steps)
+        results = run(self._source, steps, threads)
         arrays: list[list[pa.Array]] = [[] for _ in projection.fields]
         done = 0
         for at, tasks, build in chunks:

@@ -8,6 +8,7 @@ that is mapped needs no ranges at all: the whole map is sent, and a flat page go
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -23,6 +24,9 @@ Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 
 T = TypeVar("T")
+
+_BYTES_WORTH_THREADS = 2 << 20
+"""Decoding less takes no longer than starting threads and handing things to them."""
 
 _WHOLE = np.zeros(1, np.int64)
 """Where a mapped file begins, in the file and in its map."""
@@ -40,6 +44,11 @@ class Ranges:
         """Make ranges from pairs."""
         pairs = np.array(ranges, dtype=np.int64).reshape(-1, 2)
         return cls(pairs[:, 0], pairs[:, 1])
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of all ranges, those in several counted for each."""
+        return int((self.stops - self.starts).sum())
 
     @classmethod
     def concat(cls, parts: Sequence[Ranges]) -> Self:
@@ -119,9 +128,12 @@ class FileSource:
             raise CorruptFile(self.name, "size", reason)
 
 
-def run(source: FileSource, tasks: Sequence[Steps[T]]) -> list[T]:
-    """Drive steps to their ends and return their results in order; each round of reads is one fetch."""
-    together = join(tasks)
+def run(source: FileSource, tasks: Sequence[Steps[T]], threads: int = 1) -> list[T]:
+    """Drive steps to their ends and return their results in order; each round of reads is one fetch.
+
+    What they do with many bytes, they do in `threads` threads: kernels, numpy and Arrow let go of the interpreter.
+    """
+    together = join(tasks, threads)
     try:
         wanted = next(together)
         while True:
@@ -131,7 +143,7 @@ def run(source: FileSource, tasks: Sequence[Steps[T]]) -> list[T]:
         return found
 
 
-def join(tasks: Sequence[Steps[T]]) -> Steps[list[T]]:
+def join(tasks: Sequence[Steps[T]], threads: int = 1) -> Steps[list[T]]:
     """Make one of several steps: it asks in one go for what all of them need next, and returns all their results."""
     results: dict[int, T] = {}
     waiting = {index: _advance(task, None, index, results) for index, task in enumerate(tasks)}
@@ -139,8 +151,18 @@ def join(tasks: Sequence[Steps[T]]) -> Steps[list[T]]:
         asked = {index: ranges for index, ranges in waiting.items() if ranges is not None}
         if not asked:
             return [results[index] for index in range(len(tasks))]
-        fetched = yield Ranges.concat(list(asked.values()))
-        waiting = {index: _advance(tasks[index], fetched, index, results) for index in asked}
+        wanted = Ranges.concat(list(asked.values()))
+        fetched = yield wanted
+
+        def advance(index: int, fetched: SourceBytes = fetched) -> Ranges | None:
+            return _advance(tasks[index], fetched, index, results)
+
+        workers = min(threads, len(asked)) if wanted.num_bytes >= _BYTES_WORTH_THREADS else 1
+        if workers > 1:
+            with ThreadPoolExecutor(workers, "lance-ops-decode") as pool:  # it ends here, so no fork meets its threads
+                waiting = dict(zip(asked, pool.map(advance, asked), strict=True))
+        else:
+            waiting = dict(zip(asked, map(advance, asked), strict=True))
 
 
 def _advance(task: Steps[T], fetched: SourceBytes | None, index: int, results: dict[int, T]) -> Ranges | None:

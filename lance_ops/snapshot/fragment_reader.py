@@ -41,13 +41,14 @@ class _Source:
 class FragmentReader:
     """Reads ranges or scattered offsets of one fragment's physical rows. Files are opened when first needed.
 
-    `files` keeps them open for others.
+    `files` keeps them open for others. Large reads are decoded in `threads` threads.
     """
 
-    def __init__(self, bases: Bases, fragment: Fragment, files: OpenFiles) -> None:
+    def __init__(self, bases: Bases, fragment: Fragment, files: OpenFiles, threads: int = 1) -> None:
         self._bases = bases
         self._fragment = fragment
         self._files = files
+        self._threads = threads
 
     @property
     def fragment(self) -> Fragment:
@@ -57,7 +58,9 @@ class FragmentReader:
     def read(self, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
         """Return physical rows `start` to `stop` (exclusive) of the fields of `schema`."""
         end = self._fragment.physical_rows if stop is None else min(stop, self._fragment.physical_rows)
-        return self._read(schema, max(end - start, 0), lambda reader, part: reader.read(part, start, end))
+        return self._read(
+            schema, max(end - start, 0), lambda reader, part: reader.read(part, start, end, threads=self._threads)
+        )
 
     def take(self, schema: Schema, offsets: Offsets) -> pa.Table:
         """Return the rows at physical `offsets`, in the order asked for."""

@@ -6,21 +6,17 @@ the threads of this process or, with `lance_ops.spark.OnSpark`, on a cluster.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["InThreads", "Runner", "available_cores", "run_all"]
+from lance_ops.core.cores import available_cores
+
+__all__ = ["InThreads", "Runner", "run_all"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def available_cores() -> int:
-    """Return the cores that this process may use: fewer than the machine has where it is pinned, as in a container."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Runner(Protocol):

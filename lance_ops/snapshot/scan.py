@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
@@ -24,7 +25,6 @@ from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_lookup import IndexLookup, look_up
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_column, row_field
-from lance_ops.snapshot.runners import available_cores
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 
@@ -155,13 +155,16 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer block by block, fragment by fragment; blocks without a matching row are left out."""
     plan = plan_scan(snapshot, request)
-    workers = available_cores()
-    ahead = min(request.readahead or 2 * workers, len(plan.blocks))
-    reader_of = lru_cache(ahead + 1)(snapshot.reader)  # no more open files than blocks in hand
+    cores = available_cores()
+    ahead = min(request.readahead or 2 * cores, len(plan.blocks))
+    workers = max(1, min(cores, ahead))
+    threads = cores // workers  # for each block, where there are fewer blocks than cores
+    # no more open files than blocks in hand
+    reader_of = lru_cache(ahead + 1)(lambda fragment: snapshot.reader(fragment, threads=threads))
     parts = map_ordered(
         lambda block: _read_parts(snapshot, reader_of(block.fragment), block, request),
         plan.blocks,
-        min(workers, ahead),
+        workers,
         ahead,
     )
     tables = chain.from_iterable(parts)

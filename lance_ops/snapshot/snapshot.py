@@ -187,9 +187,9 @@ class Snapshot:
         )
         return build_row_id_index(rows, self.manifest_uri)
 
-    def reader(self, fragment: Fragment) -> FragmentReader:
-        """Return a reader of the fragment's physical rows."""
-        return FragmentReader(self.bases, fragment, self._files)
+    def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
+        """Return a reader of the fragment's physical rows, which decodes large reads in so many threads."""
+        return FragmentReader(self.bases, fragment, self._files, threads)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""

@@ -1,0 +1,81 @@
+"""Pages of one large read are decoded side by side, and give what one thread gives."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file import FileReader, FileWriter
+from lance_ops.file.source import FileSource, Ranges, Steps, run
+from lance_ops.store import LocalStore, MemoryStore
+
+LARGE = 3 << 20
+
+
+@pytest.fixture
+def source() -> FileSource:
+    store = MemoryStore()
+    store.put("file", bytes(LARGE))
+    return FileSource(store, "file")
+
+
+def _meeting(barrier: threading.Barrier, num_bytes: int) -> Steps[int]:
+    """Ask for bytes, and go on once another does so in a thread of its own."""
+    yield Ranges.of((0, num_bytes))
+    barrier.wait()
+    yield Ranges.of((0, 1))
+    return threading.get_ident()
+
+
+def test_what_is_done_with_many_bytes_is_done_in_threads(source: FileSource) -> None:
+    barrier = threading.Barrier(2, timeout=30)
+    run(source, [_meeting(barrier, LARGE), _meeting(barrier, LARGE)], threads=2)
+
+
+@pytest.mark.parametrize(("num_bytes", "threads"), [(LARGE, 1), (1000, 2)])
+def test_one_thread_or_few_bytes_start_no_other(source: FileSource, num_bytes: int, threads: int) -> None:
+    alone = threading.Barrier(1)
+    found = run(source, [_meeting(alone, num_bytes) for _ in range(3)], threads)
+    assert set(found) == {threading.get_ident()}
+
+
+def _failing(number: int) -> Steps[int]:
+    yield Ranges.of((0, LARGE))
+    raise CorruptFile("file", f"column {number}", "broken")
+
+
+def test_the_first_error_in_order_is_raised(source: FileSource) -> None:
+    with pytest.raises(CorruptFile, match="column 0"):
+        run(source, [_failing(number) for number in range(4)], threads=4)
+
+
+@pytest.mark.parametrize("version", [FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2])
+def test_many_columns_of_many_pages_are_what_they_were(tmp_path: object, version: FileVersion) -> None:
+    rng = np.random.default_rng(9)
+    rows = 60_000
+    table = pa.table(
+        {
+            "int": rng.integers(0, 1 << 60, rows),
+            "text": pa.array([f"value {number}" for number in rng.integers(0, 1 << 40, rows)]),
+            "list": pa.array([[number] * (number % 5) for number in range(rows)], pa.list_(pa.int32())),
+            "float": pa.array(rng.normal(size=rows), mask=rng.random(rows) < 0.1),
+            "struct": pa.StructArray.from_arrays(
+                [pa.array(rng.integers(0, 9, rows)), pa.array(rng.random(rows))], ["x", "y"]
+            ),
+        }
+    )
+    store = LocalStore(str(tmp_path))
+    with FileWriter(store, "file.lance", Schema.from_arrow(table.schema), version, page_bytes=100_000) as writer:
+        for batch in table.to_batches(10_000):
+            writer.write_batch(batch)
+    reader = FileReader(store, "file.lance")
+    assert reader.size_bytes > 2 << 20 and len(reader.column(0).pages) > 3
+
+    assert reader.read(threads=4) == reader.read() == table
+    assert pa.Table.from_batches(reader.iter_batches(threads=4)) == table
