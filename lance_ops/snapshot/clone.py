@@ -82,6 +82,8 @@ def _self_contained(source: Snapshot) -> Manifest:
 
     No base path leads to those files.
     """
+    if source.counts_are_known and not source.manifest.uses_stable_row_ids:  # without ids there are no sequences
+        return source.manifest
 
     def inline(sequence: RowSequence) -> RowSequence:
         if not isinstance(sequence, ExternalFile):

@@ -111,7 +111,7 @@ class Snapshot:
         Where an old writer did not say how many rows one has, its first file is asked. Manifests that name no writer
         are of a time when some counted only the live rows: there it always is.
         """
-        if self._counts_are_known:
+        if self.counts_are_known:
             return self.manifest.fragments
         trusted = self.manifest.writer_version is not None
         return tuple(
@@ -125,13 +125,14 @@ class Snapshot:
         return {fragment.id: fragment for fragment in self.fragments}
 
     @cached_property
-    def _counts_are_known(self) -> bool:
+    def counts_are_known(self) -> bool:
+        """Whether the manifest says, and can be trusted with it, how many rows each fragment has."""
         return self.manifest.writer_version is not None and self.manifest.fragments.say_their_rows
 
     @property
     def num_rows(self) -> int:
         """Rows that are not deleted."""
-        if self._counts_are_known:
+        if self.counts_are_known:
             return self.manifest.num_rows
         return sum(self.num_live_rows(fragment) for fragment in self.fragments)
 

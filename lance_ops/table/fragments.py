@@ -105,6 +105,19 @@ class Fragments(Sequence[Fragment]):
             return self
         return self._made([self._items[at] for at in sorted(range(len(ids)), key=ids.__getitem__)], self._path)
 
+    def seen_from_elsewhere(self, base_id: int) -> Fragments:
+        """Return these as a table elsewhere names them, for which their own root is the base path of that id."""
+        moved: list[bytes | Fragment] = []
+        for encoded in self.to_messages():
+            message = parse_message(table_pb2.DataFragment, encoded, self._path, "fragment")
+            for file in message.files:
+                if not file.HasField("base_id"):
+                    file.base_id = base_id
+            if message.HasField("deletion_file") and not message.deletion_file.HasField("base_id"):
+                message.deletion_file.base_id = base_id
+            moved.append(message.SerializeToString(deterministic=True))
+        return self._made(moved, self._path)
+
     def since(self, before: Fragments) -> tuple[list[Fragment], bool]:
         """Return the fragments that are not among those of `before`, and whether some of these are not here."""
         first = len(before)

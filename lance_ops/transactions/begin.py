@@ -9,7 +9,7 @@ from dataclasses import replace
 from lance_ops.committers.contract import Committed, Committer, Unknown
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError, UnsafeStore, WriteRefused
 from lance_ops.store.contract import Store
-from lance_ops.table import WRITER, Manifest, check_adds_no_violation, encode_manifest, flags_for
+from lance_ops.table import WRITER, Manifest, encode_manifest, flags_for
 from lance_ops.transactions.operations.clone import Clone
 from lance_ops.transactions.transaction import Transaction
 
@@ -32,7 +32,6 @@ def commit_clone(committer: Committer, store: Store, clone: Clone, source: Manif
     )
     reader, writer = flags_for(made)
     made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
-    check_adds_no_violation(source, made)
     if committer.latest() is not None:
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
     encoded = transaction.encode()

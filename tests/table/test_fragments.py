@@ -40,6 +40,21 @@ def test_it_is_the_sequence_that_was_written(content: list[Fragment]) -> None:
     assert read != [*content, fragment(0)]
 
 
+@given(st.lists(FRAGMENTS, max_size=4), st.integers(0, 9))
+def test_seen_from_elsewhere_all_that_had_no_base_has_one(content: list[Fragment], base_id: int) -> None:
+    def seen(there: int | None) -> int:
+        return base_id if there is None else there
+
+    expected = []
+    for one in content:
+        files = tuple(replace(file, base_id=seen(file.base_id)) for file in one.files)
+        gone = one.deletion_file and replace(one.deletion_file, base_id=seen(one.deletion_file.base_id))
+        expected.append(replace(one, files=files, deletion_file=gone))
+    assert untouched(*content).seen_from_elsewhere(base_id) == expected
+    with pytest.raises(CorruptFile, match="fragment"):
+        Fragments.from_messages([b"\xff"], "m").seen_from_elsewhere(base_id)
+
+
 def test_a_message_goes_on_as_it_came() -> None:
     swapped = b"\x20\x05" + table_pb2.DataFragment(id=3).SerializeToString()  # physical rows first
     read = Fragments.from_messages([swapped, *messages([fragment(4)])], "m")

@@ -11,7 +11,7 @@ from typing import Self
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import BasePath, Fragment, Fragments, Manifest
+from lance_ops.table import BasePath, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.operation import Context, Operation
 
@@ -58,30 +58,20 @@ class Clone(Operation):
     def first_manifest(self, source: Manifest) -> Manifest:
         """Return what the copy begins with, the manifest it is a clone of being `source`.
 
-        Of a deep clone every file is taken to be copied into the new root.
+        Of a deep clone `source` must name the copies, all of them in the new root.
         """
-        bases = source.base_paths
-        own: int | None = None
-        if self.is_shallow:
-            own = max((base.id for base in bases), default=-1) + 1
-            bases = (BasePath(own, self.ref_path, self.ref_name, is_dataset_root=True), *bases)
-
-        def moved(base_id: int | None) -> int | None:
-            return own if base_id is None or not self.is_shallow else base_id
-
-        def moved_fragment(fragment: Fragment) -> Fragment:
-            deletions = fragment.deletion_file
-            return replace(
-                fragment,
-                files=tuple(replace(file, base_id=moved(file.base_id)) for file in fragment.files),
-                deletion_file=deletions and replace(deletions, base_id=moved(deletions.base_id)),
-            )
-
+        if not self.is_shallow:
+            return replace(source, version=self.ref_version, base_paths=(), branch=self.branch_name)
+        own = max((base.id for base in source.base_paths), default=-1) + 1
         return replace(
             source,
             version=self.ref_version,
-            fragments=Fragments(moved_fragment(fragment) for fragment in source.fragments),
-            indices=tuple(replace(index, base_id=moved(index.base_id)) for index in source.indices),
-            base_paths=bases if self.is_shallow else (),
+            fragments=source.fragments.seen_from_elsewhere(own),
+            indices=tuple(replace(index, base_id=_seen(index.base_id, own)) for index in source.indices),
+            base_paths=(BasePath(own, self.ref_path, self.ref_name, is_dataset_root=True), *source.base_paths),
             branch=self.branch_name,
         )
+
+
+def _seen(base_id: int | None, own: int) -> int:
+    return own if base_id is None else base_id
