@@ -27,7 +27,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.values import Bytes, Integers, Values, VariableWidth, narrow_offsets
+from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth, narrow_offsets
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -37,6 +37,7 @@ __all__ = ["FsstEncoding"]
 _TABLE_BYTES = 2312
 _MAGIC = b"TSSF"
 _MAX_SYMBOLS = 255
+_MAX_I32 = np.iinfo(np.int32).max
 _SAMPLE_BYTES = 32 * 1024
 _SAMPLE_PIECES = 128
 
@@ -66,9 +67,10 @@ class FsstEncoding(Encoding):
             return self.values.decode_chunks(chunks)
         starts, sizes = self.values.check_chunks(chunks)
         counts, width = readable(chunks.num_values), self.values.bits_per_offset // 8
-        out, offsets = _room(int(sizes.sum()), chunks.total_values)
+        out, offsets = _room(int(sizes.sum()), chunks.total_values, self.values.bits_per_offset)
+        ends = np.empty(int(sizes.max(initial=0)) + 1, np.int64)
         decoded = kernels.fsst_decode_chunks(
-            readable(chunks.data), starts, sizes, counts, width, symbols, lengths, out, offsets
+            readable(chunks.data), starts, sizes, counts, width, symbols, lengths, ends, out, offsets
         )
         check(decoded == chunks.num_chunks, "a chunk of malformed FSST codes, or of offsets out of order")
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
@@ -83,7 +85,7 @@ class FsstEncoding(Encoding):
         in_use, symbols, lengths = _read_table(self.symbol_table)
         if not in_use:
             return self.values.decode_zipped(data, starts, sizes)
-        out, offsets = _room(int(sizes.sum()), len(starts))
+        out, offsets = _room(int(sizes.sum()), len(starts), self.values.bits_per_offset)
         decoded = kernels.fsst_decode(readable(data), readable(starts), readable(sizes), symbols, lengths, out, offsets)
         check(decoded == len(starts), "a value of malformed FSST codes")
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
@@ -115,9 +117,15 @@ class FsstEncoding(Encoding):
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
 
-def _room(num_codes: int, num_values: int) -> tuple[Bytes, NDArray[np.int64]]:
-    """Return arrays for the bytes of codes and for their offsets; pages nobody writes to cost no memory."""
-    return np.empty(8 * num_codes + 8, np.uint8), np.empty(num_values + 1, np.int64)
+def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Bytes, Offsets]:
+    """Return arrays for the bytes of codes and for their offsets, 64 bits wide where 32 could not count the bytes.
+
+    Pages nobody writes to cost no memory.
+    """
+    out = np.empty(8 * num_codes + 8, np.uint8)
+    if bits_per_offset == 32 and len(out) <= _MAX_I32:
+        return out, np.empty(num_values + 1, np.int32)
+    return out, np.empty(num_values + 1, np.int64)
 
 
 def _sample(values: VariableWidth) -> VariableWidth:

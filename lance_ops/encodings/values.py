@@ -152,9 +152,9 @@ def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
     return narrow_offsets(offsets, bits_per_offset)
 
 
-def narrow_offsets(offsets: NDArray[np.int64], bits_per_offset: int) -> Offsets:
+def narrow_offsets(offsets: Offsets, bits_per_offset: int) -> Offsets:
     """Return the offsets in 32 bits where those are asked for and can count the bytes."""
-    return offsets.astype(np.int32) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
+    return offsets.astype(np.int32, copy=False) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
 
 
 def concat_values(parts: Sequence[Values]) -> Values:

@@ -5,25 +5,31 @@ A table is `symbols` (the bytes of each, the first one lowest, the rest zero) an
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.strings import read_offset
-from lance_ops.kernels.unaligned import store_word
+from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = ["fsst_decode", "fsst_decode_chunks"]
 
 _ESCAPE = 255
+_EACH_BYTE = np.uint64(0x0101010101010101)
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_HIGH_BIT = np.uint64(0x8080808080808080)
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
+Offsets: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 
 @kernel
 def fsst_decode(
-    data: Bytes, starts: Integers, sizes: Integers, symbols: Words, lengths: Integers, out: Bytes, out_offsets: Integers
+    data: Bytes, starts: Integers, sizes: Integers, symbols: Words, lengths: Integers, out: Bytes, out_offsets: Offsets
 ) -> int:
     """Decode value `i` from `sizes[i]` codes at `starts[i]` of `data`; write its bytes to `out` and where they end.
 
@@ -50,32 +56,92 @@ def fsst_decode_chunks(
     width: int,
     symbols: Words,
     lengths: Integers,
+    ends: Integers,
     out: Bytes,
-    out_offsets: Integers,
+    out_offsets: Offsets,
 ) -> int:
     """Decode the values of all chunks, which `lance_ops.kernels.strings` describes, as `fsst_decode` does.
 
-    The caller has checked that the chunks lie in `data` and hold their offsets, and that `out` is eight times as long
-    as they are and eight bytes more. Returns the number of chunks decoded: fewer than given when that one is malformed.
+    The codes of a chunk are decoded in one go, whatever value they belong to; `ends`, one longer than the longest
+    chunk, keeps what each of them ended. The caller has checked that the chunks lie in `data` and hold their offsets,
+    and that `out` is eight times as long as they are and eight bytes more. Returns the number of chunks decoded: fewer
+    than given when that one is malformed.
     """
     place, value = 0, 0
     out_offsets[0] = 0
+    num_symbols = 0
+    while num_symbols < _ESCAPE and lengths[num_symbols] > 0:
+        num_symbols += 1
     for i in range(len(starts)):
         start, count = starts[i], counts[i]
         before = read_offset(data, start, width)
-        if before < (count + 1) * width:
+        last = read_offset(data, start + count * width, width)
+        if before < (count + 1) * width or last < before or last > sizes[i]:
+            return i
+        place = _decode_codes(data, start, before, last, num_symbols, symbols, lengths, ends, out, place)
+        if place < 0:
             return i
         for j in range(1, count + 1):
             offset = read_offset(data, start + j * width, width)
-            if offset < before or offset > sizes[i]:
-                return i
-            place = _decode_value(data, start + before, start + offset, symbols, lengths, out, place)
-            if place < 0:
+            if offset < before or offset > last or ends[offset] < 0:
                 return i
             value += 1
-            out_offsets[value] = place
+            out_offsets[value] = ends[offset]
             before = offset
     return len(starts)
+
+
+@part
+def _decode_codes(
+    data: Bytes,
+    start: int,
+    at: int,
+    last: int,
+    num_symbols: int,
+    symbols: Words,
+    lengths: Integers,
+    ends: Integers,
+    out: Bytes,
+    place: int,
+) -> int:
+    """Decode the codes from `start + at` to `start + last`, of which the first `num_symbols` have a symbol.
+
+    `ends[k]` gets the place before the code at `start + k`, and -1 if that is the second byte of an escape. Returns the
+    place behind all of them; -1 for malformed codes.
+    """
+    top = np.uint64(max(num_symbols, 1) - 1)
+    is_high = top >= np.uint64(128)
+    headroom = (np.uint64(127) - (top & np.uint64(127))) * _EACH_BYTE
+    ends[at] = place
+    while at < last:
+        stop = min(at + 8, last)
+        if stop == at + 8 and num_symbols > 0:
+            codes = load_word(data, start + at)
+            # the highest bit of each byte: whether its lower seven are more than those of the top code
+            above = (codes & _LOW_BITS) + headroom
+            if (above & codes if is_high else above | codes) & _HIGH_BIT == 0:
+                for k in range(8):
+                    code = codes >> np.uint64(8 * k) & np.uint64(0xFF)
+                    store_word(out, place, symbols[code])
+                    place += lengths[code]
+                    ends[at + k + 1] = place
+                at = stop
+                continue
+        while at < stop:
+            code = np.uint64(data[start + at])
+            at += 1
+            if lengths[code] > 0:
+                store_word(out, place, symbols[code])
+                place += lengths[code]
+            elif code == _ESCAPE and at < last:
+                ends[at] = -1
+                out[place] = data[start + at]
+                place += 1
+                at += 1
+            else:
+                return -1
+            ends[at] = place
+    return place
 
 
 @part

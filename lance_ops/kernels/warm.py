@@ -56,8 +56,9 @@ def warm() -> None:
     lz4_decode(data, none, none, out, ends)
     fsst_train(data, ends, symbols[:255], lengths[:255])
     fsst_encode(data, ends, *table, out, offsets)
-    fsst_decode(data, none, none, *table, out, offsets)
-    fsst_decode_chunks(data, none, none, none, 4, *table, out, offsets)
+    for ends_of in (np.zeros(1, np.int32), offsets):
+        fsst_decode(data, none, none, *table, out, ends_of)
+        fsst_decode_chunks(data, none, none, none, 4, *table, offsets, out, ends_of)
     keep_levels(levels, 0, out_levels)
     count_levels(levels, 0, none, none, offsets)
     collapse_lists(levels, levels, 1, 0, 0, 0, 0, out_levels, out_levels, offsets, flags)

@@ -113,6 +113,24 @@ def test_a_chunk_of_codes_whose_offsets_lie_is_refused(offsets: list[int]) -> No
     assert decode_chunks([chunk], [1], 4, [b"a"])[0] == 0
 
 
+@pytest.mark.parametrize("symbols", [[], [b"a"], [b"a"] * 128, [b"a"] * 129, [b"a"] * 255])
+@pytest.mark.parametrize("place", range(12))
+def test_chunks_hold_no_code_without_a_symbol_wherever_it_stands(symbols: list[bytes], place: int) -> None:
+    code = min(len(symbols), 254)
+    codes = bytearray(b"\xffz" * 6 if not symbols else [len(symbols) - 1] * 12)
+    good, at = bytes(codes), place - place % 2
+    codes[at] = code
+    decoded, values = decode_chunks([chunk_of([good], 4), chunk_of([bytes(codes)], 4)], [1, 1], 4, symbols)
+    assert decoded == (2 if len(symbols) == 255 else 1)
+    assert values[0] == twins.fsst_decode(good, symbols)
+
+
+@pytest.mark.parametrize("before", [0, 1, 7, 8])
+def test_no_escape_reaches_into_the_next_value_of_a_chunk(before: int) -> None:
+    codes = [b"\x00" * before + b"\xff", b"\x00" * 9]
+    assert decode_chunks([chunk_of(codes, 4)], [2], 4, [b"a"])[0] == 0
+
+
 def chunk_of(codes: list[bytes], width: int) -> bytes:
     ends = np.cumsum([(len(codes) + 1) * width, *map(len, codes)]).astype(f"<u{width}")
     return ends.tobytes() + b"".join(codes)
@@ -123,5 +141,6 @@ def decode_chunks(chunks: list[bytes], counts: list[int], width: int, symbols: l
     data = readable(np.frombuffer(b"".join(chunks), np.uint8))
     out, ends = np.zeros(8 * len(data) + 8, np.uint8), np.zeros(sum(counts) + 1, np.int64)
     starts, per_chunk = readable(np.cumsum(sizes) - sizes), readable(np.array(counts, np.int64))
-    decoded = kernels.fsst_decode_chunks(data, starts, readable(sizes), per_chunk, width, *table_of(symbols), out, ends)
+    code_ends, where = np.zeros(max(sizes, default=0) + 1, np.int64), (data, starts, readable(sizes), per_chunk, width)
+    decoded = kernels.fsst_decode_chunks(*where, *table_of(symbols), code_ends, out, ends)
     return decoded, [out[a:b].tobytes() for a, b in itertools.pairwise(ends)]
