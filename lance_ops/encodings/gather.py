@@ -84,7 +84,9 @@ def _gather_ascending(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
     offsets = np.stack([starts, starts + sizes], axis=1).reshape(-1)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-    return np.frombuffer(strings.take(pa.array(np.arange(0, len(offsets), 2))).buffers()[2], np.uint8)
+    # `pa.array` would import pandas first, where there is one
+    every_second = pa.Array.from_buffers(pa.int64(), len(starts), [None, pa.py_buffer(np.arange(0, len(offsets), 2))])
+    return np.frombuffer(strings.take(every_second).buffers()[2], np.uint8)
 
 
 def _gather_uniform(data: Bytes, starts: Integers, sizes: Integers, total: int) -> Bytes:

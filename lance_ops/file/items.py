@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lance_ops.encodings.expansion import FREE_BYTES, check_expansion
-from lance_ops.file.arrays import is_variable
+from lance_ops import kernels
+from lance_ops.core.errors import ReadTooLarge
+from lance_ops.encodings.contract import check
+from lance_ops.encodings.expansion import check_expansion
+from lance_ops.encodings.values import FixedWidth, VariableWidth
+from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
+from lance_ops.kernels.arrays import readable
 
 __all__ = ["take_items"]
 
+_MAX_I32 = np.iinfo(np.int32).max
+# The kernel copies whole words, of which the last ones may be past the end.
+_SLACK_BYTES = 16
+
 
 def take_items(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Array:
-    """Return the items at these positions, which are within bounds; null where a position is.
+    """Return the items at these positions, which are within bounds; null where a position, or its item, is.
 
     `stored_bytes` is what both take in the file. Raises `ReadTooLarge` where a few long byte strings would be repeated
     without end.
     """
-    # no item is longer than all of them together
-    if is_variable(items.type) and len(items) and len(positions) * items.nbytes > FREE_BYTES:
-        lengths = pc.binary_length(items)
-        if len(positions) * (pc.max(lengths).as_py() or 0) > FREE_BYTES:
-            total = pc.sum(lengths.cast(pa.int64()).take(positions)).as_py() or 0
-            check_expansion(total, stored_bytes, "dictionary items")
-    return items.take(positions)
+    if not is_variable(items.type):
+        return items.take(positions)
+    strings, numbers = values_of(items), values_of(positions)
+    assert isinstance(strings, VariableWidth) and isinstance(numbers, FixedWidth)
+    places = readable(numbers.as_integers().astype(np.uint32, copy=False))
+    validity = validity_of(positions)
+    present_items = validity_of(items)
+    if present_items is not None:
+        of_items = present_items.take(places, mode="clip")
+        validity = of_items if validity is None else validity & of_items
+    present = readable(np.empty(0, np.uint8) if validity is None else validity.view(np.uint8))
+    item_offsets, data = readable(strings.offsets), readable(strings.data)
+    offsets = np.empty(len(places) + 1, strings.offsets.dtype)
+    size_bytes = kernels.end_items(item_offsets, len(data), places, present, offsets)
+    check(size_bytes >= 0, "a position beyond the dictionary")
+    check_expansion(size_bytes, stored_bytes, "dictionary items")
+    if size_bytes > _MAX_I32 and offsets.dtype == np.int32:
+        raise ReadTooLarge(f"more than 2 GiB in one array of {items.type}: read fewer rows at a time")
+    out = np.empty(size_bytes + _SLACK_BYTES, np.uint8)
+    kernels.repeat_items(data, item_offsets, places, out, readable(offsets))
+    buffers = [bitmap_of(validity), pa.py_buffer(offsets), pa.py_buffer(out[:size_bytes])]
+    return pa.Array.from_buffers(items.type, len(places), buffers)

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from lance_ops.kernels.full_zip import walk_entries
     from lance_ops.kernels.hashes import xxh64
     from lance_ops.kernels.key_codes import build_codes, find_codes
-    from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
+    from lance_ops.kernels.levels import collapse_lists, keep_levels
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.measure import hash_values, measure_integers
     from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
     from lance_ops.kernels.ranges import copy_ranges
+    from lance_ops.kernels.repeats import end_items, repeat_items
     from lance_ops.kernels.rows import find_rows
     from lance_ops.kernels.runs import expand_runs, pick_runs
     from lance_ops.kernels.strings import join_strings, split_strings
@@ -40,9 +41,9 @@ __all__ = [
     "collapse_lists",
     "copy_ranges",
     "count_children",
-    "count_levels",
     "cut_chunks",
     "end_entries",
+    "end_items",
     "expand_lists",
     "expand_runs",
     "find_codes",
@@ -66,6 +67,7 @@ __all__ = [
     "pick_strings",
     "read_headers",
     "renumber_levels",
+    "repeat_items",
     "split_strings",
     "unpack_blocks",
     "walk_entries",
@@ -79,9 +81,9 @@ _MODULES = {
     "collapse_lists": "levels",
     "copy_ranges": "ranges",
     "count_children": "flatten",
-    "count_levels": "levels",
     "cut_chunks": "chunks",
     "end_entries": "chunks",
+    "end_items": "repeats",
     "expand_lists": "flatten",
     "expand_runs": "runs",
     "find_rows": "rows",
@@ -104,6 +106,7 @@ _MODULES = {
     "pick_strings": "picks",
     "read_headers": "chunk_headers",
     "renumber_levels": "flatten",
+    "repeat_items": "repeats",
     "split_strings": "strings",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",

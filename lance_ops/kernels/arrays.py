@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["readable"]
 
-Scalar = TypeVar("Scalar", bound=np.generic)
+Array = TypeVar("Array", bound=NDArray[Any])
 
 
-def readable(array: NDArray[Scalar]) -> NDArray[Scalar]:
+def readable(array: Array) -> Array:
     """Return a contiguous read-only view; numba compiles anew for writable, strided and read-only arrays."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
-    return view
+    return view  # type: ignore[return-value]  # another view of the same

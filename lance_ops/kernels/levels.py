@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel
 
-__all__ = ["collapse_lists", "count_levels", "keep_levels"]
+__all__ = ["collapse_lists", "keep_levels"]
 
 Levels = NDArray[np.uint16]
 Flags = NDArray[np.uint8]
@@ -26,16 +26,6 @@ def keep_levels(levels: Levels, most: int, out: Levels) -> int:
         out[count] = levels[i]
         count += levels[i] <= most
     return count
-
-
-@kernel
-def count_levels(levels: Levels, most: int, starts: Integers, stops: Integers, out: Integers) -> None:
-    """Count the levels that are at most `most` between each start and stop, which the caller has checked."""
-    for i in range(len(starts)):
-        count = 0
-        for j in range(starts[i], stops[i]):
-            count += levels[j] <= most
-        out[i] = count
 
 
 @kernel

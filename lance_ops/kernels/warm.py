@@ -20,11 +20,12 @@ from lance_ops.kernels.fsst_training import fsst_train
 from lance_ops.kernels.full_zip import walk_entries
 from lance_ops.kernels.hashes import xxh64
 from lance_ops.kernels.key_codes import build_codes, find_codes
-from lance_ops.kernels.levels import collapse_lists, count_levels, keep_levels
+from lance_ops.kernels.levels import collapse_lists, keep_levels
 from lance_ops.kernels.lz4 import lz4_decode
 from lance_ops.kernels.measure import hash_values, measure_integers
 from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.ranges import copy_ranges
+from lance_ops.kernels.repeats import end_items, repeat_items
 from lance_ops.kernels.rows import find_rows
 from lance_ops.kernels.runs import expand_runs, pick_runs
 from lance_ops.kernels.strings import join_strings, split_strings
@@ -40,6 +41,7 @@ def warm() -> None:
     table = readable(symbols), readable(lengths)
     offsets = np.zeros(1, np.int64)
     levels, out_levels, flags = readable(np.zeros(0, np.uint16)), np.zeros(1, np.uint16), np.zeros(1, np.uint8)
+    positions = readable(np.zeros(0, np.uint32))
     pack_runs(data, none, 0, 8, out, offsets)
     unpack_blocks(data, none, none, none, 8, out)
     cut_chunks(ends, 0, 1, 1, offsets)
@@ -49,7 +51,7 @@ def warm() -> None:
         measure_integers(readable(np.zeros(1, f"u{bits // 8}")), 1024, np.zeros(1, np.uint64))
     hash_values(data, none, none, 0, np.zeros(0, np.uint64))
     number_words(readable(np.zeros(0, np.uint64)), offsets, np.zeros(0, np.uint32))
-    are_entries(data, ends, none, readable(np.zeros(0, np.uint32)))
+    are_entries(data, ends, none, positions)
     copy_ranges(data, none, none, out, none)
     join_strings(data, none, none, none, 4, out, offsets)
     split_strings(data, ends, none, 4, out, offsets)
@@ -59,8 +61,9 @@ def warm() -> None:
     for ends_of in (np.zeros(1, np.int32), offsets):
         fsst_decode(data, none, none, *table, out, ends_of)
         fsst_decode_chunks(data, none, none, none, 4, *table, offsets, out, ends_of)
+        end_items(readable(ends_of), 0, positions, readable(flags[:0]), ends_of)
+        repeat_items(data, readable(ends_of), positions, out, readable(ends_of))
     keep_levels(levels, 0, out_levels)
-    count_levels(levels, 0, none, none, offsets)
     collapse_lists(levels, levels, 1, 0, 0, 0, 0, out_levels, out_levels, offsets, flags)
     read_headers(data, none, none, 0, 1, 4, offsets, offsets, offsets)
     locate_values(ends, none, offsets, offsets, offsets)

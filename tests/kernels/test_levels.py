@@ -31,16 +31,6 @@ def test_levels_are_kept_as_the_plain_twin_keeps_them(values: list[int], most: i
     assert out[:kept].tolist() == twins.keep_levels(levels(values), most).tolist()
 
 
-@given(some_levels, st.integers(0, 6), st.data())
-def test_levels_are_counted_as_the_plain_twin_counts_them(values: list[int], most: int, data: st.DataObject) -> None:
-    places = st.tuples(st.integers(0, len(values)), st.integers(0, len(values))).map(sorted)
-    runs = data.draw(st.lists(places, max_size=9))
-    starts, stops = integers([run[0] for run in runs]), integers([run[1] for run in runs])
-    counts = np.zeros(len(runs), np.int64)
-    kernels.count_levels(levels(values), most, starts, stops, counts)
-    assert counts.tolist() == twins.count_levels(levels(values), most, starts, stops)
-
-
 @given(
     entries=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=60),
     with_definition=st.booleans(),

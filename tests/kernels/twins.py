@@ -45,6 +45,10 @@ def copy_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, plac
         out[place : place + size] = data[start : start + size]
 
 
+def repeat_items(items: list[bytes], positions: list[int], present: list[bool]) -> list[bytes]:
+    return [items[position] if there else b"" for position, there in zip(positions, present, strict=True)]
+
+
 def fsst_decode(codes: bytes, symbols: list[bytes]) -> bytes:
     out, at = b"", 0
     while at < len(codes):
@@ -143,10 +147,6 @@ def xxh64(data: bytes) -> int:
 
 def keep_levels(levels: Levels, most: int) -> Levels:
     return levels[levels <= most]
-
-
-def count_levels(levels: Levels, most: int, starts: Integers, stops: Integers) -> list[int]:
-    return [int((levels[start:stop] <= most).sum()) for start, stop in zip(starts, stops, strict=True)]
 
 
 def collapse_lists(
