@@ -111,7 +111,12 @@ class Field:
 
     def to_arrow(self) -> pa.Field:
         """Return the Arrow field as a user sees it: see `Schema.to_arrow`."""
-        return Schema((self,)).to_arrow().field(0)
+        return Schema((self,)).to_arrow().field(0) if self._has_extensions else self.storage_field
+
+    @cached_property
+    def _has_extensions(self) -> bool:
+        # which types are known may change; whether a field names one does not
+        return EXTENSION_NAME in self.metadata or any(child._has_extensions for child in self.children)
 
     def _struct_of(self, arrow_type: pa.StructType, parent_id: int) -> Field:
         """Return the field as a struct whose children have no ids: they are nobody's columns."""
@@ -189,8 +194,7 @@ class Schema:
 
     @cached_property
     def _has_extensions(self) -> bool:
-        # which types are known may change; whether a field names one does not
-        return any(EXTENSION_NAME in node.metadata for node in self.walk())
+        return any(column._has_extensions for column in self.fields)
 
     @property
     def names(self) -> list[str]:

@@ -150,7 +150,7 @@ def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int)
         if part.id == field.id
     ]
     for part, column in found:
-        if part == field:
+        if part is field or part == field:
             return column
     if not found:
         return pa.chunked_array([pa.nulls(num_rows, field.arrow_type)])
