@@ -14,10 +14,11 @@ import shutil
 import stat
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
+from types import TracebackType
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -198,16 +199,8 @@ class LocalStore(Store):
                     raise UnsafePath(f"{self.uri_of(path)}: a symbolic link leads out of the root")
         return full
 
-    @contextmanager
-    def _translating(self, verb: str, path: str) -> Iterator[None]:
-        try:
-            yield
-        except StoreError:
-            raise
-        except OSError as error:
-            if verb != "write" and isinstance(error, _ABSENT):
-                raise ObjectNotFound(self.uri_of(path)) from error
-            raise StoreError(f"cannot {verb} {self.uri_of(path)}: {error.strerror or error}") from error
+    def _translating(self, verb: str, path: str) -> _Translation:
+        return _Translation(self, verb, path)
 
     def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
         folders = [prefix]
@@ -235,6 +228,29 @@ class LocalStore(Store):
             except OSError:
                 return
             directory = os.path.dirname(directory)
+
+
+class _Translation:
+    """Raises the system's errors as the store's. A class, since a generator costs more, several times in each call."""
+
+    __slots__ = ("_path", "_store", "_verb")
+
+    def __init__(self, store: LocalStore, verb: str, path: str) -> None:
+        self._store = store
+        self._verb = verb
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, OSError) or isinstance(error, StoreError):
+            return
+        if self._verb != "write" and isinstance(error, _ABSENT):
+            raise ObjectNotFound(self._store.uri_of(self._path)) from error
+        raise StoreError(f"cannot {self._verb} {self._store.uri_of(self._path)}: {error.strerror or error}") from error
 
 
 class _LocalWriter(StoreWriter):
@@ -303,12 +319,12 @@ def _create_temporary(directory: str) -> tuple[str, int]:
     attempts = 0
     while True:
         attempts += 1
-        _make_directory(directory)
         try:
             return staged, os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileNotFoundError:  # a concurrent delete pruned the directory between the two calls
+        except FileNotFoundError:  # not made yet, or a concurrent delete pruned it after it was made here
             if attempts == _DIRECTORY_ATTEMPTS:
                 raise
+        _make_directory(directory)
 
 
 def _stage(target: str, fill: Callable[[FileIO], object], durable: bool) -> str:
