@@ -292,7 +292,9 @@ class _Attempt:
         encoded = transaction.encode()
         if encoded != self._written:
             self._written = encoded
-            self._store.put(transaction.path, encoded)
+            # Its name is known to nobody before the version is: named first, it needs one commit of a journal, not two.
+            self._store.put(transaction.path, encoded, durable=False)
+            self._store.make_durable(transaction.path)
         match self._put(made.version, encode_manifest(made, encoded)):
             case Committed():
                 self._check_not_revived(made.version)

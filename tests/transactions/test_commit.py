@@ -67,6 +67,15 @@ class RacingCommitter(PutIfAbsentCommitter):
 
 
 class TestAlone:
+    def test_the_transactions_file_is_durable_before_the_version_is_made(self) -> None:
+        store = FaultyStore(Table().store)
+        transaction = Transaction.new(1, append("a"))
+
+        commit(PutIfAbsentCommitter(store), store, transaction)
+
+        steps = [call for call in store.calls if call.path == transaction.path or call.operation == "put_if_absent"]
+        assert [call.operation for call in steps] == ["put", "make_durable", "put_if_absent"]
+
     @pytest.mark.parametrize("creates", [True, False], ids=["creation", "append"])
     def test_one_listing_serves_all_of_a_commit(self, creates: bool, tmp_path: Path) -> None:
         local = LocalStore(str(tmp_path))  # where names come in no order and the hint is written
