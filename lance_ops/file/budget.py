@@ -48,6 +48,8 @@ class Budget:
 
 def row_bytes(arrow_type: pa.DataType) -> int:
     """Return the bytes that a value takes at least, and one more for whether it is there."""
+    if pt.is_string(arrow_type) or pt.is_binary(arrow_type):
+        return 5  # an offset
     if pt.is_struct(arrow_type):
         return 1 + sum(row_bytes(arrow_type.field(i).type) for i in range(arrow_type.num_fields))
     if pt.is_fixed_size_list(arrow_type):
@@ -61,5 +63,5 @@ def row_bytes(arrow_type: pa.DataType) -> int:
     try:
         return 1 + -(-int(arrow_type.bit_width) // 8)
     except ValueError:
-        # lists, maps and strings have offsets of 32 bits; nulls have nothing, but positions when they are sorted
+        # lists and maps have offsets of 32 bits; nulls have nothing, but positions when they are sorted
         return 9 if pt.is_null(arrow_type) else 5
