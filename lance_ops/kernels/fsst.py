@@ -86,7 +86,7 @@ def fsst_decode_chunks(
             if offset < before or offset > last or ends[offset] < 0:
                 return i
             value += 1
-            out_offsets[value] = ends[offset]
+            out_offsets[np.uint64(value)] = ends[np.uint64(offset)]
             before = offset
     return len(starts)
 
@@ -124,7 +124,8 @@ def _decode_codes(
                     code = codes >> np.uint64(8 * k) & np.uint64(0xFF)
                     store_word(out, place, symbols[code])
                     place += lengths[code]
-                    ends[at + k + 1] = place
+                    # an index without a sign spares asking whether it counts from the end
+                    ends[np.uint64(at + k + 1)] = place
                 at = stop
                 continue
         while at < stop:
