@@ -61,7 +61,10 @@ class ExternalManifestCommitter(Committer):
         if self._store.exists(self.location(version)):
             return True
         row = self._rows.get(version)
-        return row is not None and self._finish(row)
+        if row is None:
+            return False
+        self._finish(row)
+        return self._store.exists(self.location(version))
 
     def location(self, version: int) -> str:
         check_version(version)
@@ -75,8 +78,10 @@ class ExternalManifestCommitter(Committer):
             return self._store.get(path)
         except ObjectNotFound:
             row = self._rows.get(version)
-            if row is not None and self._finish(row):
-                return self._store.get(path)
+            if row is not None:
+                self._finish(row)
+                with suppress(ObjectNotFound):
+                    return self._store.get(path)
             self._naming = None  # all manifests may have been renamed since they were last seen
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from None
 
@@ -127,18 +132,17 @@ class ExternalManifestCommitter(Committer):
 
         return self._certainty.of(version, create, look)
 
-    def _finish(self, row: ManifestRow) -> bool:
-        """Give a staged manifest its final name; return whether it is there: clean-up may have removed it."""
+    def _finish(self, row: ManifestRow) -> None:
+        """Give a manifest its final name if it is staged. Clean-up may have removed it since."""
         final = self._final_path(row)
         if row.path == final:
-            return self._store.exists(final)
+            return
         try:
             self._store.copy(row.path, final)
         except ObjectNotFound:  # another finished it since the row was read
-            return self._store.exists(final)
+            return
         self._rows.replace(ManifestRow(row.version, final, row.size_bytes))
         self._forget(row.path)
-        return True
 
     def _final_path(self, row: ManifestRow) -> str:
         """Return where a row's manifest is or will be. Raises `CorruptFile` for a row of another version's."""
