@@ -1,6 +1,7 @@
-"""What is measured of tables rather than of values: commits, opening what is large, deleting, compacting.
+"""What is measured of tables rather than of values: commits, opening what is large, changing rows, compacting.
 
-A case is prepared once, by this library, and each contender gets a copy: both begin with the same bytes.
+A case is prepared once, by this library, and each contender gets a copy: both begin with the same bytes. After the
+first round, which warms up, both must give the same answer.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -21,25 +23,46 @@ from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import encode_manifest
 from lance_ops.transactions import Append
 
-__all__ = ["ALL_TABLE_CASES", "COMMITS", "TableCase"]
+__all__ = ["ALL_TABLE_CASES", "COMMITS", "TAKEN", "TableCase", "answer_path"]
 
 COMMITS, WRITERS = 16, 8
+TAKEN = 1000
+
+_SOURCE = "rows_to_merge.arrow"
+
+
+def _all_rows(module: ModuleType, uri: str, result: object) -> pa.Table:
+    rows = module.dataset(uri).to_table()
+    return rows.sort_by([(name, "ascending") for name in rows.schema.names])
+
+
+def _as_it_is(module: ModuleType, uri: str, result: object) -> pa.Table:
+    return result if isinstance(result, pa.Table) else pa.table({"result": [result]})
 
 
 @dataclass(frozen=True)
 class TableCase:
-    """`run` is measured, on the folder and with the number of the round; `anew` gives each round a fresh copy."""
+    """`run` is measured, on the folder and with the number of the round; `anew` gives each round a fresh copy.
+
+    `answer` is what the contenders must agree on, made of the folder and what `run` returned.
+    """
 
     name: str
     prepare: Callable[[Path, float], None]
     run: Callable[[ModuleType, str, int], object]
     anew: bool = False
+    answer: Callable[[ModuleType, str, object], pa.Table] = _all_rows
 
     def start(self, source: Path, folder: Path) -> None:
         """Make the folder that a round finds, if it is not there or not fit."""
         if self.anew or not folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(source, folder)
+
+
+def answer_path(root: Path, files: str) -> Path:
+    """Return where a contender writes down its answer, as an Arrow file."""
+    return root / f"{files}-answer.arrow"
 
 
 def _one_row() -> pa.Table:
@@ -69,22 +92,49 @@ def _prepare_fragments(folder: Path, scale: float) -> None:
     )
 
 
-def _prepare_rows(folder: Path, scale: float, fragments: int = 10) -> None:
-    num_rows = max(1000, round(1_000_000 * scale))
+def _rows(num_rows: int) -> pa.Table:
+    """Return rows with keys in no order, beside a number and a text."""
     rng = np.random.default_rng(0)
-    table = pa.table(
-        {
-            "id": rng.permutation(num_rows),
-            "value": rng.normal(size=num_rows),
-            "text": pa.array([f"row {number}" for number in range(num_rows)]),
-        }
+    keys = rng.permutation(num_rows)
+    return pa.table({"id": keys, "value": rng.normal(size=num_rows), "text": _texts(keys)})
+
+
+def _texts(keys: np.ndarray) -> pa.Array:
+    return pa.array([f"row {key}" for key in keys.tolist()])
+
+
+def _prepare_rows(
+    folder: Path, scale: float, *, fragments: int = 10, indexed: bool = False, stable: bool = False
+) -> None:
+    rows = _rows(_num_rows(scale))
+    dataset = lance_ops.write_dataset(
+        rows, str(folder), max_rows_per_file=len(rows) // fragments, enable_stable_row_ids=stable
     )
-    lance_ops.write_dataset(table, str(folder), max_rows_per_file=num_rows // fragments)
+    if indexed:
+        dataset.create_scalar_index("id", "BTREE")
 
 
-def _prepare_indexed_rows(folder: Path, scale: float) -> None:
-    _prepare_rows(folder, scale, fragments=50)
-    lance_ops.dataset(str(folder)).create_scalar_index("id", "BTREE")
+def _num_rows(scale: float) -> int:
+    return max(1000, round(1_000_000 * scale))
+
+
+def _prepare_stable_row_ids(folder: Path, scale: float) -> None:
+    """Make ten fragments of rows that have moved."""
+    _prepare_rows(folder, scale, fragments=20, stable=True)
+    dataset = lance_ops.dataset(str(folder))
+    dataset.delete("id % 5 = 0")
+    dataset.optimize.compact_files(target_rows_per_fragment=dataset.count_rows() // 10)
+
+
+def _prepare_merge(folder: Path, scale: float, *, share: float, new: float = 0, indexed: bool = False) -> None:
+    """Lay rows to merge into the table beside it: of a share of its keys, and `new` times as many others."""
+    _prepare_rows(folder, scale, indexed=indexed)
+    rng, num_rows = np.random.default_rng(1), _num_rows(scale)
+    there = rng.choice(num_rows, max(1, round(num_rows * share)), replace=False)
+    keys = rng.permutation(np.concatenate([there, np.arange(num_rows, num_rows + round(len(there) * new))]))
+    rows = pa.table({"id": keys, "value": rng.normal(size=len(keys)), "text": _texts(keys * 7919)})
+    with pa.ipc.new_file(folder / _SOURCE, rows.schema) as file:
+        file.write_table(rows)
 
 
 def _commit(module: ModuleType, uri: str, number: int) -> None:
@@ -109,6 +159,37 @@ def _delete(module: ModuleType, uri: str, number: int) -> None:
     module.dataset(uri).delete(f"id % 100 = {number}")
 
 
+def _update_some(module: ModuleType, uri: str, number: int) -> None:
+    module.dataset(uri).update({"value": "value + 1"}, "id % 100 = 7")
+
+
+def _update_all(module: ModuleType, uri: str, number: int) -> None:
+    module.dataset(uri).update({"value": "value + 1"})
+
+
+def _upsert(module: ModuleType, uri: str, number: int) -> None:
+    merge = module.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    merge.execute(_source(uri))
+
+
+def _update_by_key(module: ModuleType, uri: str, number: int) -> None:
+    merge = module.dataset(uri).merge_insert("id").when_matched_update_all()
+    merge.execute(_source(uri).select(["id", "value"]))
+
+
+def _source(uri: str) -> pa.Table:
+    return pa.ipc.open_file(pa.memory_map(f"{uri}/{_SOURCE}")).read_all()
+
+
+def _add_column(module: ModuleType, uri: str, number: int) -> None:
+    module.dataset(uri).add_columns({"more": "value * 2 + id"})
+
+
+def _take_by_row_id(module: ModuleType, uri: str, number: int) -> pa.Table:
+    dataset = module.dataset(uri)
+    return dataset._take_rows(np.random.default_rng(number).integers(0, dataset.count_rows(), TAKEN).tolist())
+
+
 def _compact(module: ModuleType, uri: str, number: int) -> None:
     module.dataset(uri).optimize.compact_files()
 
@@ -116,9 +197,17 @@ def _compact(module: ModuleType, uri: str, number: int) -> None:
 ALL_TABLE_CASES = (
     TableCase("commits_alone", _prepare_one_row, _commit_alone),
     TableCase("commits_8_writers", _prepare_one_row, _commit_beside_others),
-    TableCase("open_10000_versions", _prepare_versions, _open),
-    TableCase("open_100000_fragments", _prepare_fragments, _open),
-    TableCase("commit_100000_fragments", _prepare_fragments, _commit),
+    TableCase("open_10000_versions", _prepare_versions, _open, answer=_as_it_is),
+    TableCase("open_100000_fragments", _prepare_fragments, _open, answer=_as_it_is),
+    TableCase("commit_100000_fragments", _prepare_fragments, _commit, answer=_as_it_is),
     TableCase("delete_1_percent", _prepare_rows, _delete),
-    TableCase("compact_with_index", _prepare_indexed_rows, _compact, anew=True),
+    TableCase("update_1_percent", _prepare_rows, _update_some, anew=True),
+    TableCase("update_all", _prepare_rows, _update_all, anew=True),
+    TableCase("merge_insert", partial(_prepare_merge, share=0.005, new=1), _upsert, anew=True),
+    TableCase("merge_insert_half", partial(_prepare_merge, share=0.5, new=0.1), _upsert, anew=True),
+    TableCase("merge_insert_by_index", partial(_prepare_merge, share=0.001, indexed=True), _upsert, anew=True),
+    TableCase("merge_insert_column", partial(_prepare_merge, share=0.01), _update_by_key, anew=True),
+    TableCase("add_column", _prepare_rows, _add_column, anew=True),
+    TableCase("take_stable_row_ids", _prepare_stable_row_ids, _take_by_row_id, answer=_as_it_is),
+    TableCase("compact_with_index", partial(_prepare_rows, fragments=50, indexed=True), _compact, anew=True),
 )

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
+
 from tests.bench.pairing import Worker
 from tests.bench.results import TABLE, Cell, Sample
-from tests.bench.table_cases import TableCase
+from tests.bench.table_cases import TableCase, answer_path
 
-__all__ = ["measure_tables"]
+__all__ = ["compare", "measure_tables"]
 
 _SUBJECTS = ("ours", "pylance")
 _VERSION = "2.2"
@@ -42,12 +44,21 @@ def _rounds(case: TableCase, folder: Path, workers: dict[str, Worker], seconds: 
     while number <= _MIN_ROUNDS or (number <= _MAX_ROUNDS and time.monotonic() - start < seconds):
         for name in list(samples):
             case.start(folder / "source", folder / name)
-            answer = workers[name].ask(operation=TABLE, case=case.name, files=name, seed=number, check=False)
+            answer = workers[name].ask(operation=TABLE, case=case.name, files=name, seed=number, check=not number)
             if "error" in answer:
                 errors[name] = answer["error"]
                 del samples[name]
             elif number:
                 samples[name].append(Sample(**answer))
+        if not number:
+            compare(case, folder, list(samples))
         number += 1
     taken = {name: tuple(found) for name, found in samples.items()}
     return Cell(case.name, _VERSION, TABLE, samples=taken, errors=errors)
+
+
+def compare(case: TableCase, folder: Path, names: Sequence[str]) -> None:
+    """Raise `AssertionError` unless all that the contenders wrote down is the same."""
+    answers = [pa.ipc.open_file(pa.memory_map(str(answer_path(folder, name)))).read_all() for name in names]
+    if any(not answer.equals(answers[0]) for answer in answers):
+        raise AssertionError(f"{case.name}: the contenders do not answer the same")

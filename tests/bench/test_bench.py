@@ -6,17 +6,17 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pyarrow as pa
 import pytest
 
 import lance_ops
 from tests.bench.cases import ALL_CASES, Case, cases_named
-from tests.bench.changes import ALL_CHANGES, measure
 from tests.bench.chart import chart
 from tests.bench.pairing import measure_all
 from tests.bench.report import report
 from tests.bench.results import OPERATIONS, OWN_FILES, RIVALS, Cell, Run, Sample, geometric_mean
-from tests.bench.table_cases import ALL_TABLE_CASES, COMMITS, TableCase
-from tests.bench.table_pairing import measure_tables
+from tests.bench.table_cases import ALL_TABLE_CASES, COMMITS, TAKEN, TableCase, answer_path
+from tests.bench.table_pairing import compare, measure_tables
 
 
 def samples(*seconds: float) -> tuple[Sample, ...]:
@@ -80,14 +80,6 @@ def test_small_case_is_measured_for_everyone_on_every_operation(tmp_path: Path) 
 
 
 @pytest.mark.interop
-def test_changes_are_measured_for_both(tmp_path: Path) -> None:
-    cells = list(measure(ALL_CHANGES[::3], tmp_path, scale=0.0001, rounds=1))
-    assert [cell.case for cell in cells] == [change.name for change in ALL_CHANGES[::3]]
-    assert all(cell.ratio(OWN_FILES, name) for cell in cells for name in ("seconds", "cpu_seconds"))
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.interop
 @pytest.mark.skipif(sys.platform != "linux", reason="pins processes and reads /proc")
 def test_a_small_table_is_measured_for_both(tmp_path: Path) -> None:
     affinity = os.sched_getaffinity(0)
@@ -102,19 +94,48 @@ def test_a_small_table_is_measured_for_both(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+_EFFECTS = {  # versions made, rows added
+    "commits_alone": (COMMITS, COMMITS),
+    "commits_8_writers": (COMMITS, COMMITS),
+    "commit_100000_fragments": (1, 1),
+    "delete_1_percent": (1, -20),
+    "update_1_percent": (1, 0),
+    "update_all": (1, 0),
+    "merge_insert": (1, 10),
+    "merge_insert_half": (1, 100),
+    "merge_insert_by_index": (1, 0),
+    "merge_insert_column": (1, 0),
+    "add_column": (1, 0),
+    "compact_with_index": (2, 0),
+}
+
+
 @pytest.mark.parametrize("case", ALL_TABLE_CASES, ids=lambda case: case.name)
 def test_a_table_case_does_what_its_name_says(case: TableCase, tmp_path: Path) -> None:
     case.prepare(tmp_path / "source", 0.002)
     case.start(tmp_path / "source", tmp_path / "ours")
-    before = lance_ops.dataset(str(tmp_path / "ours"))
-    case.run(lance_ops, str(tmp_path / "ours"), 1)
-    after = lance_ops.dataset(str(tmp_path / "ours"))
-    commits = {"commits_alone": COMMITS, "commits_8_writers": COMMITS, "compact_with_index": 2}
-    one = {"commit_100000_fragments": 1, "delete_1_percent": 1}
-    assert after.version - before.version == (commits | one).get(case.name, 0)
-    deleted = 20 if case.name == "delete_1_percent" else 0
-    added = 0 if case.name == "compact_with_index" else after.version - before.version if not deleted else -deleted
+    uri = str(tmp_path / "ours")
+    before = lance_ops.dataset(uri)
+    result = case.run(lance_ops, uri, 1)
+    after = lance_ops.dataset(uri)
+    made, added = _EFFECTS.get(case.name, (0, 0))
+    assert after.version - before.version == made
     assert after.count_rows() - before.count_rows() == added
+    if case.name == "take_stable_row_ids":
+        assert isinstance(result, pa.Table)
+        assert 0 < result.num_rows < TAKEN
+        assert len(after.get_fragments()) >= 10
+        assert after.snapshot.manifest.uses_stable_row_ids
+
+
+def test_contenders_that_answer_otherwise_are_an_error(tmp_path: Path) -> None:
+    case = next(case for case in ALL_TABLE_CASES if case.name == "open_10000_versions")
+    for name, answer in (("ours", 1), ("pylance", 2)):
+        with pa.ipc.new_file(answer_path(tmp_path, name), pa.schema([("result", pa.int64())])) as sink:
+            sink.write_table(pa.table({"result": [answer]}))
+    compare(case, tmp_path, ["ours", "ours"])
+    with pytest.raises(AssertionError, match="open_10000_versions"):
+        compare(case, tmp_path, ["ours", "pylance"])
 
 
 def test_module_shows_its_usage_without_importing_a_contender() -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from tests.bench.cases import PROJECTED
 from tests.bench.contenders import Contender, Lance, contender, size_bytes
 from tests.bench.results import TABLE
-from tests.bench.table_cases import ALL_TABLE_CASES
+from tests.bench.table_cases import ALL_TABLE_CASES, answer_path
 
 __all__ = ["NUM_TAKEN"]
 
@@ -45,7 +45,7 @@ class Worker:
         """Do `operation` on the files of `files`; `check` compares with the source first, and so warms up."""
         operation, files, seed = question["operation"], question["files"], question["seed"]
         if operation == TABLE:
-            return self._table_case(question["case"], files, seed)
+            return self._table_case(question["case"], files, seed, check=question["check"])
         if question["check"]:
             self._check(operation, files, seed)
         if operation != self._operation:
@@ -58,12 +58,20 @@ class Worker:
             return _measured(lambda: self._contender.write(source, self._scratch))
         return _measured(self._reading(operation, files, seed))
 
-    def _table_case(self, name: str, files: str, seed: int) -> dict[str, Any]:
+    def _table_case(self, name: str, files: str, seed: int, *, check: bool) -> dict[str, Any]:
+        """Measure a table case; `check` writes down what it answers instead, for comparison."""
         case = next(case for case in ALL_TABLE_CASES if case.name == name)
         if not isinstance(self._contender, Lance):
             raise TypeError("only Lance has tables")
         module, uri = self._contender.module, str(self._root / files)
-        return _measured(lambda: case.run(module, uri, seed))
+        if not check:
+            return _measured(lambda: case.run(module, uri, seed))
+        answer = case.answer(module, uri, case.run(module, uri, seed))
+        with pa.ipc.new_file(answer_path(self._root, files), answer.schema) as sink:
+            sink.write_table(answer)
+        del answer
+        _give_back_memory()
+        return {}
 
     def _reading(self, operation: str, files: str, seed: int) -> Callable[[], pa.Table]:
         if files not in self._opened:
