@@ -59,12 +59,11 @@ def list_newest(store: Store) -> VersionNames:
         if seen.naming is ManifestNaming.V2 or len(first) < _FIRST_NAMES:
             return seen
     names = store.list_names(VERSIONS_DIR)
-    as_long_as_v2 = [name for name in names if len(name) == _V2_LENGTH]
-    newest = min(as_long_as_v2, default=None)
-    if newest is not None and parse_manifest_name(newest) is None:
-        newest = next((name for name in sorted(as_long_as_v2) if parse_manifest_name(name) is not None), None)
-    others = [name for name in names if len(name) != _V2_LENGTH] if len(as_long_as_v2) < len(names) else []
-    return _parse(store, others if newest is None else [newest, *others])
+    newest = min(names, default="")
+    if not _is_v2(newest):
+        newest = min((name for name in names if _is_v2(name)), default="")
+    others = (name for name in names if len(name) != _V2_LENGTH)
+    return _parse(store, [newest, *others])
 
 
 def migrate_to_v2(store: Store) -> None:
@@ -88,6 +87,10 @@ def manifest_path(version: int, naming: ManifestNaming) -> str:
 def version_hint(version: int) -> bytes:
     """Return the content of the hint file."""
     return b'{"version":%d}' % version
+
+
+def _is_v2(name: str) -> bool:
+    return len(name) == _V2_LENGTH and parse_manifest_name(name) is not None
 
 
 def _parse(store: Store, names: Iterable[str]) -> VersionNames:

@@ -164,9 +164,10 @@ class Store(ABC):
 
     @abstractmethod
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
-        """Return the names of the objects directly in a directory, cheaper than `list`.
+        """Return the names directly in a directory, far cheaper than `list`: only names are looked at.
 
-        Where `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
+        Beside objects a file system has directories and temporary files, which may be among them. Where
+        `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
         """
 
     @abstractmethod

@@ -141,8 +141,8 @@ class LocalStore(Store):
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         folder = self._locate(check_directory(directory))
-        with suppress(ObjectNotFound), self._translating("list", directory), os.scandir(folder) as found:
-            return [e.name for e in found if not e.name.startswith(TEMPORARY_PREFIX) and e.is_file()]
+        with suppress(ObjectNotFound), self._translating("list", directory):
+            return os.listdir(folder)
         return []
 
     def delete(self, path: str) -> None:

@@ -206,12 +206,13 @@ def test_list_finds_all_beneath_a_directory_and_nothing_beside_it(store: Store) 
         assert listed == sorted(listed)
 
 
-def test_list_names_finds_the_objects_directly_in_a_directory(store: Store) -> None:
+def test_list_names_finds_what_is_directly_in_a_directory(store: Store) -> None:
     for path in ("v/3", "v/1", "v/2", "v/deeper/4", "v2/5", "6"):
         store.put(path, b"x")
 
-    assert sorted(store.list_names("v")) == sorted(store.list_names("v/")) == ["1", "2", "3"]
-    assert sorted(store.list_names("")) == ["6"]
+    assert sorted(store.list_names("v")) == sorted(store.list_names("v/"))
+    assert set(store.list_names("v")) - {"deeper"} == {"1", "2", "3"}
+    assert set(store.list_names("")) - {"v", "v2"} == {"6"}
     assert list(store.list_names("none")) == []
     if store.lists_in_order:
         assert store.list_names("v") == ["1", "2", "3"]
@@ -234,7 +235,7 @@ def test_what_crashed_writers_left_is_hidden_from_list_and_found_by_list_tempora
     store.put("data/whole", b"whole")
 
     assert paths_of(store) == {"data/whole"}
-    assert list(store.list_names("data")) == ["whole"]
+    assert "whole" in store.list_names("data")
     assert [found.path for found in store.list_temporary()] == [left]
     assert [found.path for found in store.list_temporary("other")] == []
     store.delete(left)
