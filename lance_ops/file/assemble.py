@@ -16,8 +16,8 @@ from lance_ops.core.schema import Field
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.file.arrays import bitmap_of
 from lance_ops.file.columns import is_leaf
+from lance_ops.file.layers import FixedLists, Items, Layer, Lists
 from lance_ops.file.layouts.contract import LeafRows
-from lance_ops.file.levels import FixedLists, Items, Layer, Lists
 
 __all__ = ["assemble", "concat_rows"]
 

@@ -11,7 +11,6 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import NO_PARENT, Field, Schema
 
 __all__ = ["Leaf", "Step", "is_leaf", "is_packed", "leaves_of", "leaves_of_field"]
@@ -43,9 +42,14 @@ class Leaf:
         """The Arrow type of the values, extension types as their storage."""
         return self.field.arrow_type
 
+    @property
+    def is_fieldless(self) -> bool:
+        """Whether the column is one of structs without fields, whose pages say only how many there are."""
+        return self.field.logical_type == "struct" and not self.field.children
+
     @cached_property
     def elements_per_row(self) -> int:
-        """How many elements a page counts for each row: the product of the fixed sizes around the leaf."""
+        """How many elements a page counts for a row: the product of the fixed sizes around the leaf, in lists too."""
         product = 1
         for step in self.steps:
             product *= step.dimension or 1
@@ -81,8 +85,6 @@ def leaves_of_field(field: Field, outer: Sequence[Step] = ()) -> Iterator[Leaf]:
     if is_leaf(field):
         yield Leaf(field, steps)
         return
-    if steps[-1].dimension and any(step.is_list for step in outer):
-        raise UnsupportedFeature("a fixed-size list of structs inside a list", f"column {field.name!r}")
     for child in field.children:
         yield from leaves_of_field(child, steps)
 

@@ -2,6 +2,7 @@
 
 everywhere      dictionaries are of numbers, booleans, text or bytes; fixed-size lists not of binary of no bytes;
 blobs not of text
+from 2.1 on     no structs without fields in lists, nor before other fields of one column
 before 2.2      no maps, no fixed-size lists of structs, no `lance.blob.v2`, no fixed-size binary of no bytes
 before 2.1      no fixed-size lists of text or bytes
 """
@@ -16,6 +17,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrays import is_variable
+from lance_ops.file.columns import Leaf, leaves_of_field
 
 __all__ = ["check_types"]
 
@@ -25,7 +27,27 @@ def check_types(schema: Schema, version: FileVersion) -> None:
     for field in schema.walk():
         refused = _refused(field, version)
         if refused is not None:
-            raise UnsupportedFeature(f"{refused} in file version {version.value}", f"column {field.name!r}")
+            raise _unsupported(refused, version, field)
+    if version >= FileVersion.V2_1:
+        for root in schema.fields:
+            _check_fieldless(root, version)
+
+
+def _check_fieldless(root: Field, version: FileVersion) -> None:
+    """Refuse structs without fields where their pages cannot say what is around, or where readers miss what follows."""
+    fieldless: Leaf | None = None
+    for leaf in leaves_of_field(root):
+        if leaf.is_fieldless:
+            fieldless = leaf
+            if any(step.is_list or step.dimension for step in leaf.steps):
+                raise _unsupported("a struct without fields in a list", version, leaf.field)
+        elif fieldless is not None:
+            feature = f"a struct without fields before {leaf.field.name!r}, which readers would miss (move it behind),"
+            raise _unsupported(feature, version, fieldless.field)
+
+
+def _unsupported(feature: str, version: FileVersion, field: Field) -> UnsupportedFeature:
+    return UnsupportedFeature(f"{feature} in file version {version.value}", f"column {field.name!r}")
 
 
 def _refused(field: Field, version: FileVersion) -> str | None:

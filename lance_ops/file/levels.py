@@ -7,9 +7,10 @@ structs. The levels of one leaf hold all of them:
   level. A level says at which layer the entry ends: there it is null or empty, all layers around it are there.
 * repetition r starts new lists at the r innermost list layers; the outermost list's level starts a row, 0 goes on in
   the innermost list.
+* a fixed-size list repeats its entry, levels and all, for each of its items, also where it is null or something around
+  it ends. So every row starts as often as the sizes around the leaf multiply to; pages count and find rows by that.
 
 Entries that end at a list layer or outside of one own no value ("invisible"); all others own a value slot, null or not.
-Arrow's side of the same thing is one `Layer` a step: validity, offsets.
 """
 
 from __future__ import annotations
@@ -22,18 +23,15 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.encodings.contract import check
+from lance_ops.file.layers import FixedLists, Items, Layer, Lists
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
     "EncodedLevels",
     "Entries",
-    "FixedLists",
-    "Items",
-    "Layer",
     "LevelScheme",
-    "Lists",
     "decode_levels",
     "encode_levels",
 ]
@@ -42,8 +40,8 @@ _ALL_PRESENT = readable(np.empty(0, np.uint8))
 _IN_A_ROW = readable(np.empty(0, np.int64))
 
 Bools = npt.NDArray[np.bool_]
-Offsets = npt.NDArray[np.int64]
 Levels = npt.NDArray[np.uint16]
+Slots = npt.NDArray[np.int64]
 
 _LIST_KINDS: dict[int, tuple[bool, bool]] = {
     pb.REPDEF_ALL_VALID_LIST: (False, False),
@@ -54,51 +52,6 @@ _LIST_KINDS: dict[int, tuple[bool, bool]] = {
 _LIST_KIND_OF = {flags: kind for kind, flags in _LIST_KINDS.items()}
 _ITEM_KINDS: dict[int, bool] = {pb.REPDEF_ALL_VALID_ITEM: False, pb.REPDEF_NULLABLE_ITEM: True}
 _ITEM_KIND_OF = {nullable: kind for kind, nullable in _ITEM_KINDS.items()}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
-    """A layer of structs or leaves; `validity` None means that none is null."""
-
-    length: int
-    validity: Bools | None = None
-
-    def copy(self) -> Items:
-        """Return the same layer in memory of its own."""
-        return self  # validity is unpacked from Arrow's bitmap, never shared with it
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lists:
-    """A layer of lists; `offsets` has one entry more than there are lists."""
-
-    offsets: Offsets
-    validity: Bools | None = None
-
-    @property
-    def length(self) -> int:
-        """Number of lists."""
-        return len(self.offsets) - 1
-
-    def copy(self) -> Lists:
-        """Return the same layer in memory of its own."""
-        return Lists(self.offsets.copy(), self.validity)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FixedLists:
-    """A layer of lists of one size each, over structs; a null one keeps its slots below."""
-
-    length: int
-    dimension: int
-    validity: Bools | None = None
-
-    def copy(self) -> FixedLists:
-        """Return the same layer in memory of its own."""
-        return self
-
-
-Layer = Items | Lists | FixedLists
 
 
 @dataclass(frozen=True)
@@ -199,8 +152,8 @@ class Entries:
 class EncodedLevels:
     """The levels of some rows of one leaf, and which of the leaf's slots are visible.
 
-    `rep` is None without lists, `definition` None when no entry ends early. `slots` are positions in the leaf array,
-    in entry order: a slice if they are consecutive.
+    `num_rows` counts a row for each time it starts; `rep` is None without lists, `definition` None when no entry ends
+    early. `slots` are positions in the leaf array, in entry order: a slice if they are consecutive.
     """
 
     scheme: LevelScheme
@@ -208,7 +161,7 @@ class EncodedLevels:
     num_entries: int
     rep: Levels | None
     definition: Levels | None
-    slots: slice | npt.NDArray[np.int64]
+    slots: slice | Slots
 
     @property
     def num_values(self) -> int:
@@ -246,7 +199,7 @@ def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
             codes = None if codes is None else np.repeat(codes, layer.dimension)
             num_slots *= layer.dimension
     scheme, definition = _number(layers, codes, occurs)
-    return EncodedLevels(scheme, layers[0].length, num_slots, None, definition, slice(0, num_slots))
+    return EncodedLevels(scheme, num_slots, num_slots, None, definition, slice(0, num_slots))
 
 
 def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
@@ -256,12 +209,14 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     level = sum(isinstance(layer, Lists) for layer in layers)
     rep = np.full(num_rows, level, dtype=np.uint16)
     for depth, layer in enumerate(layers):
-        if isinstance(layer, FixedLists):
-            raise UnsupportedFeature("a fixed-size list of structs inside or around a list")
         present = _ALL_PRESENT if layer.validity is None else readable(layer.validity.view(np.uint8))
-        if isinstance(layer, Items):
+        if not isinstance(layer, Lists):
             if layer.validity is not None:
                 kernels.mark_nulls(present, readable(slots), first_slot, ended, _null_code(depth), codes, occurs)
+            if isinstance(layer, FixedLists):
+                size = layer.dimension
+                rep, codes, slots = np.repeat(rep, size), np.repeat(codes, size), _repeat_slots(slots, size)
+                num_rows, first_slot, num_slots = num_rows * size, first_slot * size, num_slots * size
             continue
         level -= 1
         outer = readable(codes), readable(slots), first_slot, ended
@@ -275,6 +230,12 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     scheme, definition = _number(layers, codes, occurs)
     visible = slots[slots >= 0] if len(slots) else slice(first_slot, first_slot + num_slots)
     return EncodedLevels(scheme, num_rows, len(rep), rep, definition, visible)
+
+
+def _repeat_slots(slots: Slots, size: int) -> Slots:
+    """Return the slots of the items of fixed-size lists; those of lists that are not there stay negative."""
+    items: Slots = (slots[:, None] * size + np.arange(size)).reshape(-1)
+    return items
 
 
 # While levels are built their final numbers are not known: an entry that ends at the layer of a depth has a code.
@@ -334,8 +295,8 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
     """Rebuild layers, outermost first, from the levels of whole rows.
 
     `dimensions` gives, outermost first, the size of fixed-size lists and 0 for every other layer. The caller has
-    checked that no level exceeds the scheme's, that the first entry starts a row, that fixed-size lists are whole, and
-    that the scheme's innermost layer is one of items.
+    checked that no level exceeds the scheme's, that the first entry starts a row, and that the scheme's innermost layer
+    is one of items. Raises `CorruptValues` for fixed-size lists that are not whole.
     """
     layers: list[Layer] = []
     list_level = 0
@@ -347,6 +308,7 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
             null = scheme.null_levels[depth]
             dimension = dimensions[len(dimensions) - 1 - depth]
             if dimension:
+                entries = _collapse_fixed(scheme, depth, dimension, entries)
                 existing = None if existing is None else existing[::dimension]
                 length //= dimension
             validity = existing < null if existing is not None and null else None
@@ -396,3 +358,25 @@ def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries
         left_definition[:num_entries] if kept and entries.definition is not None else None,
     )
     return Lists(offsets[: num_lists + 1], validity), left
+
+
+def _collapse_fixed(scheme: LevelScheme, depth: int, dimension: int, entries: Entries) -> Entries:
+    """Return what is left of the entries around fixed-size lists: one for each list, of as many that agree."""
+    count, rep, definition = entries.count // dimension, entries.rep, entries.definition
+    check(count * dimension == entries.count, "levels that end inside a fixed-size list")
+    if rep is not None:
+        check(_agree(rep, dimension), "a list that begins inside a fixed-size list")
+        rep = rep[::dimension]
+    if definition is not None:
+        if scheme.has_invisible:
+            check(
+                _agree(definition <= scheme.segment_ends[depth], dimension), "a fixed-size list that is there in part"
+            )
+        definition = definition[::dimension]
+    return Entries(count, rep, definition)
+
+
+def _agree(values: npt.NDArray[np.generic], dimension: int) -> bool:
+    """Return whether each so many values are equal."""
+    groups = values.reshape(-1, dimension)
+    return bool((groups == groups[:, :1]).all())

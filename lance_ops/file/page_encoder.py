@@ -18,12 +18,13 @@ from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import validity_of, values_of
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.layers import Items
 from lance_ops.file.layouts.blob import encode_blob
 from lance_ops.file.layouts.constant import encode_constant
 from lance_ops.file.layouts.contract import LeafRows, PageChoice
 from lance_ops.file.layouts.full_zip import encode_full_zip
 from lance_ops.file.layouts.mini_block import encode_mini_block
-from lance_ops.file.levels import EncodedLevels, Items, encode_levels
+from lance_ops.file.levels import EncodedLevels, encode_levels
 
 __all__ = ["encode_blob_page", "encode_page"]
 
@@ -91,8 +92,8 @@ def _encode_dictionary(rows: LeafRows, choice: PageChoice) -> EncodedPage:
 
 def _encode_fieldless(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     """Encode structs without fields the way that readers know: as nulls that are read as structs."""
-    if rows.layers or rows.values.null_count:
-        raise UnsupportedFeature("a struct without fields that is null or stands in a struct or list")
+    if rows.values.null_count or any(layer.validity is not None for layer in rows.layers):
+        raise UnsupportedFeature("a null of a struct without fields, or of a struct around one,")
     return encode_constant(None, encode_levels([Items(len(rows.values), np.zeros(len(rows.values), np.bool_))]), choice)
 
 

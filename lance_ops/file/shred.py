@@ -15,8 +15,8 @@ from lance_ops.core.nested import child_fields, children_of, items_of, with_chil
 from lance_ops.core.schema import Field
 from lance_ops.file.arrays import validity_of
 from lance_ops.file.columns import is_leaf
+from lance_ops.file.layers import FixedLists, Items, Layer, Lists
 from lance_ops.file.layouts.contract import LeafRows
-from lance_ops.file.levels import FixedLists, Items, Layer, Lists
 
 __all__ = ["shred", "storage_of"]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.options import EncodingOptions
@@ -41,6 +42,12 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         self._choice = PageChoice(version, EncodingOptions.from_metadata(leaf.field.metadata))
 
     def _encode(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
+        try:
+            return self._encode_pages(pieces, write)
+        except UnsupportedFeature as error:
+            raise UnsupportedFeature(error.feature, f"column {self._leaf.field.name!r}") from error
+
+    def _encode_pages(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
         if self._leaf.field.is_blob_v1:
             return [encode_blob_page(concat_rows(pieces), self._choice, write)]
         if pt.is_dictionary(self._leaf.arrow_type):

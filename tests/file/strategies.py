@@ -90,12 +90,11 @@ def data_types(limits: Limits) -> st.SearchStrategy[pa.DataType]:
         kinds = [_structs(children), st.builds(pa.list_, children), st.builds(pa.large_list, children)]
         if limits.maps:
             kinds.append(st.builds(pa.map_, st.just(pa.string()), children))
+        if limits.fixed_size_lists_of_structs:
+            kinds.append(st.builds(pa.list_, _structs(children), st.integers(1, 3)))
         return st.one_of(kinds)
 
-    nested = st.recursive(leaves, nest, max_leaves=4)
-    if limits.fixed_size_lists_of_structs:
-        nested |= st.builds(pa.list_, _structs(st.sampled_from(FIXED_WIDTH)), st.integers(1, 3))
-    return nested
+    return st.recursive(leaves, nest, max_leaves=4)
 
 
 def _optional(values: st.SearchStrategy[Any], nulls: bool) -> st.SearchStrategy[Any]:

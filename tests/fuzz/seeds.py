@@ -16,7 +16,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.writer import FileWriter
 from lance_ops.store.memory import MemoryStore
 from lance_ops.table import encode_deletion_vector, encode_manifest
-from tests.interop.file_cases import CASES, LEGACY_CASES
+from tests.interop.file_cases import CASES, LEGACY_CASES, UNREAD_CASES
 from tests.table.samples import (
     DICTIONARIES,
     DICTIONARY_SCHEMA,
@@ -35,9 +35,9 @@ _MAX_BYTES = 48 * 1024
 
 def file_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
     """Yield named data files; without the reference, those that this library writes only."""
-    for case in (*CASES, *LEGACY_CASES):
+    for case in (*CASES, *UNREAD_CASES, *LEGACY_CASES):
         whole = case.table()
-        for version in case.encodings:
+        for version in case.encodings or ("2.2",):
             for table in (whole.slice(0, _ROWS), whole):
                 for who, data in _both(table, version, reference):
                     if len(data) <= _MAX_BYTES:

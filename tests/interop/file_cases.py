@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["CASES", "LEGACY_CASES", "Case"]
+__all__ = ["CASES", "LEGACY_CASES", "UNREAD_CASES", "Case"]
 
 N = 3000
 _RANDOM = np.random.default_rng(11)
@@ -21,7 +22,7 @@ class Case:
 
     name: str
     make: Callable[[], pa.Array]
-    encodings: Mapping[str, set[str]]
+    encodings: Mapping[str, set[str]] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     item_metadata: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,6 +79,18 @@ def _structs() -> pa.Array:
 
 def _struct_with_strings() -> pa.Array:
     return pa.StructArray.from_arrays([_small(), _strings()], ["x", "s"])
+
+
+_POINT = pa.struct([("x", pa.int32()), ("y", pa.string())])
+_PAIR = pa.list_(_POINT, 2)
+
+
+def _point(i: int) -> dict[str, Any] | None:
+    return {"x": i if i % 5 else None, "y": f"point {i}"} if i % 7 else None
+
+
+def _pair(i: int) -> list[dict[str, Any] | None] | None:
+    return [_point(i), _point(i + 1)] if i % 11 else None
 
 
 BITPACKED, RLE, DICT = "inline_bitpacking", "rle", "dictionary"
@@ -237,6 +250,24 @@ CASES: tuple[Case, ...] = (
     Case("dictionaries of numbers", lambda: pa.array([10**12, 5, None] * N).dictionary_encode(), _all({DICT}, {DICT})),
     Case("structs without fields", lambda: pa.array([{}] * N, pa.struct([])), _all({"struct"}, {"constant"})),
     Case(
+        "structs that end without fields",
+        lambda: pa.array([{"x": i, "e": {}, "s": {"e": {}}} for i in range(N)]),
+        _all({"struct"}, {"mini_block", "constant"}),
+    ),
+    Case(
+        "fixed-size lists of structs",
+        lambda: pa.array([_pair(i) for i in range(N)], _PAIR),
+        {"2.2": {"mini_block", "def:out_of_line_bitpacking"}},
+    ),
+    Case(
+        "fixed-size lists of structs of more of them",
+        lambda: pa.array(
+            [[{"a": _pair(i), "b": [i, None]}, None] if i % 9 else None for i in range(N // 3)],
+            pa.list_(pa.struct([("a", _PAIR), ("b", pa.list_(pa.int32(), 2))]), 2),
+        ),
+        {"2.2": {"mini_block", "fixed_size_list"}},
+    ),
+    Case(
         "packed structs",
         _structs,
         _all({"packed_struct"}, {"mini_block", "packed_struct"}),
@@ -300,6 +331,53 @@ CASES: tuple[Case, ...] = (
         {"lance-encoding:compression": "zstd"},
     ),
 )
+
+UNREAD_CASES: tuple[Case, ...] = (
+    Case("pairs beside a number", lambda: pa.array([{"a": _pair(i), "b": i} if i % 13 else None for i in range(N)])),
+    Case("lists of pairs", lambda: pa.array([[_pair(j) for j in range(i, i + 1 + i % 3)] for i in range(N // 2)])),
+    Case(
+        "lists of lists of pairs",
+        lambda: pa.array(
+            [[[_pair(i), _pair(1)], [_pair(2)]][: 1 + i % 2] for i in range(N // 2)], pa.list_(pa.list_(_PAIR))
+        ),
+    ),
+    Case(
+        "lists of structs of pairs",
+        lambda: pa.array([[{"a": _pair(i), "b": i}, None][: 1 + i % 2] for i in range(N // 2)]),
+    ),
+    Case(
+        "maps of pairs",
+        lambda: pa.array(
+            [[("k", _pair(i)), ("l", _pair(2))][: 1 + i % 2] for i in range(N // 2)], pa.map_(pa.string(), _PAIR)
+        ),
+    ),
+    Case(
+        "fixed-size lists of structs of lists",
+        lambda: pa.array(
+            [[{"l": [i] * (i % 3), "x": i}, {"l": None, "x": None}] if i % 7 else None for i in range(N // 2)],
+            pa.list_(pa.struct([("l", pa.list_(pa.int32())), ("x", pa.int32())]), 2),
+        ),
+    ),
+    Case(
+        "lists of fixed-size lists of structs of lists",
+        lambda: pa.array(
+            [[[{"l": [i] * (i % 3)}, None], None][: 1 + i % 2] for i in range(N // 2)],
+            pa.list_(pa.list_(pa.struct([("l", pa.list_(pa.int32()))]), 2)),
+        ),
+    ),
+    Case(
+        "lists of fixed-size lists of structs of long strings",
+        lambda: pa.array(
+            [[[{"s": "long " * i}, {"s": None}], None][: 1 + i % 2] for i in range(50, 150)],
+            pa.list_(pa.list_(pa.struct([("s", pa.string())]), 2)),
+        ),
+    ),
+    Case(
+        "structs without fields before others",
+        lambda: pa.array([{"e": {}, "x": i} for i in range(N)]),
+    ),
+)
+"""What the reference writes to 2.2 files and does not read, or reads as nulls."""
 
 LEGACY_CASES: tuple[Case, ...] = (
     Case("integers", lambda: _with_nulls(_ints()), {"0.1": {"plain"}}),

@@ -25,6 +25,7 @@ from lance_ops.encodings.values import FixedWidth, PackedValues, VariableWidth
 from lance_ops.file.arrays import is_variable
 from lance_ops.file.columns import Leaf, Step
 from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.layers import Items
 from lance_ops.file.layouts.contract import (
     LeafRows,
     PageChoice,
@@ -35,7 +36,7 @@ from lance_ops.file.layouts.contract import (
     read_scheme,
 )
 from lance_ops.file.layouts.mini_block import encode_mini_block
-from lance_ops.file.levels import EncodedLevels, Entries, Items, encode_levels
+from lance_ops.file.levels import EncodedLevels, Entries, encode_levels
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Ranges, Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb

@@ -10,9 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.types as pt
 
-from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import CorruptValues, Encoding, check
 from lance_ops.encodings.options import EncodingOptions
@@ -20,7 +18,8 @@ from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.columns import Leaf
 from lance_ops.file.container import Extent
-from lance_ops.file.levels import Entries, Layer, LevelScheme, decode_levels
+from lance_ops.file.layers import Layer
+from lance_ops.file.levels import Entries, LevelScheme, decode_levels
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -83,7 +82,6 @@ class PageContext:
 
     def finish(self, num_rows: int, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
         """Put the levels and values of the rows together; `to_array` makes the leaf's array from its validity."""
-        check(entries.count % self.leaf.elements_per_row == 0, "levels that end inside a fixed-size list")
         layers = decode_levels(scheme, entries, self.leaf.dimensions)
         leaf = layers.pop()
         values = to_array(leaf.validity)
@@ -145,9 +143,12 @@ def names_of(encoding: Encoding) -> list[str]:
 def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
     """Check a page's layers, innermost first, against the leaf's path."""
     check(LevelScheme.is_known(layers), f"unknown layers {list(layers)}")
+    if leaf.is_fieldless and len(layers) == 1 and not any(step.is_list or step.dimension for step in leaf.steps):
+        layers = (
+            *layers,
+            *[pb.REPDEF_ALL_VALID_ITEM] * (len(leaf.steps) - 1),
+        )  # its pages do not speak of structs around
     scheme = LevelScheme(tuple(layers))
-    if pt.is_struct(leaf.arrow_type) and not leaf.arrow_type.num_fields and len(layers) < len(leaf.steps):
-        raise UnsupportedFeature("a struct without fields in a struct or list")  # nothing says what is around it
     check(len(layers) == len(leaf.steps), f"{len(layers)} layers where the schema nests {len(leaf.steps)}")
     for depth, step in enumerate(reversed(leaf.steps)):
         check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")

@@ -1,0 +1,58 @@
+"""Arrow's side of a column's nesting: for each step from its root to a leaf, validity and offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FixedLists", "Items", "Layer", "Lists"]
+
+Bools = npt.NDArray[np.bool_]
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """A layer of structs or leaves; `validity` None means that none is null."""
+
+    length: int
+    validity: Bools | None = None
+
+    def copy(self) -> Items:
+        """Return the same layer in memory of its own."""
+        return self  # validity is unpacked from Arrow's bitmap, never shared with it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """A layer of lists; `offsets` has one entry more than there are lists."""
+
+    offsets: Offsets
+    validity: Bools | None = None
+
+    @property
+    def length(self) -> int:
+        """Number of lists."""
+        return len(self.offsets) - 1
+
+    def copy(self) -> Lists:
+        """Return the same layer in memory of its own."""
+        return Lists(self.offsets.copy(), self.validity)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedLists:
+    """A layer of lists of one size each, over structs; a null one keeps its slots below."""
+
+    length: int
+    dimension: int
+    validity: Bools | None = None
+
+    def copy(self) -> FixedLists:
+        """Return the same layer in memory of its own."""
+        return self
+
+
+Layer = Items | Lists | FixedLists
