@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_ops.core.memory import new_bytes
+
 __all__ = ["bits_at", "bits_of", "concat_bits", "num_bytes_of_bits"]
 
 
@@ -33,6 +35,7 @@ def bits_at(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np
 def concat_bits(parts: Sequence[tuple[NDArray[np.uint8], int]]) -> NDArray[np.uint8]:
     """Join the first `n` bits of each `(data, n)`."""
     if all(num_bits % 8 == 0 for _, num_bits in parts[:-1]):
-        return np.concatenate([data[: num_bytes_of_bits(num_bits)] for data, num_bits in parts])
+        pieces = [data[: num_bytes_of_bits(num_bits)] for data, num_bits in parts]
+        return np.concatenate(pieces, out=new_bytes(sum(map(len, pieces))))
     bits = [np.unpackbits(data, bitorder="little", count=num_bits) for data, num_bits in parts]
     return np.packbits(np.concatenate(bits), bitorder="little")

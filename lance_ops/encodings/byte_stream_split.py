@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -64,7 +65,7 @@ class ByteStreamSplitEncoding(Encoding):
 
 def _transpose(data: Bytes, counts: Integers, width: int, *, merge: bool) -> Bytes:
     """Turn each chunk's rows of values into rows of bytes, or back when merging."""
-    out = np.empty_like(data)
+    out = new_bytes(len(data))
     chunk, done = 0, 0
     while chunk < len(counts):
         # a run of equally long chunks is one transposition

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
+from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges
@@ -81,7 +82,7 @@ class Lz4(Codec):
         raw_sizes = self._raw_sizes(data, starts, sizes)
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(raw_sizes, out=places[1:])
-        out = np.empty(int(places[-1]), np.uint8)
+        out = new_bytes(int(places[-1]))
         begin, size = readable(starts + self.size_bytes), readable(sizes - self.size_bytes)
         decoded = kernels.lz4_decode(readable(data), begin, size, out, readable(places))
         check(decoded == len(sizes), "a malformed LZ4 block")
@@ -108,7 +109,7 @@ class Zstd(Codec):
         if bare.any():
             return self._decompress_bare(data, starts, sizes, bare)
         raw_sizes = self._raw_sizes(data, starts, sizes)
-        out = np.empty(int(raw_sizes.sum()), np.uint8)
+        out = new_bytes(int(raw_sizes.sum()))
         codec, place = self._codec(), 0
         for start, size, raw_size in zip(starts.tolist(), sizes.tolist(), raw_sizes.tolist(), strict=True):
             out[place : place + raw_size] = _inflate(codec, data[start + self.size_bytes : start + size], raw_size)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -110,7 +111,7 @@ class FsstEncoding(Encoding):
         in_use, symbols, lengths = _read_table(self.symbol_table)
         if not in_use:
             return values
-        out, offsets = np.empty(2 * values.size_bytes + 32, np.uint8), np.empty(values.num_values + 1, np.int64)
+        out, offsets = new_bytes(2 * values.size_bytes + 32), new_array(values.num_values + 1, np.int64)
         value_offsets = readable(values.offsets.astype(np.int64, copy=False))
         codes, code_lengths = readable(symbols[:_MAX_SYMBOLS]), readable(lengths[:_MAX_SYMBOLS])
         kernels.fsst_encode(readable(values.data), value_offsets, codes, code_lengths, out, offsets)
@@ -122,10 +123,10 @@ def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Bytes,
 
     Pages nobody writes to cost no memory.
     """
-    out = np.empty(8 * num_codes + 8, np.uint8)
+    out = new_bytes(8 * num_codes + 8)
     if bits_per_offset == 32 and len(out) <= _MAX_I32:
-        return out, np.empty(num_values + 1, np.int32)
-    return out, np.empty(num_values + 1, np.int64)
+        return out, new_array(num_values + 1, np.int32)
+    return out, new_array(num_values + 1, np.int64)
 
 
 def _sample(values: VariableWidth) -> VariableWidth:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
 from lance_ops import kernels
+from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
 
@@ -54,7 +55,7 @@ def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
         return _gather_equal(data, starts, int(sizes[0]))
     if _FEW_RANGES < len(starts) <= _MANY_RANGES and gaps.min() >= 0:
         return _gather_ascending(data, starts, sizes)
-    out = np.empty(total, np.uint8)
+    out = new_bytes(total)
     scatter_ranges(data, starts, sizes, out, np.cumsum(sizes) - sizes)
     return out
 
@@ -96,7 +97,7 @@ def _gather_uniform(data: Bytes, starts: Integers, sizes: Integers, total: int) 
     last_start, last_size = int(starts[-1]), int(sizes[-1])
     if stride == size and last_start == first + rows * stride:
         return data[first : first + total]
-    out = np.empty(total, np.uint8)
+    out = new_bytes(total)
     out[: rows * size].reshape(rows, size)[:] = as_strided(data[first:], (rows, size), (stride, 1), writeable=False)
     out[rows * size :] = data[last_start : last_start + last_size]
     return out

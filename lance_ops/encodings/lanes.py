@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers
 from lance_ops.kernels.arrays import readable
@@ -40,11 +41,11 @@ def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers,
     Every block is unpacked whole, the later over the earlier. Places are below `size_bytes`.
     """
     if len(starts) == 0:
-        return np.empty(size_bytes, np.uint8)
+        return new_bytes(size_bytes)
     check(widths.min() >= 0 and widths.max() <= bits, f"packed values of more than {bits} bits")
     inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
     check(inside, "a packed block ends beyond its buffer")
-    out = np.empty(size_bytes + BLOCK * (bits // 8), np.uint8)
+    out = new_bytes(size_bytes + BLOCK * (bits // 8))
     kernels.unpack_blocks(readable(data), readable(starts), readable(widths), readable(places), bits, out)
     return out
 
@@ -79,7 +80,7 @@ def pack(values: FixedWidth, counts: Integers, width: int | None = None) -> tupl
     """
     bits = values.bits_per_value
     block_bytes = BLOCK // 8 * width if width is not None else (BLOCK + 1) * bits // 8
-    out, sizes = np.empty(len(counts) * block_bytes, np.uint8), np.empty(len(counts), np.int64)
+    out, sizes = new_bytes(len(counts) * block_bytes), np.empty(len(counts), np.int64)
     data = readable(values.data[: values.size_bytes])
     kernels.pack_runs(data, readable(counts), -1 if width is None else width, bits, out, sizes)
     return out[: int(sizes.sum())], sizes

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.chunking import chunk_counts_of_costs, even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -76,7 +77,7 @@ class RleEncoding(Encoding):
         most = _MAX_RUN * int(chunks.sizes[1].sum())
         check(chunks.total_values <= most, "a chunk's runs are shorter than its values")
         size = chunks.total_values * self._value_bytes
-        out = np.empty(size + 16, np.uint8)
+        out = new_bytes(size + 16)
         counts = readable(chunks.num_values)
         written = kernels.expand_runs(readable(chunks.data), *_places(chunks), counts, self._value_bytes, out)
         check(written == chunks.num_chunks, "a chunk's runs are shorter than its values")

@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_ops.core.memory import new_array
 from lance_ops.encodings.bits import bits_of, concat_bits, num_bytes_of_bits
 
 __all__ = [
@@ -147,7 +148,8 @@ Values: TypeAlias = FixedWidth | VariableWidth | FixedSizeListValues | PackedVal
 
 def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
     """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
+    offsets = new_array(len(lengths) + 1, np.int64)
+    offsets[0] = 0
     np.cumsum(lengths, out=offsets[1:])
     return narrow_offsets(offsets, bits_per_offset)
 
@@ -180,7 +182,8 @@ def _concat_fixed(parts: Sequence[FixedWidth]) -> FixedWidth:
 
 def _concat_variable(parts: Sequence[VariableWidth]) -> VariableWidth:
     lengths = np.concatenate([part.lengths() for part in parts])
-    offsets = np.zeros(len(lengths) + 1, np.int64)
+    offsets = new_array(len(lengths) + 1, np.int64)
+    offsets[0] = 0
     np.cumsum(lengths, out=offsets[1:])
     narrow = all(part.bits_per_offset == 32 for part in parts) and offsets[-1] <= np.iinfo(np.int32).max
     data = np.concatenate([part.data[: part.size_bytes] for part in parts])

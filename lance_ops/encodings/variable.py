@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.chunking import chunk_counts_of_lengths
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -73,8 +74,8 @@ class VariableEncoding(Encoding):
         starts, sizes = self.check_chunks(chunks)
         width, counts = self.bits_per_offset // 8, chunks.num_values
         # each chunk has at least one offset more than this makes room for
-        out = np.empty(int((sizes - counts * width).sum()), np.uint8)
-        offsets = np.empty(chunks.total_values + 1, np.int64)
+        out = new_bytes(int((sizes - counts * width).sum()))
+        offsets = new_array(chunks.total_values + 1, np.int64)
         joined = kernels.join_strings(readable(chunks.data), starts, sizes, readable(counts), width, out, offsets)
         check(joined == chunks.num_chunks, "a chunk's offsets are not in order or point beyond it")
         return VariableWidth(narrow_offsets(offsets, self.bits_per_offset), out[: int(offsets[-1])])
@@ -108,7 +109,7 @@ class VariableEncoding(Encoding):
         offsets = strings.offsets.astype(np.int64, copy=False)
         counts = chunk_counts_of_lengths(offsets, width, limits)
         most_bytes = strings.size_bytes + (strings.num_values + 2 * len(counts)) * width
-        out, sizes = np.empty(most_bytes, np.uint8), np.empty(len(counts), np.int64)
+        out, sizes = new_bytes(most_bytes), np.empty(len(counts), np.int64)
         kernels.split_strings(readable(strings.data), readable(offsets), readable(counts), width, out, sizes)
         return EncodedChunks(counts, (out[: int(sizes.sum())],), (sizes,))
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import ReadTooLarge
+from lance_ops.core.memory import new_array
 from lance_ops.core.schema import Field
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.file.arrays import bitmap_of
@@ -52,7 +53,9 @@ def _build(field: Field, leaves: Sequence[LeafRows], depth: int) -> tuple[pa.Arr
     elif int(layer.offsets[-1]) > _MAX_I32:
         raise ReadTooLarge(f"more than 2^31 items in one array of {arrow_type}: read fewer rows at a time")
     else:
-        offsets = pa.py_buffer(layer.offsets.astype(np.int32))
+        narrow = new_array(len(layer.offsets), np.int32)
+        narrow[:] = layer.offsets
+        offsets = pa.py_buffer(narrow)
     return pa.Array.from_buffers(arrow_type, layer.length, [bitmap, offsets], children=children), rest
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from lance_ops import kernels
 from lance_ops.core.errors import ReadTooLarge
+from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.values import FixedWidth, VariableWidth
@@ -38,13 +39,13 @@ def take_items(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Ar
         validity = of_items if validity is None else validity & of_items
     present = readable(np.empty(0, np.uint8) if validity is None else validity.view(np.uint8))
     item_offsets, data = readable(strings.offsets), readable(strings.data)
-    offsets = np.empty(len(places) + 1, strings.offsets.dtype)
+    offsets = new_array(len(places) + 1, strings.offsets.dtype)
     size_bytes = kernels.end_items(item_offsets, len(data), places, present, offsets)
     check(size_bytes >= 0, "a position beyond the dictionary")
     check_expansion(size_bytes, stored_bytes, "dictionary items")
     if size_bytes > _MAX_I32 and offsets.dtype == np.int32:
         raise ReadTooLarge(f"more than 2 GiB in one array of {items.type}: read fewer rows at a time")
-    out = np.empty(size_bytes + _SLACK_BYTES, np.uint8)
+    out = new_bytes(size_bytes + _SLACK_BYTES)
     kernels.repeat_items(data, item_offsets, places, out, readable(offsets))
     buffers = [bitmap_of(validity), pa.py_buffer(offsets), pa.py_buffer(out[:size_bytes])]
     return pa.Array.from_buffers(items.type, len(places), buffers)

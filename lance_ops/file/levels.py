@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
+from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.file.layers import FixedLists, Items, Layer, Lists
 from lance_ops.kernels.arrays import readable
@@ -222,8 +223,8 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
         outer = readable(codes), readable(slots), first_slot, ended
         outer_rep, offsets = readable(rep), readable(layer.offsets)
         num_entries, num_slots, first_slot, is_run = kernels.count_children(offsets, present, *outer)
-        rep, codes = np.empty(num_entries, np.uint16), np.empty(num_entries, np.uint16)
-        slots = np.empty(0 if is_run else num_entries, np.int64)
+        rep, codes = new_array(num_entries, np.uint16), new_array(num_entries, np.uint16)
+        slots = new_array(0 if is_run else num_entries, np.int64)
         ended = _empty_code(depth)
         endings = level, _null_code(depth), ended
         kernels.expand_lists(offsets, present, outer_rep, *outer, *endings, rep, codes, slots, occurs)
@@ -333,7 +334,7 @@ def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Levels
     end = scheme.segment_ends[depth - 1] if scheme.is_list(depth) else scheme.segment_ends[depth]
     if not scheme.has_nulls_from(depth):
         return None, int(np.count_nonzero(definition <= end))
-    kept = np.empty(entries.count, np.uint16)
+    kept = new_array(entries.count, np.uint16)
     count = kernels.keep_levels(readable(definition), end, kept) if entries.count else 0
     return kept[:count], count
 
@@ -345,8 +346,8 @@ def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries
     definition = np.empty(0, np.uint16) if entries.definition is None else entries.definition
     asked = any(scheme.is_list(outer) or scheme.null_levels[outer] for outer in range(depth + 1, len(scheme.kinds)))
     kept = count if asked or not len(definition) else 0
-    left_rep, left_definition = np.empty(kept, np.uint16), np.empty(min(kept, len(definition)), np.uint16)
-    offsets, present = np.empty(count + 1, np.int64), np.empty(len(definition), np.uint8)
+    left_rep, left_definition = new_array(kept, np.uint16), new_array(min(kept, len(definition)), np.uint16)
+    offsets, present = new_array(count + 1, np.int64), new_bytes(len(definition))
     levels = list_level, scheme.segment_ends[depth - 1], scheme.segment_ends[depth], null or scheme.max_def + 1, empty
     num_entries, num_lists = kernels.collapse_lists(
         readable(rep), readable(definition), *levels, left_rep, left_definition, offsets, present

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops import kernels
+from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.choose import choose_block, choose_levels, choose_mini_block
 from lance_ops.encodings.contract import DEFAULT_LIMITS, CorruptValues, EncodedChunks, Picks, check
 from lance_ops.encodings.gather import scatter_ranges
@@ -334,7 +335,7 @@ def _join_chunks(headers: Bytes, pieces: list[tuple[Bytes, Integers, Integers]])
     for steps in padded:
         totals += steps
     chunk_starts = np.cumsum(totals) - totals
-    out = np.empty(int(totals.sum()), np.uint8)
+    out = new_bytes(int(totals.sum()))
     words = out.view(np.uint64)
     at = chunk_starts
     words[at[:, None] // _ALIGNMENT + np.arange(header_bytes // _ALIGNMENT)] = headers.view(np.uint64)

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from lance_ops.core.memory import new_array
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import FixedWidth, Offsets
 from lance_ops.file.rows import Rows, RowSet, RowSlice
@@ -51,7 +52,8 @@ def read_offsets(ends: ArrayEncoding, rows: RowSlice, null_adjustment: int) -> S
     total = int(stops[-1]) - first
     skipped = rows.start - with_previous.start
     width = np.int32 if total <= _MAX_I32 else np.int64
-    offsets = np.zeros(rows.count + 1, width)
+    offsets = new_array(rows.count + 1, width)
+    offsets[0] = 0
     if first:
         np.subtract(stops[skipped:], first, out=offsets[1:], casting="unsafe")
     else:

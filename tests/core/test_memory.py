@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_ops.core.memory import new_array, new_bytes
+
+LARGE = 1 << 20
+
+
+def test_a_large_array_is_in_arrows_pool_as_long_as_it_lives() -> None:
+    before = pa.total_allocated_bytes()
+    array = new_array(LARGE, np.int32)
+    view = array[5:]
+    del array
+    assert pa.total_allocated_bytes() - before >= 4 * LARGE
+    del view
+    assert pa.total_allocated_bytes() - before < 4 * LARGE
+
+
+def test_a_small_array_is_none_of_the_pools_business() -> None:
+    before = pa.total_allocated_bytes()
+    arrays = [new_array(100, np.int64), new_bytes(100)]
+    assert pa.total_allocated_bytes() == before
+    assert [array.nbytes for array in arrays] == [800, 100]
+
+
+@pytest.mark.parametrize("length", [0, 1, 1000, LARGE])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64])
+def test_an_array_can_be_written_to_from_end_to_end(length: int, dtype: type[np.integer]) -> None:
+    array = new_array(length, dtype)
+    assert (array.dtype, array.shape) == (np.dtype(dtype), (length,))
+    array[:] = 7
+    assert (array == 7).all()
+    assert array.ctypes.data % array.itemsize == 0
