@@ -11,10 +11,10 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.arrays import positions_of
 from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Column, Extent, read_footer_version
 from lance_ops.file.opened import Batches, Sections
+from lance_ops.file.order import reorder
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, run
@@ -123,7 +123,7 @@ class FileReader:
         if len(wanted) < 2 or (wanted[1:] > wanted[:-1]).all():
             return self._read(projection, _as_rows(wanted))
         distinct, position = np.unique(wanted, return_inverse=True)
-        return self._read(projection, _as_rows(distinct)).take(positions_of(position))
+        return reorder(self._read(projection, _as_rows(distinct)), position)
 
     def iter_batches(
         self,

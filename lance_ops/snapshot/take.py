@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.file.arrays import positions_of
+from lance_ops.file.order import reorder
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import ScanRequest, empty_answer, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
@@ -99,7 +99,7 @@ def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.
     groups = _grouped(fragment_of(unique))
     tables = map_ordered(read, groups, min(_READS_AT_ONCE, len(groups)), _READS_AT_ONCE)
     found = pa.concat_tables(list(tables) or [empty_answer(request)])
-    return found if inverse is None else found.take(positions_of(inverse))
+    return found if inverse is None else reorder(found, inverse)
 
 
 def _distinct(addresses: Addresses) -> tuple[Addresses, Positions | None]:

@@ -1,0 +1,63 @@
+"""Rows of a table in another order, or several times."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_ops.core.errors import ReadTooLarge
+from lance_ops.core.memory import new_bytes
+from lance_ops.encodings.gather import scatter_ranges
+from lance_ops.encodings.values import VariableWidth, offsets_of_lengths
+from lance_ops.file.arrays import bitmap_of, is_variable, positions_of, validity_of, values_of
+
+__all__ = ["reorder"]
+
+Integers = npt.NDArray[np.int64]
+
+
+def reorder(table: pa.Table, positions: Integers) -> pa.Table:
+    """Return the rows at these positions, which are within the table.
+
+    Arrow joins the chunks of a column first, which for large values is a copy of nearly all that is there. Byte strings
+    go straight from their chunks to their places.
+    """
+    if not any(_is_chunked(column) for column in table.columns):
+        return table.take(positions_of(positions))
+    columns = [
+        _reorder_chunks(column, positions) if _is_chunked(column) else column.take(positions_of(positions))
+        for column in table.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _is_chunked(column: pa.ChunkedArray) -> bool:
+    return column.num_chunks > 1 and is_variable(column.type)
+
+
+def _reorder_chunks(column: pa.ChunkedArray, positions: Integers) -> pa.Array:
+    ends = np.cumsum([len(chunk) for chunk in column.chunks])
+    chunk_of = np.searchsorted(ends, positions, side="right")
+    parts = []
+    validity = np.ones(len(positions), np.bool_)
+    sizes = np.empty(len(positions), np.int64)
+    for number, chunk in enumerate(column.chunks):
+        rows = np.flatnonzero(chunk_of == number)
+        within = positions[rows] - (ends[number] - len(chunk))
+        strings, present = values_of(chunk), validity_of(chunk)
+        assert isinstance(strings, VariableWidth)
+        starts = strings.offsets[within].astype(np.int64)
+        sizes[rows] = strings.offsets[within + 1] - starts
+        if present is not None:
+            validity[rows] = present[within]
+        parts.append((rows, strings.data, starts))
+    width = 32 if column.type in (pa.string(), pa.binary()) else 64
+    offsets = offsets_of_lengths(sizes, width)
+    if offsets.dtype.itemsize * 8 != width:
+        raise ReadTooLarge(f"more than 2 GiB in one array of {column.type}: read fewer rows at a time")
+    out = new_bytes(int(offsets[-1]))
+    for rows, data, starts in parts:
+        scatter_ranges(data, starts, sizes[rows], out, offsets[rows].astype(np.int64, copy=False))
+    buffers = [None if validity.all() else bitmap_of(validity), pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(column.type, len(positions), buffers)
