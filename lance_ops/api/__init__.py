@@ -1,7 +1,8 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
+from lance_ops.api.base_paths import DatasetBasePath
 from lance_ops.api.commits import BulkCommitResult
-from lance_ops.api.copies import Branch, Branches, DatasetBasePath
+from lance_ops.api.copies import Branch, Branches
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
@@ -13,10 +14,11 @@ from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.schema_changes import AlterColumn
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
-from lance_ops.api.write import write_dataset
+from lance_ops.api.write import AutoCleanupConfig, write_dataset
 
 __all__ = [
     "AlterColumn",
+    "AutoCleanupConfig",
     "BatchUDF",
     "Branch",
     "Branches",

@@ -12,6 +12,7 @@ from lance_ops.api.handle import Handle
 from lance_ops.api.requests import refuse
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.commit import commit_transaction
 from lance_ops.table import Fragment
 from lance_ops.transactions import COMMIT_MESSAGE, Append, Operation, Overwrite, Restore, Transaction
@@ -71,15 +72,15 @@ class Commits(Handle):
                 read_version = root.committer.latest() or 0
             properties = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
             transaction = Transaction.new(read_version, operation, properties)
-        return cls(
-            commit_transaction(
-                root,
-                transaction,
-                stable_row_ids=bool(enable_stable_row_ids) and root.committer.latest() is None,
-                max_retries=max_retries,
-                timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
-            )
+        made = commit_transaction(
+            root,
+            transaction,
+            stable_row_ids=bool(enable_stable_row_ids) and root.committer.latest() is None,
+            max_retries=max_retries,
+            timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
         )
+        clean_up_if_due(made.version - 1, made)
+        return cls(made)
 
     @classmethod
     def commit_batch(

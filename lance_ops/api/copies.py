@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
+from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.handle import Handle
 from lance_ops.api.tags import Reference, open_reference
-from lance_ops.committers import open_base
 from lance_ops.snapshot.branch_file import Branch as StoredBranch
 from lance_ops.snapshot.branch_file import list_branches, replace_metadata
 from lance_ops.snapshot.branches import create_branch, delete_branch
@@ -17,23 +16,9 @@ from lance_ops.snapshot.clone import deep_clone, shallow_clone
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.lines import references_of
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import BasePath
 from lance_ops.transactions import UpdateBases
 
-__all__ = ["Branch", "Branches", "Copies", "DatasetBasePath"]
-
-
-@dataclass(frozen=True)
-class DatasetBasePath:
-    """A place outside of the root that files may be in: a dataset's root, or else the very directory of data files.
-
-    A new one gets the next free id.
-    """
-
-    path: str
-    name: str | None = None
-    is_dataset_root: bool = False
-    id: int | None = None
+__all__ = ["Branch", "Branches", "Copies"]
 
 
 class Branch(TypedDict):
@@ -90,13 +75,8 @@ class Copies(Handle):
 
         Raises `IncompatibleTransaction` when a concurrent commit declared one of them.
         """
-        declared = [
-            (base.id or 0, open_base(base.path, self._snapshot.storage_options).uri, base) for base in new_bases
-        ]
-        operation = UpdateBases(
-            tuple(BasePath(number, uri, base.name, base.is_dataset_root) for number, uri, base in declared)
-        )
-        self._move(commit_operation(self._snapshot, operation, properties=transaction_properties))
+        operation = UpdateBases(declared_bases(new_bases, self._snapshot.storage_options))
+        self._committed(commit_operation(self._snapshot, operation, properties=transaction_properties))
         return self
 
     @property

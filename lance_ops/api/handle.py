@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Handle"]
@@ -30,3 +31,8 @@ class Handle:
 
     def _move(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+
+    def _committed(self, snapshot: Snapshot) -> None:
+        """Move to a version that this handle made, and clean up behind it if the table asks for that now."""
+        clean_up_if_due(self._snapshot.version, snapshot)
+        self._move(snapshot)

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lance_ops.api.base_paths import BaseStoreParams, with_params
 from lance_ops.api.commits import Commits
 from lance_ops.api.copies import Copies
 from lance_ops.api.delta import DatasetDelta
@@ -87,7 +88,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
     @property
     def optimize(self) -> DatasetOptimizer:
         """Compaction and index maintenance."""
-        return DatasetOptimizer(self._snapshot, self._move)
+        return DatasetOptimizer(self._snapshot, self._committed)
 
     @property
     def stats(self) -> DatasetStats:
@@ -107,7 +108,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
 
     def restore(self) -> None:
         """Make this handle's version the newest one, as a new version."""
-        self._move(restore(self._snapshot))
+        self._committed(restore(self._snapshot))
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
@@ -161,11 +162,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
     ) -> None:
         """Build an index on a column; see `lance_ops.maintenance.reindex`."""
         refuse(self.uri, train=None if train else "False")
-        self._move(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
+        self._committed(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
 
     def drop_index(self, name: str) -> None:
         """Remove an index; raise `IndexNotFound` naming those there are."""
-        self._move(reindex.drop_index(self._snapshot, name))
+        self._committed(reindex.drop_index(self._snapshot, name))
 
     def list_indices(self) -> list[dict[str, Any]]:
         """Return one dictionary for each segment of each index."""
@@ -190,6 +191,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
         error_if_tagged_old_versions: bool = True,
         delete_rate_limit: int | None = None,
         versions: Sequence[int] | None = None,
+        delete_concurrency: int | None = None,
     ) -> CleanupStats:
         """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup_plan`."""
         options = CleanupOptions(
@@ -199,6 +201,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
             error_if_tagged_old_versions,
             delete_rate_limit,
             None if versions is None else tuple(versions),
+            delete_concurrency,
         )
         return cleanup.cleanup_old_versions(self._snapshot, options)
 
@@ -267,11 +270,14 @@ def dataset(
     commit_lock: object | None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    *,
+    base_store_params: BaseStoreParams | None = None,
 ) -> LanceDataset:
     """Open a dataset: the newest version, a version's number, a tag's, a branch's, or the newest as of a moment.
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
-    newer reader. `block_size` and `index_cache_size` tune the reference and are accepted.
+    newer reader. `block_size` and `index_cache_size` tune the reference and are accepted. `base_store_params` are
+    storage options for base paths alone, by their URIs.
     """
     if uri is None:
         raise InvalidInput("dataset needs a URI")
@@ -283,7 +289,7 @@ def dataset(
         snapshot = open_reference(snapshot, version)
     if asof is not None:
         snapshot = _as_of(snapshot, asof)
-    return LanceDataset(snapshot)
+    return LanceDataset(with_params(snapshot, base_store_params))
 
 
 def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:

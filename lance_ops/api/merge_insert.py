@@ -121,7 +121,7 @@ class MergeInsertBuilder:
             self._retries,
             self._timeout,
         )
-        self._dataset._move(snapshot)
+        self._dataset._committed(snapshot)
         return _result(counts)
 
     def execute_uncommitted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypedDict
 
@@ -22,6 +22,7 @@ from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.update import bind_updates, update
 from lance_ops.snapshot.write import append, overwrite
+from lance_ops.snapshot.write_targets import choose_bases
 from lance_ops.transactions import COMMIT_MESSAGE
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
@@ -65,7 +66,7 @@ class RowChanges(Handle):
             conflict_retries,
             retry_timeout,
         )
-        self._move(snapshot)
+        self._committed(snapshot)
         return DeleteResult(num_deleted_rows=num_deleted)
 
     def update(
@@ -91,7 +92,7 @@ class RowChanges(Handle):
             return update(current, assignments, predicate, used, transaction_properties, data_storage_version)
 
         snapshot, num_updated = retry_conflicts(self._snapshot, attempt, conflict_retries, retry_timeout)
-        self._move(snapshot)
+        self._committed(snapshot)
         return UpdateResult(num_rows_updated=num_updated)
 
     def insert(
@@ -102,6 +103,8 @@ class RowChanges(Handle):
         schema: pa.Schema | None = None,
         max_rows_per_file: int = MAX_ROWS_PER_FILE,
         max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+        target_bases: Sequence[str] | None = None,
+        target_all_bases: bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
@@ -111,12 +114,13 @@ class RowChanges(Handle):
         if commit_message is not None:
             properties[COMMIT_MESSAGE] = commit_message
         current = self._snapshot.latest()
+        base_ids = choose_bases(current.manifest.base_paths, target_bases, target_all_bases)
         match mode:
             case "append":
-                self._move(append(current, reader, limits, properties))
+                self._committed(append(current, reader, limits, properties, base_ids))
             case "overwrite":
-                new_schema = Schema.from_arrow(reader.schema)
-                self._move(overwrite(current, reader, new_schema, current.file_version, limits, properties))
+                new_schema, version = Schema.from_arrow(reader.schema), current.file_version
+                self._committed(overwrite(current, reader, new_schema, version, limits, properties, base_ids))
             case "create":
                 raise DatasetAlreadyExists(f"{self.uri} is a dataset already: pass mode='append' or mode='overwrite'")
             case _:
@@ -128,7 +132,7 @@ class RowChanges(Handle):
         def attempt(current: Snapshot) -> Snapshot:
             return truncate(current, transaction_properties)
 
-        self._move(retry_conflicts(self._snapshot, attempt, 10, timedelta(seconds=30)))
+        self._committed(retry_conflicts(self._snapshot, attempt, 10, timedelta(seconds=30)))
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.

@@ -98,7 +98,7 @@ class SchemaChanges(Reading):
                 udf.cache.remove()
         else:
             reader = reader_of(transforms, reader_schema)
-            self._move(add_streamed_columns(self._snapshot, reader.schema, reader, properties))
+            self._committed(add_streamed_columns(self._snapshot, reader.schema, reader, properties))
 
     def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
         """Drop columns or fields of structs; a change of the schema alone. Compaction takes their values."""
@@ -215,10 +215,10 @@ class SchemaChanges(Reading):
     # -- the work -----------------------------------------------------------------------------------------------
 
     def _update(self, operation: UpdateConfig, properties: Mapping[str, str] | None) -> None:
-        self._move(update_config(self._snapshot, operation, properties))
+        self._committed(update_config(self._snapshot, operation, properties))
 
     def _commit_change(self, attempt: Callable[[Snapshot], Snapshot]) -> None:
-        self._move(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
+        self._committed(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
 
     def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
         """Return the schema of what a function makes of the table's first row."""

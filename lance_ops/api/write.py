@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.base_paths import (
+    BaseStoreParams,
+    DatasetBasePath,
+    declared_bases,
+    with_base_store_params,
+    with_params,
+)
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.table_schema import table_schema
-from lance_ops.snapshot.write import append, check_stable_row_ids, create, create_or_append, overwrite
+from lance_ops.snapshot.write import NewTable, append, check_stable_row_ids, create, create_or_append, overwrite
+from lance_ops.snapshot.write_targets import choose_bases, number_bases
 from lance_ops.transactions import COMMIT_MESSAGE
 
-__all__ = ["write_dataset"]
+__all__ = ["AutoCleanupConfig", "write_dataset"]
 
 _MODES = ("create", "append", "overwrite")
+
+
+class AutoCleanupConfig(TypedDict, total=False):
+    """When a new table cleans itself up: every so many versions (20), what is older (two weeks)."""
+
+    interval: int
+    older_than_seconds: int
 
 
 def write_dataset(
@@ -36,6 +52,11 @@ def write_dataset(
     data_storage_version: str | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: BaseStoreParams | None = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     commit_message: str | None = None,
@@ -46,7 +67,9 @@ def write_dataset(
     `data_obj` is a table, a record batch, a reader, a pandas data frame, anything with `__arrow_c_stream__`, or an
     iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
     `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
-    `enable_stable_row_ids` is chosen once, at creation: asking an older table without them for them is refused.
+    `enable_stable_row_ids`, `auto_cleanup_options` (see `lance_ops.maintenance.auto_cleanup`) and `initial_bases` are
+    for the creation: asking an older table without stable row ids for them, or any for base paths, is refused.
+    New files go to the `target_bases` in turn, by name or path, or to all (`target_all_bases`; True: the root, too).
     Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`: nothing here keeps those.
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
@@ -68,29 +91,35 @@ def write_dataset(
     if commit_message is not None:
         properties[COMMIT_MESSAGE] = commit_message
     existing = Snapshot.open_if_there(target, storage_options)
-    if existing is not None and enable_stable_row_ids and mode != "create":
-        check_stable_row_ids(existing)
+    if existing is not None and mode == "create":
+        raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
     if existing is None:
         version = FileVersion.parse(data_storage_version or "stable")
-        make = create if mode == "create" else create_or_append
-        made = make(
-            target,
-            storage_options,
-            reader,
+        bases = number_bases(declared_bases(initial_bases or (), storage_options))
+        table = NewTable(
             table_schema(reader.schema, version),
             version,
-            limits,
-            properties,
-            stable_row_ids=enable_stable_row_ids,
+            enable_stable_row_ids,
+            bases,
+            {} if auto_cleanup_options is None else auto_cleanup_config(**auto_cleanup_options),
         )
-    elif mode == "create":
-        raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
-    elif mode == "append":
+        options = with_base_store_params(storage_options, bases, base_store_params)
+        base_ids = choose_bases(bases, target_bases, target_all_bases)
+        make = create if mode == "create" else create_or_append
+        return LanceDataset(make(target, options, table, reader, limits, properties, base_ids))
+    if enable_stable_row_ids:
+        check_stable_row_ids(existing)
+    if initial_bases:
+        raise InvalidInput(f"{existing.uri} is there already: declare more base paths with add_bases")
+    existing = with_params(existing, base_store_params)
+    base_ids = choose_bases(existing.manifest.base_paths, target_bases, target_all_bases)
+    if mode == "append":
         _check_append_version(existing, data_storage_version)
-        made = append(existing, reader, limits, properties)
+        made = append(existing, reader, limits, properties, base_ids)
     else:
         version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
-        made = overwrite(existing, reader, table_schema(reader.schema, version), version, limits, properties)
+        made = overwrite(existing, reader, table_schema(reader.schema, version), version, limits, properties, base_ids)
+    clean_up_if_due(existing.version, made)
     return LanceDataset(made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.external import ExternalManifestCommitter
-from lance_ops.committers.opening import DatasetRoot, open_base, open_root
+from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.committers.versions_directory import migrate_to_v2
 
@@ -21,6 +21,8 @@ __all__ = [
     "migrate_to_v2",
     "open_base",
     "open_root",
+    "options_for_base",
+    "options_of_base",
 ]
 
 ALL_COMMITTERS: tuple[type[Committer], ...] = (PutIfAbsentCommitter, ExternalManifestCommitter)

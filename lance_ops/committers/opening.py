@@ -1,7 +1,8 @@
 """From a dataset's URI to its store and its committer.
 
 An external manifest store is named by the storage option `manifest_store`, a URL, or as the reference implementation
-names DynamoDB's: `s3+ddb://bucket/path?ddbTableName=table`.
+names DynamoDB's: `s3+ddb://bucket/path?ddbTableName=table`. An option `base_{id}.{key}` is meant for one base path of
+the dataset alone, where it stands in for `{key}`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.store.contract import Store
 from lance_ops.store.opening import open_store
 
-__all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root"]
+__all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]
 
 MANIFEST_STORE_OPTION = "manifest_store"
 _OPTIONS_OF_MANIFEST_STORES = (MANIFEST_STORE_OPTION, "dynamodb_endpoint")
 _TABLE_PARAMETER = "ddbTableName"
+_OF_ONE_BASE = re.compile(r"base_(?P<id>\d+)\.(?P<key>.+)", re.DOTALL)
 _DYNAMODB_URI = re.compile(r"(?P<scheme>s3a?)\+ddb://(?P<rest>[^?]*)(?:\?(?P<query>.*))?", re.IGNORECASE)
 
 
@@ -66,4 +68,29 @@ def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> St
     Raises `InvalidInput` for a path or options that name nothing.
     """
     options = storage_options or {}
-    return open_store(path, {key: value for key, value in options.items() if key not in _OPTIONS_OF_MANIFEST_STORES})
+    return open_store(
+        path,
+        {
+            key: value
+            for key, value in options.items()
+            if key not in _OPTIONS_OF_MANIFEST_STORES and not _OF_ONE_BASE.fullmatch(key)
+        },
+    )
+
+
+def options_of_base(storage_options: Mapping[str, str] | None, base_id: int) -> dict[str, str]:
+    """Return the options of a base path: all that are for no other, its own before those for every one."""
+    shared: dict[str, str] = {}
+    own: dict[str, str] = {}
+    for key, value in (storage_options or {}).items():
+        match = _OF_ONE_BASE.fullmatch(key)
+        if match is None:
+            shared[key] = value
+        elif int(match["id"]) == base_id:
+            own[match["key"]] = value
+    return shared | own
+
+
+def options_for_base(base_id: int, options: Mapping[str, str]) -> dict[str, str]:
+    """Return options under the names that mean them for one base path alone."""
+    return {f"base_{base_id}.{key}": value for key, value in options.items()}

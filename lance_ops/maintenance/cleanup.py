@@ -130,7 +130,8 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
                 needed.add(read_manifest(snapshot.store, snapshot.committer, version))
     add_named_by_others(needed, snapshot, list_branches(references_of(snapshot)))
     files = [info for info in plan.files if info.path not in needed]
-    deleted, failed = _delete(snapshot.store, files, pace)
+    at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
+    deleted, failed = _delete(snapshot.store, files, pace, at_once)
     manifests = {snapshot.committer.location(version) for version in removed}
     gone = [*deleted, *(info for info in plan.manifests if info.path in manifests)]
     return _stats(plan, gone, failed + len(failed_versions))
@@ -205,7 +206,7 @@ class _Pace:
             self._next = max(self._next, time.monotonic()) + self._interval
 
 
-def _delete(store: Store, infos: Sequence[ObjectInfo], pace: _Pace) -> tuple[list[ObjectInfo], int]:
+def _delete(store: Store, infos: Sequence[ObjectInfo], pace: _Pace, at_once: int) -> tuple[list[ObjectInfo], int]:
     """Delete files; return those that went, and how many did not and are left for the next clean-up."""
 
     def delete(info: ObjectInfo) -> bool:
@@ -216,7 +217,7 @@ def _delete(store: Store, infos: Sequence[ObjectInfo], pace: _Pace) -> tuple[lis
             return False
         return True
 
-    workers = 1 if pace.is_set else _DELETES_AT_ONCE
+    workers = 1 if pace.is_set else at_once
     done = list(map_ordered(delete, infos, workers, workers))
     return [info for info, went in zip(infos, done, strict=True) if went], done.count(False)
 

@@ -4,6 +4,9 @@ A version stays if it is the newest, among the `retain_versions` newest, younger
 if a branch began with it. A file stays if a version that stays names it, or any version of a branch. What lies in
 another line's directory is not looked at. Files that no version names at all belong to a writer that crashed, or to
 one that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock.
+
+Files under base paths outside of the root stay, as the reference leaves them: they may be another table's, and a
+manifest can name anybody's file.
 """
 
 from __future__ import annotations
@@ -63,6 +66,7 @@ class CleanupOptions:
     error_if_tagged_old_versions: bool = True
     delete_rate_limit: int | None = None
     versions: tuple[int, ...] | None = None
+    delete_concurrency: int | None = None
 
     def __post_init__(self) -> None:
         if self.retain_versions is not None and self.retain_versions < 1:
@@ -71,6 +75,8 @@ class CleanupOptions:
             raise InvalidInput("older_than must not be negative")
         if self.delete_rate_limit is not None and self.delete_rate_limit < 1:
             raise InvalidInput(f"delete_rate_limit must be at least 1 a second, not {self.delete_rate_limit}")
+        if self.delete_concurrency is not None and self.delete_concurrency < 1:
+            raise InvalidInput(f"delete_concurrency must be at least 1, not {self.delete_concurrency}")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.maintenance.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
 from lance_ops.snapshot.batches import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
@@ -209,6 +210,7 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
         )
     else:
         committed = commit_operation(plan.snapshot, Append(fragments), properties=properties, own_files=own_files)
+        clean_up_if_due(plan.snapshot.version, committed)
     return IngestResult(
         committed.version,
         sum(fragment.physical_rows for fragment in fragments),

@@ -1,7 +1,7 @@
 """Write blobs beside a data file and say where each one is.
 
-    data/{stem}.lance         the data file, with inline blobs between its pages
-    data/{stem}/{id}.blob     sidecars: many blobs end to end, or a single large one; ids count from 1
+    {stem}.lance         the data file, with inline blobs between its pages
+    {stem}/{id}.blob     sidecars: many blobs end to end, or a single large one; ids count from 1
 
 One packed sidecar is open at a time, for all columns of the data file.
 """
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_ops.core.blobs import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.core.names import DATA_DIR, blob_file_name
+from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.snapshot.blob_columns import Owners, holds_blobs_v2, walk_blobs
@@ -45,9 +45,8 @@ class _Blob:
 class BlobWriter:
     """The blobs of one data file, being written; `abort` leaves none of their files."""
 
-    def __init__(self, store: Store, file_name: str, file: FileWriter, *, external: bool) -> None:
+    def __init__(self, store: Store, file: FileWriter, *, external: bool) -> None:
         self._store = store
-        self._file_name = file_name
         self._file = file
         self._external = external
         self._num_sidecars = 0
@@ -134,4 +133,4 @@ class BlobWriter:
         return self._num_sidecars
 
     def _path(self, blob_id: int) -> str:
-        return f"{DATA_DIR}/{blob_file_name(self._file_name, blob_id)}"
+        return blob_file_name(self._file.path, blob_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import TypeAlias
 
 from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, UnsupportedFeature
@@ -12,10 +13,21 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
-from lance_ops.table import Fragment, Manifest
+from lance_ops.table import BasePath, Fragment, Manifest
+from lance_ops.table.bases import Place
 from lance_ops.transactions import MAX_RETRIES, Operation, Overwrite, Transaction, commit
 
-__all__ = ["commit_operation", "commit_transaction", "create_dataset", "delete_paths", "removing_on_failure"]
+__all__ = [
+    "OwnFile",
+    "commit_operation",
+    "commit_transaction",
+    "create_dataset",
+    "delete_paths",
+    "removing_on_failure",
+]
+
+OwnFile: TypeAlias = str | Place
+"""A file that a commit would bring in: by its path in the dataset's root, or wherever it is."""
 
 
 def commit_operation(
@@ -23,7 +35,7 @@ def commit_operation(
     operation: Operation,
     *,
     properties: Mapping[str, str] | None = None,
-    own_files: Sequence[str] = (),
+    own_files: Sequence[OwnFile] = (),
     file_version: FileVersion | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Snapshot:
@@ -47,14 +59,17 @@ def create_dataset(
     file_version: FileVersion,
     *,
     stable_row_ids: bool = False,
+    base_paths: tuple[BasePath, ...] = (),
+    config: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
-    own_files: Sequence[str] = (),
+    own_files: Sequence[OwnFile] = (),
 ) -> Snapshot:
     """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
 
     `own_files` are deleted then, as `commit_operation` does.
     """
-    transaction = Transaction.new(0, Overwrite(tuple(fragments), schema), properties)
+    operation = Overwrite(tuple(fragments), schema, config or {}, base_paths)
+    transaction = Transaction.new(0, operation, properties)
     manifest = _commit(root, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids)
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
@@ -80,19 +95,23 @@ def commit_transaction(
     return Snapshot(root.store, root.committer, result.manifest, root.storage_options)
 
 
-def delete_paths(store: Store, paths: Iterable[str]) -> None:
-    """Delete files that no version names, data files with their blobs; what cannot be now is left to clean-up."""
+def delete_paths(store: Store, paths: Iterable[OwnFile]) -> None:
+    """Delete files that no version names, data files with their blobs; what cannot be now is left to clean-up.
+
+    What is not said to be elsewhere is in `store`.
+    """
     for path in paths:
-        sidecars = path.removesuffix(".lance")
+        place = path if isinstance(path, Place) else Place(store, path)
+        sidecars = place.path.removesuffix(".lance")
         with suppress(LanceOpsError):
-            store.delete(path)
-            if sidecars != path:
-                for info in list(store.list(sidecars)):
-                    store.delete(info.path)
+            place.store.delete(place.path)
+            if sidecars != place.path:
+                for info in list(place.store.list(sidecars)):
+                    place.store.delete(info.path)
 
 
 @contextmanager
-def removing_on_failure(store: Store, paths: Sequence[str]) -> Iterator[None]:
+def removing_on_failure(store: Store, paths: Sequence[OwnFile]) -> Iterator[None]:
     """Delete `paths`, as they are then, when the block raises: for work that no commit was tried with yet."""
     try:
         yield
@@ -114,7 +133,7 @@ def _commit(
     root: DatasetRoot,
     transaction: Transaction,
     base: Manifest | None,
-    own_files: Sequence[str],
+    own_files: Sequence[OwnFile],
     file_version: FileVersion | None,
     max_retries: int = MAX_RETRIES,
     *,

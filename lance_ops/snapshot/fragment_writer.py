@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import cycle
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
-from lance_ops.core.names import DATA_DIR, data_file_name
+from lance_ops.core.names import data_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
@@ -19,8 +20,10 @@ from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
 from lance_ops.snapshot.blob_writer import BlobWriter
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
+from lance_ops.snapshot.write_targets import WriteTargets
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
+from lance_ops.table.bases import Bases, Place
 
 __all__ = [
     "MAX_BYTES_PER_FILE",
@@ -58,8 +61,9 @@ class FragmentLimits:
 class FragmentWriter:
     """Cuts a stream of batches into fragments, one data file each.
 
-    As a context manager it deletes, on an exception, every file it wrote: nothing refers to them yet. `new_table` says
-    that the manifest to come has this writer's `schema`, and no other writer's files.
+    The files go to `targets` in turn, by default beneath the root. As a context manager it deletes, on an exception,
+    every file it wrote: nothing refers to them yet. `new_table` says that the manifest to come has this writer's
+    `schema`, and no other writer's files.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class FragmentWriter:
         version: FileVersion,
         limits: FragmentLimits | None = None,
         *,
+        targets: WriteTargets | None = None,
         new_table: bool = False,
     ) -> None:
         """Raise `UnsupportedFeature` for a dictionary of a 0.1 table that no manifest has the values of, or will."""
@@ -80,6 +85,8 @@ class FragmentWriter:
                     f"column {unknown.name!r}",
                 )
         self._store = store
+        self._targets = targets or WriteTargets(Bases(store))
+        self._base_ids = cycle(self._targets.base_ids)
         self._dictionaries = Dictionaries(schema) if version is FileVersion.V0_1 else None
         self._schema = schema
         self._holds_blobs = any(holds_blobs_v2(field) for field in schema.fields)
@@ -90,6 +97,8 @@ class FragmentWriter:
         self._writer: FileWriter | None = None
         self._blobs: BlobWriter | None = None
         self._rows = 0
+        self._place = Place(store, "")
+        self._base_id: int | None = None
         self._file_name = ""
 
     @property
@@ -114,16 +123,16 @@ class FragmentWriter:
 
     def abort(self) -> None:
         """Delete every file written, as far as the store lets us."""
-        paths = data_paths(self._finished)
+        files = self._targets.files_of(self._finished)
         if self._writer is not None:
-            paths.append(self._writer.path)  # it may be there: the answer to closing it can be lost
+            files.append(self._place)  # it may be there: the answer to closing it can be lost
             with suppress(LanceOpsError):
                 self._writer.abort()
             self._writer = None
         if self._blobs is not None:
             self._blobs.abort()
             self._blobs = None
-        delete_paths(self._store, paths)
+        delete_paths(self._store, files)
 
     def __enter__(self) -> Self:
         return self
@@ -135,16 +144,12 @@ class FragmentWriter:
             self.abort()
 
     def _open(self) -> None:
-        self._file_name = data_file_name()
-        self._writer = FileWriter(
-            self._store,
-            f"{DATA_DIR}/{self._file_name}",
-            self._schema,
-            self._version,
-            dictionaries=self._dictionaries,
-        )
+        self._file_name, self._base_id = data_file_name(), next(self._base_ids)
+        self._place = self._targets.bases.data_file(self._base_id, self._file_name)
+        store, path = self._place
+        self._writer = FileWriter(store, path, self._schema, self._version, dictionaries=self._dictionaries)
         if self._holds_blobs:
-            self._blobs = BlobWriter(self._store, self._file_name, self._writer, external=self._limits.external_blobs)
+            self._blobs = BlobWriter(store, self._writer, external=self._limits.external_blobs)
         self._rows = 0
 
     def _append(self, table: pa.Table) -> None:
@@ -169,6 +174,7 @@ class FragmentWriter:
             file_major_version=written.major,
             file_minor_version=written.minor,
             file_size_bytes=written.size_bytes,
+            base_id=self._base_id,
         )
         self._finished.append(Fragment(id=_UNASSIGNED, files=(file,), physical_rows=written.num_rows))
 
@@ -179,9 +185,10 @@ def write_fragments(
     schema: Schema,
     version: FileVersion,
     limits: FragmentLimits | None = None,
+    targets: WriteTargets | None = None,
 ) -> list[Fragment]:
     """Write all `batches`; when one fails, nothing is left of them."""
-    with FragmentWriter(store, schema, version, limits) as writer:
+    with FragmentWriter(store, schema, version, limits, targets=targets) as writer:
         for batch in batches:
             writer.write(batch)
         return writer.finish()
@@ -193,9 +200,10 @@ def write_new_table(
     schema: Schema,
     version: FileVersion,
     limits: FragmentLimits | None = None,
+    targets: WriteTargets | None = None,
 ) -> tuple[Schema, tuple[Fragment, ...]]:
     """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left."""
-    with FragmentWriter(store, schema, version, limits, new_table=True) as writer:
+    with FragmentWriter(store, schema, version, limits, targets=targets, new_table=True) as writer:
         for batch in batches:
             writer.write(batch)
         fragments = tuple(writer.finish())

@@ -3,75 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_ops.committers import open_root
+from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
-from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
+from lance_ops.snapshot.commit import OwnFile, commit_operation, create_dataset, delete_paths, removing_on_failure
+from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments, write_new_table
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.write_targets import AT_ROOT, WriteTargets
+from lance_ops.table import BasePath, Fragment
+from lance_ops.table.bases import Bases
 from lance_ops.transactions import Append, Overwrite
 
-__all__ = ["append", "check_stable_row_ids", "create", "create_or_append", "overwrite"]
+__all__ = ["NewTable", "append", "check_stable_row_ids", "create", "create_or_append", "overwrite"]
 
 Batches = Iterable[pa.RecordBatch | pa.Table]
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """What is decided when a table is created."""
+
+    schema: Schema
+    file_version: FileVersion
+    stable_row_ids: bool = False
+    base_paths: tuple[BasePath, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 def create(
     uri: str,
     storage_options: Mapping[str, str] | None,
+    table: NewTable,
     batches: Batches,
-    schema: Schema,
-    version: FileVersion,
     limits: FragmentLimits,
     properties: Mapping[str, str],
-    *,
-    stable_row_ids: bool = False,
+    base_ids: tuple[int | None, ...] = AT_ROOT,
 ) -> Snapshot:
-    """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile."""
-    root = open_root(uri, storage_options)
-    schema, fragments = write_new_table(root.store, batches, schema, version, limits)
-    return create_dataset(
-        root,
-        schema,
-        fragments,
-        version,
-        stable_row_ids=stable_row_ids,
-        properties=properties,
-        own_files=data_paths(fragments),
-    )
+    """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile.
+
+    `base_ids` are those of the base paths that the data files go to in turn, as in the functions below.
+    """
+    root, targets = _targets(uri, storage_options, table, base_ids)
+    schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
+    return _create(root, table, schema, fragments, properties, targets.files_of(fragments))
 
 
 def create_or_append(
     uri: str,
     storage_options: Mapping[str, str] | None,
+    table: NewTable,
     batches: Batches,
-    schema: Schema,
-    version: FileVersion,
     limits: FragmentLimits,
     properties: Mapping[str, str],
-    *,
-    stable_row_ids: bool = False,
+    base_ids: tuple[int | None, ...] = AT_ROOT,
 ) -> Snapshot:
     """Write version 1 or, if somebody else creates the dataset meanwhile, append the same files to theirs.
 
-    Raises `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row ids asked for.
+    Raises `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row ids or the base
+    paths asked for.
     """
-    root = open_root(uri, storage_options)
-    schema, fragments = write_new_table(root.store, batches, schema, version, limits)
-    own_files = data_paths(fragments)
+    root, targets = _targets(uri, storage_options, table, base_ids)
+    schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
+    own_files = targets.files_of(fragments)
     try:
-        return create_dataset(
-            root,
-            schema,
-            fragments,
-            version,
-            stable_row_ids=stable_row_ids,
-            properties=properties,
-        )
+        return _create(root, table, schema, fragments, properties)
     except CommitStateUnknown:
         raise
     except DatasetAlreadyExists:
@@ -81,11 +81,13 @@ def create_or_append(
         raise
     with removing_on_failure(root.store, own_files):
         theirs = Snapshot.open(uri, storage_options=storage_options)
-        if theirs.schema.fields != schema.fields or theirs.file_version is not version:
+        if theirs.schema.fields != schema.fields or theirs.file_version is not table.file_version:
             raise SchemaMismatch(
                 f"{theirs.uri} was created meanwhile with another schema or file version: append again"
             )
-        if stable_row_ids:
+        if not set(table.base_paths) <= set(theirs.manifest.base_paths):
+            raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: append again")
+        if table.stable_row_ids:
             check_stable_row_ids(theirs)
     return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files)
 
@@ -98,10 +100,18 @@ def check_stable_row_ids(snapshot: Snapshot) -> None:
         )
 
 
-def append(snapshot: Snapshot, batches: Batches, limits: FragmentLimits, properties: Mapping[str, str]) -> Snapshot:
+def append(
+    snapshot: Snapshot,
+    batches: Batches,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+    base_ids: tuple[int | None, ...] = AT_ROOT,
+) -> Snapshot:
     """Add rows after those there are."""
-    fragments = tuple(write_fragments(snapshot.store, batches, snapshot.schema, snapshot.file_version, limits))
-    return commit_operation(snapshot, Append(fragments), properties=properties, own_files=data_paths(fragments))
+    targets = WriteTargets(snapshot.bases, base_ids)
+    written = write_fragments(snapshot.store, batches, snapshot.schema, snapshot.file_version, limits, targets)
+    own_files = targets.files_of(written)
+    return commit_operation(snapshot, Append(tuple(written)), properties=properties, own_files=own_files)
 
 
 def overwrite(
@@ -111,13 +121,43 @@ def overwrite(
     version: FileVersion,
     limits: FragmentLimits,
     properties: Mapping[str, str],
+    base_ids: tuple[int | None, ...] = AT_ROOT,
 ) -> Snapshot:
     """Replace all rows and the schema; indices go, old versions stay."""
-    schema, fragments = write_new_table(snapshot.store, batches, schema, version, limits)
+    targets = WriteTargets(snapshot.bases, base_ids)
+    schema, fragments = write_new_table(snapshot.store, batches, schema, version, limits, targets)
     return commit_operation(
         snapshot,
         Overwrite(fragments, schema),
         properties=properties,
-        own_files=data_paths(fragments),
+        own_files=targets.files_of(fragments),
         file_version=version,
+    )
+
+
+def _targets(
+    uri: str, storage_options: Mapping[str, str] | None, table: NewTable, base_ids: tuple[int | None, ...]
+) -> tuple[DatasetRoot, WriteTargets]:
+    root = open_root(uri, storage_options)
+    return root, WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
+
+
+def _create(
+    root: DatasetRoot,
+    table: NewTable,
+    schema: Schema,
+    fragments: tuple[Fragment, ...],
+    properties: Mapping[str, str],
+    own_files: Iterable[OwnFile] = (),
+) -> Snapshot:
+    return create_dataset(
+        root,
+        schema,
+        fragments,
+        table.file_version,
+        stable_row_ids=table.stable_row_ids,
+        base_paths=table.base_paths,
+        config=table.config,
+        properties=properties,
+        own_files=tuple(own_files),
     )

@@ -19,6 +19,7 @@ from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFe
 from lance_ops.core.json_columns import text_schema
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
+from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.batches import batch_properties, ingested_batches
 from lance_ops.snapshot.blob_columns import values_schema, with_blobs_as
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
@@ -87,18 +88,20 @@ class WritePlan:
         operation = Overwrite(tuple(fragments), self.schema) if self.overwrite else Append(tuple(fragments))
         snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
         try:
-            return commit_operation(
+            made = commit_operation(
                 snapshot,
                 operation,
                 properties=properties,
                 own_files=data_paths(fragments),
                 file_version=self.file_version,
-            ).version
+            )
         except RetryableConflict:
             # Another run may have brought the same batch in meanwhile; then this one is the replay.
             if self.batch and _is_ingested(snapshot.latest(), self.batch):
                 return None
             raise
+        clean_up_if_due(snapshot.version, made)
+        return made.version
 
     def discard(self, fragments: Iterable[Fragment]) -> None:
         """Delete the files of fragments that no commit was attempted with."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from lance_ops.committers.opening import open_base
+from lance_ops.committers.opening import open_base, options_of_base
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.store.contract import Store
@@ -38,7 +38,10 @@ class Place(NamedTuple):
 
 
 class Bases:
-    """A table's root and its base paths, by id. Stores are opened when first needed, with the root's options."""
+    """A table's root and its base paths, by id.
+
+    Stores are opened when first needed, with the root's options and those for that base alone (`base_{id}.{key}`).
+    """
 
     def __init__(self, root: Store, paths: Iterable[BasePath] = (), storage_options: Mapping[str, str] | None = None):
         self._root = root
@@ -51,10 +54,15 @@ class Bases:
 
         Raises `CorruptFile` for a base that the manifest does not declare, as the other methods do.
         """
+        store, directory = self.data_directory(base_id)
+        return Place(store, f"{directory}/{path}" if directory else path)
+
+    def data_directory(self, base_id: int | None) -> Place:
+        """Return the directory of the data files under a base; its path is `""` where that is the base itself."""
         base = self._declared(base_id)
         if base is None:
-            return Place(self._root, f"{DATA_DIR}/{path}")
-        return Place(self._store(base), f"{DATA_DIR}/{path}" if base.is_dataset_root else path)
+            return Place(self._root, DATA_DIR)
+        return Place(self._store(base), DATA_DIR if base.is_dataset_root else "")
 
     def deletion_file(self, fragment: Fragment) -> Place:
         """Return where a fragment's deletion file is; there must be one."""
@@ -87,5 +95,5 @@ class Bases:
                 base.path
             ):  # a manifest shall not make this process talk to any server in any protocol
                 raise UnsupportedFeature(f"files under {base.path!r}", f"{self._root.uri}: base path {base.id}")
-            store = self._stores[base.id] = open_base(base.path, self._options)
+            store = self._stores[base.id] = open_base(base.path, options_of_base(self._options, base.id))
         return store

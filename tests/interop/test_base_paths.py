@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -9,14 +10,12 @@ import pytest
 import lance_ops
 from lance_ops import DatasetBasePath
 from lance_ops.errors import InvalidInput
+from lance_ops.transactions import Overwrite
+from tests.interop.two_libraries import LIBRARIES, ids_read_by_both, rows
 from tests.s3_server import S3Server
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
-
-
-def rows(start: int, stop: int) -> pa.Table:
-    return pa.table({"id": range(start, stop)})
 
 
 def test_files_that_the_reference_put_under_bases_that_we_declared(dataset_uri: str, tmp_path: Path) -> None:
@@ -43,6 +42,117 @@ def test_files_that_the_reference_put_under_bases_that_we_declared(dataset_uri: 
     dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
     assert [len(list(Path(place).rglob("*.lance"))) for place in (files, root)] == [1, 1]
     assert lance.dataset(dataset_uri).to_table().column("id").to_pylist() == list(range(1, 30, 2))
+
+
+def places(uri: str) -> list[int | None]:
+    """The base of each data file, in the order of the rows."""
+    fragments = lance_ops.dataset(uri).snapshot.fragments
+    return [file.base_id for fragment in fragments for file in fragment.files]
+
+
+def ids(uri: str) -> list[int]:
+    return ids_read_by_both(lance_ops.dataset(uri), lance.dataset(uri))
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_files_go_to_the_bases_that_are_named_in_turn(
+    library: Any, other: Any, dataset_uri: str, tmp_path: Path
+) -> None:
+    files, root, more = (str(tmp_path / name) for name in ("files", "root", "more"))
+    bases = [("files", files, False), ("root", root, True), (None, more, False)]
+    library.write_dataset(
+        rows(0, 60),
+        dataset_uri,
+        max_rows_per_file=10,
+        initial_bases=[library.DatasetBasePath(path, name, is_root) for name, path, is_root in bases],
+        target_bases=["root", more, "files"],
+    )
+    assert ids(dataset_uri) == list(range(60)) and places(dataset_uri) == [2, 3, 1, 2, 3, 1]
+    assert {base.id: (base.name, base.path) for base in other.dataset(dataset_uri).base_paths().values()} == {
+        1: ("files", files),
+        2: ("root", root),
+        3: (None, more),
+    }
+    found = [len(list(Path(place).glob("*.lance"))) for place in (files, f"{root}/data", more)]
+    assert found == [2, 2, 2] and not Path(dataset_uri, "data").exists()
+    transaction = lance_ops.dataset(dataset_uri).read_transaction(1)
+    assert transaction is not None and isinstance(transaction.operation, Overwrite)
+    assert len(transaction.operation.initial_bases) == 3
+
+    other.write_dataset(rows(60, 100), dataset_uri, mode="append", max_rows_per_file=10, target_all_bases=True)
+    assert places(dataset_uri)[6:] == [None, 1, 2, 3]
+    other.dataset(dataset_uri).insert(rows(100, 120), max_rows_per_file=10, target_all_bases=False)
+    assert places(dataset_uri)[10:] == [1, 2]
+    library.dataset(dataset_uri).delete("id % 10 = 0")
+    other.dataset(dataset_uri).create_scalar_index("id", "BTREE")
+    assert ids(dataset_uri) == [number for number in range(120) if number % 10]
+    other.dataset(dataset_uri).update({"s": "'new'"}, "id < 5")
+    assert set(places(dataset_uri)) == {None, 1, 2, 3}
+    library.dataset(dataset_uri).optimize.compact_files()
+    assert set(places(dataset_uri)) == {None}
+    library.write_dataset(rows(0, 60), dataset_uri, mode="overwrite", target_bases=["files"])
+    assert places(dataset_uri) == [1] and ids(dataset_uri) == list(range(60))
+    lance_ops.dataset(dataset_uri).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert ids(dataset_uri) == list(range(60))
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_clones_and_branches_read_the_bases_of_their_source(
+    library: Any, other: Any, dataset_uri: str, tmp_path: Path
+) -> None:
+    files, clone, deep = (str(tmp_path / name) for name in ("files", "clone", "deep"))
+    base = library.DatasetBasePath(files, "files")
+    library.write_dataset(rows(0, 60), dataset_uri, initial_bases=[base], target_bases=["files"])
+    library.write_dataset(rows(60, 70), dataset_uri, mode="append")
+    library.dataset(dataset_uri).shallow_clone(clone, 2)
+    assert places(clone) == [1, 0] and ids(clone) == list(range(70))
+    other.write_dataset(rows(70, 80), clone, mode="append", target_bases=["files"])
+    assert places(clone) == [1, 0, 1] and ids(clone) == list(range(80))
+    branch = other.dataset(dataset_uri).create_branch("dev")
+    library.write_dataset(rows(70, 80), branch.uri, mode="append", target_bases=["files"])
+    assert ids(branch.uri) == list(range(80))
+    lance_ops.dataset(clone).deep_clone(deep, 3)  # the reference looks for files of the base in its `data`
+    assert places(deep) == [None] * 3 and ids(deep) == list(range(80))
+    for uri in (clone, branch.uri):
+        cleaned = lance_ops.write_dataset(rows(0, 1), uri, mode="overwrite")
+        cleaned.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert ids(dataset_uri) == list(range(70))
+
+
+def test_blobs_lie_beside_the_data_file_that_names_them(dataset_uri: str, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    values = [b"a" * 10, b"b" * 100_000, None, b"c" * 5_000_000]
+    table = pa.table(
+        [range(4), lance.blob_array(values)], schema=pa.schema([("id", pa.int64()), lance.blob_field("b")])
+    )
+    bases = [DatasetBasePath(str(files), "files")]
+    lance_ops.write_dataset(table, dataset_uri, initial_bases=bases, target_bases=["files"])
+    assert len(list(files.rglob("*.blob"))) == 2
+    for reader in (lance_ops, lance):
+        blobs = reader.dataset(dataset_uri).take_blobs("b", indices=[0, 1, 3])
+        assert [blob.read() for blob in blobs] == [value for value in values if value]
+
+
+@pytest.mark.server
+def test_a_base_in_a_bucket_has_options_of_its_own(s3_server: S3Server, dataset_uri: str) -> None:
+    place = f"s3://{s3_server.new_bucket()}/files"
+    params = {place: dict(s3_server.storage_options)}
+    bases = [DatasetBasePath(place, "files")]
+    written = lance_ops.write_dataset(
+        rows(0, 10), dataset_uri, initial_bases=bases, target_bases=["files"], base_store_params=params
+    )
+    assert written.count_rows("id < 5") == 5
+    secret = s3_server.storage_options["aws_secret_access_key"]
+    assert secret not in repr(written) + repr(written.snapshot) + repr(written.snapshot.manifest)
+    lance.write_dataset(rows(10, 20), dataset_uri, mode="append", target_bases=["files"], base_store_params=params)
+    assert places(dataset_uri) == [1, 1]
+    scoped = {f"base_1.{key}": value for key, value in s3_server.storage_options.items()}
+    for opened in (
+        lance_ops.dataset(dataset_uri, base_store_params=params),
+        lance_ops.dataset(dataset_uri, storage_options=scoped),
+        lance.dataset(dataset_uri, storage_options=scoped),
+    ):
+        assert opened.to_table().column("id").to_pylist() == list(range(20))
 
 
 @pytest.mark.server

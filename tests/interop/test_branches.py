@@ -4,43 +4,25 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput
+from tests.interop.two_libraries import LIBRARIES, ids_read_by_both, rows, thinned
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
 
-LIBRARIES = [
-    pytest.param(lance_ops, lance, id="ours-then-theirs"),
-    pytest.param(lance, lance_ops, id="theirs-then-ours"),
-]
-
-
-def rows(start: int, stop: int) -> pa.Table:
-    return pa.table({"id": range(start, stop), "s": [str(i) for i in range(start, stop)]})
-
 
 def ids(uri: str, branch: str | None) -> list[int]:
     """The rows of a line's newest version that both libraries read."""
-    ours = lance_ops.dataset(uri).checkout_version((branch, None))
-    theirs = lance.dataset(uri).checkout_version((branch, None))
-    ours.validate()
-    assert ours.version == theirs.version
-    found: list[int] = ours.to_table().column("id").to_pylist()
-    assert found == theirs.to_table().column("id").to_pylist()
-    assert ours.count_rows("id = 50") == theirs.count_rows("id = 50") == found.count(50)
-    return sorted(found)
+    ours, theirs = (each.dataset(uri).checkout_version((branch, None)) for each in (lance_ops, lance))
+    return ids_read_by_both(ours, theirs)
 
 
 @pytest.fixture
 def source(tmp_path: Path, library: Any) -> Any:
-    uri = str(tmp_path / "source")
-    library.write_dataset(rows(0, 100), uri, max_rows_per_file=40)
-    dataset = library.dataset(uri)
-    dataset.delete("id < 5")
+    dataset = thinned(library, str(tmp_path / "source"))
     dataset.tags.create("t", 2)
     return dataset
 

@@ -7,37 +7,19 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from tests.interop.two_libraries import LIBRARIES, ids_read_by_both, rows, thinned
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
 
-LIBRARIES = [
-    pytest.param(lance_ops, lance, id="ours-then-theirs"),
-    pytest.param(lance, lance_ops, id="theirs-then-ours"),
-]
-
-
-def rows(start: int, stop: int) -> pa.Table:
-    return pa.table({"id": range(start, stop), "s": [str(i) for i in range(start, stop)]})
-
 
 def ids(uri: str) -> list[int]:
-    """The rows that both libraries read, by a scan and through the index."""
-    ours, theirs = lance_ops.dataset(uri), lance.dataset(uri)
-    ours.validate()
-    theirs.validate()
-    found: list[int] = ours.to_table().column("id").to_pylist()  # compaction beside an index may change their order
-    assert found == theirs.to_table().column("id").to_pylist()
-    assert ours.count_rows("id = 50") == theirs.count_rows("id = 50") == found.count(50)
-    return sorted(found)
+    return ids_read_by_both(lance_ops.dataset(uri), lance.dataset(uri))
 
 
 @pytest.fixture
 def source(tmp_path: Path, library: Any) -> Any:
-    uri = str(tmp_path / "source")
-    library.write_dataset(rows(0, 100), uri, max_rows_per_file=40)
-    dataset = library.dataset(uri)
-    dataset.delete("id < 5")
+    dataset = thinned(library, str(tmp_path / "source"))
     dataset.create_scalar_index("id", "BTREE")
     dataset.tags.create("t", 3)
     return dataset

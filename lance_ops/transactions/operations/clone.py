@@ -62,7 +62,8 @@ class Clone(Operation):
         """
         if not self.is_shallow:
             return replace(source, version=self.ref_version, base_paths=(), branch=self.branch_name)
-        own = max((base.id for base in source.base_paths), default=-1) + 1
+        taken = {base.id for base in source.base_paths}
+        own = next(number for number in range(len(taken) + 1) if number not in taken)
         return replace(
             source,
             version=self.ref_version,

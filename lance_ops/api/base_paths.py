@@ -1,0 +1,61 @@
+"""Places outside of a dataset's root that its files may be in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lance_ops.committers import open_base, options_for_base
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.store import path_beneath
+from lance_ops.table import BasePath
+
+__all__ = ["BaseStoreParams", "DatasetBasePath", "declared_bases", "with_base_store_params", "with_params"]
+
+BaseStoreParams = Mapping[str, Mapping[str, str]]
+"""Storage options for base paths alone, by their URIs. No manifest holds them."""
+
+
+@dataclass(frozen=True)
+class DatasetBasePath:
+    """A place outside of the root that files may be in: a dataset's root, or else the very directory of data files.
+
+    A new one gets the next free id.
+    """
+
+    path: str
+    name: str | None = None
+    is_dataset_root: bool = False
+    id: int | None = None
+
+
+def declared_bases(bases: Sequence[DatasetBasePath], storage_options: Mapping[str, str] | None) -> tuple[BasePath, ...]:
+    """Return the bases as a manifest declares them, the id of one that has none being 0; their paths are absolute."""
+    return tuple(
+        BasePath(base.id or 0, open_base(base.path, storage_options).uri, base.name, base.is_dataset_root)
+        for base in bases
+    )
+
+
+def with_base_store_params(
+    storage_options: Mapping[str, str] | None, bases: Iterable[BasePath], params: BaseStoreParams | None
+) -> Mapping[str, str] | None:
+    """Return storage options with those of the bases among them; raise `InvalidInput` for a URI that none has."""
+    if not params:
+        return storage_options
+    merged, known = dict(storage_options or {}), list(bases)
+    for uri, options in params.items():
+        base = next((base for base in known if path_beneath(base.path, uri) == ""), None)
+        if base is None:
+            raise InvalidInput(f"base_store_params: {uri} is none of the base paths: {[base.path for base in known]}")
+        merged |= options_for_base(base.id, options)
+    return merged
+
+
+def with_params(snapshot: Snapshot, params: BaseStoreParams | None) -> Snapshot:
+    """Return the snapshot with options for its base paths; raise `InvalidInput` as `with_base_store_params` does."""
+    if not params:
+        return snapshot
+    options = with_base_store_params(snapshot.storage_options, snapshot.manifest.base_paths, params)
+    return replace(snapshot, storage_options=options or {})

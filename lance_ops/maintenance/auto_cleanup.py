@@ -1,0 +1,92 @@
+"""Tables that clean themselves up: the reference's configuration, looked at after each commit.
+
+    lance.auto_cleanup.interval             after every so many versions
+    lance.auto_cleanup.older_than           what is older, such as `14days`
+    lance.auto_cleanup.retain_versions      but for so many of the newest
+    lance.auto_cleanup.delete_rate_limit    deletions a second
+    lance.auto_cleanup.delete_concurrency   deletions at once
+
+A version goes when all that is configured lets it. Tagged versions stay, and so do files of writers that may still
+commit, and the version before the new one, which readers stand on. Where only the interval is set, the age is that of a
+clean-up that nobody gave one, two weeks (there the reference removes all but two versions). Whatever goes wrong is
+logged: the commit stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+
+from lance_ops.core.durations import format_duration, parse_duration
+from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.maintenance.cleanup import CleanupOptions, cleanup_old_versions
+from lance_ops.maintenance.cleanup_plan import DEFAULT_AGE
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["auto_cleanup_config", "clean_up_if_due", "configured_options"]
+
+_PREFIX = "lance.auto_cleanup."
+_INTERVAL, _OLDER_THAN, _RETAIN = f"{_PREFIX}interval", f"{_PREFIX}older_than", f"{_PREFIX}retain_versions"
+_RATE_LIMIT, _CONCURRENCY = f"{_PREFIX}delete_rate_limit", f"{_PREFIX}delete_concurrency"
+_DEFAULT_INTERVAL = 20
+_RETAINED_AT_LEAST = 2
+
+_log = logging.getLogger(__name__)
+
+
+def auto_cleanup_config(
+    interval: int = _DEFAULT_INTERVAL, older_than_seconds: int = int(DEFAULT_AGE.total_seconds())
+) -> dict[str, str]:
+    """Return the configuration of a table that removes, every `interval` versions, those that are older."""
+    if interval < 0:
+        raise InvalidInput(f"the interval of clean-ups must not be negative, as {interval} is")
+    return {_INTERVAL: str(interval), _OLDER_THAN: format_duration(timedelta(seconds=older_than_seconds))}
+
+
+def clean_up_if_due(before: int, made: Snapshot) -> None:
+    """Clean up after a commit if the table's configuration asks for it now.
+
+    `before` is the version that the commits were planned on: one verb may have made several.
+    """
+    config = made.manifest.config
+    if made.version <= before or _INTERVAL not in config:
+        return
+    try:
+        interval = _number(config, _INTERVAL)
+        assert interval is not None
+        if interval and made.version // interval == before // interval:
+            return
+        cleanup_old_versions(made, configured_options(config))
+    except LanceOpsError as error:
+        _log.warning("%s at version %d: the automatic clean-up failed: %s", made.uri, made.version, error)
+
+
+def configured_options(config: Mapping[str, str]) -> CleanupOptions:
+    """Return what a table's configuration lets go; raise `InvalidInput` naming the key whose value is none."""
+    older_than, retained = config.get(_OLDER_THAN), _number(config, _RETAIN)
+    if older_than is not None:
+        try:
+            age: timedelta | None = parse_duration(older_than)
+        except InvalidInput as error:
+            raise InvalidInput(f"{_OLDER_THAN}: {error}") from error
+    else:
+        age = None if retained is not None else DEFAULT_AGE
+    if retained == 0:
+        raise InvalidInput(f"{_RETAIN} must be at least 1, not 0")
+    return CleanupOptions(
+        age,
+        max(_RETAINED_AT_LEAST, retained or 0),
+        error_if_tagged_old_versions=False,
+        delete_rate_limit=_number(config, _RATE_LIMIT),
+        delete_concurrency=_number(config, _CONCURRENCY),
+    )
+
+
+def _number(config: Mapping[str, str], key: str) -> int | None:
+    text = config.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal()):
+        raise InvalidInput(f"{key} is a number, not {text!r}")
+    return int(text)

@@ -1,0 +1,72 @@
+"""Where new data files go: beneath the table's root, or to base paths of it, one file after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.store import path_beneath
+from lance_ops.table import BasePath, Fragment
+from lance_ops.table.bases import Bases, Place
+
+__all__ = ["AT_ROOT", "WriteTargets", "choose_bases", "number_bases"]
+
+AT_ROOT: tuple[int | None, ...] = (None,)
+"""The ids of the bases to write to when nobody asks for any: the root has none."""
+
+
+@dataclass(frozen=True)
+class WriteTargets:
+    """The bases to write to in turn, by id, None being the root; `bases` has the stores of them."""
+
+    bases: Bases
+    base_ids: tuple[int | None, ...] = AT_ROOT
+
+    def files_of(self, fragments: Iterable[Fragment]) -> list[Place]:
+        """Return the data files of fragments that were written so."""
+        files = (file for fragment in fragments for file in fragment.files)
+        return [self.bases.data_file(file.base_id, file.path) for file in files]
+
+
+def choose_bases(
+    declared: Iterable[BasePath], target_bases: Sequence[str] | None = None, target_all_bases: bool | None = None
+) -> tuple[int | None, ...]:
+    """Return the ids of the bases to write to: those named, by name or by path, or all (True: the root before them).
+
+    Raises `InvalidInput` for a base that is not declared, and for both ways of asking at once.
+    """
+    bases = sorted(declared, key=lambda base: base.id)
+    if target_all_bases is not None:
+        if target_bases is not None:
+            raise InvalidInput("target_bases and target_all_bases cannot be given together")
+        ids = tuple(base.id for base in bases)
+        if not (ids or target_all_bases):
+            raise InvalidInput("target_all_bases=False leaves nothing to write to: the table has no base paths")
+        return (*AT_ROOT, *ids) if target_all_bases else ids
+    return tuple(_named(bases, reference).id for reference in target_bases or ()) or AT_ROOT
+
+
+def number_bases(bases: Sequence[BasePath]) -> tuple[BasePath, ...]:
+    """Return the bases that a table begins with, those without an id (0) under the lowest free ones from 1.
+
+    Raises `InvalidInput` where two have the same id, name or path.
+    """
+    taken = {base.id for base in bases if base.id}
+    free = (number for number in range(1, len(bases) + len(taken) + 1) if number not in taken)
+    numbered = tuple(base if base.id else replace(base, id=next(free)) for base in bases)
+    for at, base in enumerate(numbered):
+        for other in numbered[:at]:
+            same_name = base.name is not None and base.name == other.name
+            if base.id == other.id or same_name or path_beneath(other.path, base.path) == "":
+                raise InvalidInput(f"base path {base.path!r} meets {other.path!r}: ids, names and paths must differ")
+    return numbered
+
+
+def _named(bases: Sequence[BasePath], reference: str) -> BasePath:
+    by_name = next((base for base in bases if base.name == reference), None)
+    found = by_name or next((base for base in bases if path_beneath(base.path, reference) == ""), None)
+    if found is None:
+        known = [base.name or base.path for base in bases]
+        raise InvalidInput(f"target base {reference!r} is none of the table's base paths: {known}")
+    return found
