@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lance_ops.cli import changing, looking, tags
+from lance_ops.cli import branches, changing, copying, looking, tags
 from lance_ops.core.errors import LanceOpsError
 
 __all__ = ["app", "main"]
@@ -47,10 +47,12 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     changing.reindex,
     changing.cleanup,
     changing.restore,
+    copying.clone,
 )
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(tags.app, name="tags")
+app.add_typer(branches.app, name="branches")
 
 
 def main() -> None:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 
 from lance_ops.api import LanceDataset, dataset
+from lance_ops.core.durations import parse_duration
+from lance_ops.core.errors import InvalidInput
 
-__all__ = ["DryRun", "Json", "Reference", "StorageOptions", "Uri", "duration", "open_dataset", "reference"]
+__all__ = [
+    "DryRun",
+    "Json",
+    "Reference",
+    "StorageOptions",
+    "Uri",
+    "duration",
+    "open_dataset",
+    "reference",
+    "storage_options",
+]
 
 Uri = Annotated[str, typer.Argument(metavar="URI", help="The dataset: a path, or the URL of an object store.")]
 StorageOptions = Annotated[
@@ -23,12 +34,21 @@ Reference = Annotated[
     str | None, typer.Option("--version", metavar="VERSION|TAG", help="A version's number or a tag; default: newest.")
 ]
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
 
 def open_dataset(uri: str, storage_option: list[str] | None, version: str | None = None) -> LanceDataset:
     """Open the dataset that a command line names."""
-    return dataset(uri, reference(version), storage_options=_storage_options(storage_option or []))
+    return dataset(uri, reference(version), storage_options=storage_options(storage_option))
+
+
+def storage_options(pairs: list[str] | None) -> dict[str, str] | None:
+    """Read options of a store; None if there are none."""
+    options = {}
+    for pair in pairs or ():
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise typer.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--storage-option")
+        options[key] = value
+    return options or None
 
 
 def reference(text: str | None) -> int | str | None:
@@ -38,17 +58,7 @@ def reference(text: str | None) -> int | str | None:
 
 def duration(text: str) -> timedelta:
     """Read a duration such as `90m`, `36h`, `14d`."""
-    found = re.fullmatch(r"(\d+)([smhdw])", text.strip())
-    if found is None:
-        raise typer.BadParameter(f"{text!r} is no duration: write a number and a unit of s, m, h, d, w, such as 14d")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
-
-
-def _storage_options(pairs: list[str]) -> dict[str, str] | None:
-    options = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not key or not separator:
-            raise typer.BadParameter(f"{key!r} has no value: write KEY=VALUE", param_hint="--storage-option")
-        options[key] = value
-    return options or None
+    try:
+        return parse_duration(text)
+    except InvalidInput as error:
+        raise typer.BadParameter(str(error)) from error

@@ -211,6 +211,38 @@ def test_a_command_line_without_sense_is_exit_code_2(flights: str, arguments: tu
     assert "Traceback" not in result.output
 
 
+def test_branches_are_begun_listed_and_removed(flights: str) -> None:
+    assert text("branches", "list", flights) == "no branches\n"
+    begun = answer("branches", "create", flights, "dev/x", "v1")
+    assert begun == {"branch": "dev/x", "version": 2, "uri": f"{flights}/tree/dev/x"}
+    assert "branch other begins with version 3" in text("branches", "create", flights, "other")
+    assert answer("delete", begun["uri"], "x = 0")["version"] == 3
+    listed = answer("branches", "list", flights)
+    assert {name: (one["parent_version"], one["uri"]) for name, one in listed.items()} == {
+        "dev/x": (2, begun["uri"]),
+        "other": (3, f"{flights}/tree/other"),
+    }
+    shown = [line.split() for line in text("branches", "list", flights).splitlines()]
+    assert [(line[:3], line[-1]) for line in shown if line[0] == "dev/x"] == [(["dev/x", "main", "2"], begun["uri"])]
+    assert answer("inspect", begun["uri"])["num_rows"] == 9 and answer("inspect", flights)["num_rows"] == 10
+    assert text("branches", "delete", flights, "dev/x") == "branch dev/x removed\n"
+    assert list(answer("branches", "list", flights)) == ["other"]
+    failed = run("branches", "delete", flights, "dev/x")
+    assert failed.exit_code == 1 and "has no branch 'dev/x'" in failed.stderr
+
+
+def test_a_clone_has_files_of_its_own_or_shares_them(flights: str) -> None:
+    deep, shallow = f"{flights}-deep", f"{flights}-shallow"
+    assert f"{deep} holds a copy of version 3: 10 rows" in text("clone", flights, deep)
+    made = answer("clone", flights, shallow, "v1", "--shallow")
+    assert made == {"uri": shallow, "version": 2, "shallow": True}
+    assert not dataset(deep).base_paths() and len(dataset(shallow).base_paths()) == 1
+    assert dataset(shallow).to_table() == dataset(deep).to_table()
+    failed = run("clone", flights, deep)
+    assert failed.exit_code == 1 and "holds a dataset already" in failed.stderr
+    assert run("clone", flights, f"{deep}-2", "--target-storage-option", "x").exit_code == 2
+
+
 def test_storage_options_reach_the_store(flights: str) -> None:
     assert answer("inspect", flights, "--storage-option", "some_key=a=b")["version"] == 3
 

@@ -1,0 +1,70 @@
+"""Commands about branches: lines of versions beside the main one. Every other command takes one as a dataset."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, reference
+from lance_ops.cli.output import moment, print_json, print_line, print_table
+from lance_ops.snapshot.lines import uri_of_line
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Begin lines of versions beside the main one.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The branch's name.")]
+Version = Annotated[
+    str | None, typer.Argument(metavar="[VERSION|TAG]", help="What it begins with; default: the newest version.")
+]
+
+
+@app.command("list")
+def list_branches(uri: Uri, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+    """List the branches, and the URIs by which other commands know them."""
+    opened = open_dataset(uri, storage_option)
+    branches = opened.branches.list()
+    places = {name: uri_of_line(opened.snapshot, name) for name in branches}
+    if as_json:
+        print_json({name: {**branch, "uri": places[name]} for name, branch in branches.items()})
+    elif not branches:
+        print_line("no branches")
+    else:
+        print_table(
+            f"branches of {uri}",
+            ["name", "of", "since version>", "created (UTC)", "uri"],
+            [
+                [
+                    name,
+                    branch["parent_branch"] or "main",
+                    str(branch["parent_version"]),
+                    moment(datetime.fromtimestamp(branch["create_at"], UTC)),
+                    places[name],
+                ]
+                for name, branch in branches.items()
+            ],
+        )
+
+
+@app.command("create")
+def create_branch(
+    uri: Uri, name: Name, version: Version = None, storage_option: StorageOptions = None, as_json: Json = False
+) -> None:
+    """Begin a branch; it shares the files of the version that it begins with."""
+    branch = open_dataset(uri, storage_option).create_branch(name, reference(version))
+    if as_json:
+        print_json({"branch": name, "version": branch.version, "uri": branch.uri})
+    else:
+        print_line(f"branch {name} begins with version {branch.version}: {branch.uri}")
+
+
+@app.command("delete")
+def delete_branch(uri: Uri, name: Name, storage_option: StorageOptions = None, as_json: Json = False) -> None:
+    """Remove a branch with its own files; one that others came from, or that is tagged, is refused."""
+    open_dataset(uri, storage_option).branches.delete(name)
+    if as_json:
+        print_json({"branch": name, "deleted": True})
+    else:
+        print_line(f"branch {name} removed")

@@ -1,0 +1,39 @@
+"""The command that copies a version to another place."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, storage_options
+from lance_ops.cli.output import counted, print_json, print_line
+
+__all__ = ["clone"]
+
+
+def clone(
+    uri: Uri,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the copy begins; no dataset may be there.")],
+    version: Annotated[
+        str | None, typer.Argument(metavar="[VERSION|TAG]", help="What to copy; default: the newest version.")
+    ] = None,
+    shallow: Annotated[
+        bool, typer.Option("--shallow", help="Read the source's files where they are; a tag there keeps them.")
+    ] = False,
+    storage_option: StorageOptions = None,
+    target_storage_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="An option for the target's store; default: the source's."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Copy a version, with its files or (--shallow) without them, into a dataset of its own."""
+    source = open_dataset(uri, storage_option, version)
+    copy = source.shallow_clone if shallow else source.deep_clone
+    made = copy(target, source.version, storage_options(target_storage_option))
+    if as_json:
+        print_json({"uri": made.uri, "version": made.version, "shallow": shallow})
+    else:
+        what = "names the files of" if shallow else "holds a copy of"
+        print_line(f"{made.uri} {what} version {made.version}: {counted(made.count_rows(), 'row')}")
