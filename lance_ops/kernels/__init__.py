@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.levels import collapse_lists, keep_levels
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.measure import hash_values, measure_integers
+    from lance_ops.kernels.moved_rows import move_rows
     from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
     from lance_ops.kernels.ranges import copy_ranges
     from lance_ops.kernels.repeats import end_items, repeat_items
@@ -60,6 +61,7 @@ __all__ = [
     "lz4_decode",
     "mark_nulls",
     "measure_integers",
+    "move_rows",
     "number_words",
     "pack_runs",
     "pick_packed",
@@ -99,6 +101,7 @@ _MODULES = {
     "lz4_decode": "lz4",
     "mark_nulls": "flatten",
     "measure_integers": "measure",
+    "move_rows": "moved_rows",
     "number_words": "distinct",
     "pack_runs": "fastlanes",
     "pick_packed": "picks",

@@ -10,14 +10,25 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel, part
 
-__all__ = ["build_codes", "find_codes"]
+__all__ = ["build_codes", "code_of", "find_codes"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: it spreads keys that lie close together
 
 
 @part
-def _place(key: np.uint64, shift: int) -> np.int64:
-    return np.int64((key * _MULTIPLIER) >> np.uint64(shift))
+def _place_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArray[np.uint64]) -> np.int64:
+    """Return where in `slots` a key is, or has room."""
+    mask = len(slots) - 1
+    place = np.int64((key * _MULTIPLIER) >> np.uint64(shift))
+    while slots[place] >= 0 and key_of[slots[place]] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@part
+def code_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArray[np.uint64]) -> np.int32:
+    """Return a key's code, -1 if the table does not have it; the arguments are those of `find_codes`."""
+    return np.int32(slots[_place_of(key, shift, slots, key_of)])
 
 
 @kernel
@@ -32,16 +43,12 @@ def build_codes(
 
     `shift` is 64 less the table's length in bits.
     """
-    mask = len(slots) - 1
     count = 0
     for i in range(len(keys)):
-        key = keys[i]
-        place = _place(key, shift)
-        while slots[place] >= 0 and key_of[slots[place]] != key:
-            place = (place + 1) & mask
+        place = _place_of(keys[i], shift, slots, key_of)
         if slots[place] < 0:
             slots[place] = count
-            key_of[count] = key
+            key_of[count] = keys[i]
             count += 1
         codes[i] = slots[place]
     return count
@@ -56,10 +63,5 @@ def find_codes(
     codes: NDArray[np.int64],
 ) -> None:
     """Write the code of each key, -1 for one that the table does not have."""
-    mask = len(slots) - 1
     for i in range(len(keys)):
-        key = keys[i]
-        place = _place(key, shift)
-        while slots[place] >= 0 and key_of[slots[place]] != key:
-            place = (place + 1) & mask
-        codes[i] = slots[place]
+        codes[i] = code_of(keys[i], shift, slots, key_of)

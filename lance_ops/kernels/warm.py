@@ -23,6 +23,7 @@ from lance_ops.kernels.key_codes import build_codes, find_codes
 from lance_ops.kernels.levels import collapse_lists, keep_levels
 from lance_ops.kernels.lz4 import lz4_decode
 from lance_ops.kernels.measure import hash_values, measure_integers
+from lance_ops.kernels.moved_rows import move_rows
 from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.ranges import copy_ranges
 from lance_ops.kernels.repeats import end_items, repeat_items
@@ -80,6 +81,7 @@ def warm() -> None:
     words, slots = readable(symbols[:0]), np.full(16, -1, np.int32)
     build_codes(words, 60, slots, offsets, symbols)
     find_codes(words, 60, readable(slots), words, offsets)
+    move_rows(words, 60, readable(slots), words, none, none, ends, words, ends, none, none, words, symbols)
     xxh64(data, ends, symbols[:0])
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 

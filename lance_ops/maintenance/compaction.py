@@ -18,7 +18,6 @@ from functools import partial
 import numpy as np
 from pyroaring import BitMap
 
-from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.index_remap import IndexRemap
@@ -32,6 +31,7 @@ from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
 
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]

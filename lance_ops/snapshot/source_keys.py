@@ -19,14 +19,12 @@ import pyarrow.types as pt
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.kernels.arrays import readable
+from lance_ops.table.key_codes import NO_CODE, KeyCodes
 
 __all__ = ["NO_CODE", "SourceKeys"]
 
 Codes = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-
-NO_CODE = -1
-_FEWEST_BITS = 4
 
 
 class SourceKeys:
@@ -38,11 +36,11 @@ class SourceKeys:
             if pt.is_nested(column.type) or pt.is_float16(column.type):
                 raise UnsupportedFeature(f"a merge on values of type {column.type}", f"column {name!r}")
         self._columns = [_ColumnCodes(column) for column in columns]
-        self._pairs: list[_Table] = []
+        self._pairs: list[KeyCodes] = []
         codes = self._columns[0].codes
         for column in self._columns[1:]:
             both = (codes != NO_CODE) & (column.codes != NO_CODE)
-            table = _Table(_pair(codes[both], column.codes[both], column.count))
+            table = KeyCodes(_pair(codes[both], column.codes[both], column.count))
             codes = np.full(len(codes), NO_CODE)
             codes[both] = table.codes
             self._pairs.append(table)
@@ -85,38 +83,20 @@ class SourceKeys:
         return last
 
 
-class _Table:
-    """Codes of 64-bit keys."""
-
-    def __init__(self, keys: Words) -> None:
-        bits = max(_FEWEST_BITS, (2 * len(keys)).bit_length())
-        self._shift = 64 - bits
-        self._slots = np.full(1 << bits, NO_CODE, np.int32)
-        self.codes: Codes = np.empty(len(keys), np.int64)
-        keys_of: Words = np.empty(len(keys), np.uint64)
-        self.count = kernels.build_codes(readable(keys), self._shift, self._slots, self.codes, keys_of)
-        self._keys_of = keys_of[: self.count]
-
-    def find(self, keys: Words) -> Codes:
-        codes: Codes = np.empty(len(keys), np.int64)
-        kernels.find_codes(readable(keys), self._shift, readable(self._slots), readable(self._keys_of), codes)
-        return codes
-
-
 class _ColumnCodes:
     """Codes of one column's values."""
 
     def __init__(self, column: pa.Array) -> None:
         self._type = column.type
         valid, words = _words(column)
-        table = _Table(words)
+        table = KeyCodes(words)
         self.codes: Codes = np.full(len(column), NO_CODE)
         self.codes[valid] = table.codes
         firsts = np.empty(table.count, np.int64)
         firsts[table.codes[::-1]] = np.flatnonzero(valid)[::-1]
         self.values = column.take(pa.array(firsts))
         self.count = table.count
-        self._table: _Table | None = table
+        self._table: KeyCodes | None = table
         if _is_hashed(self._type) and not self._tells_apart(column, self.codes):
             self._table = None
             self.values = pc.unique(column.drop_null())

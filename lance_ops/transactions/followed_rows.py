@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
-from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Manifest
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.transactions.conflicts import Moved, Retry
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.operations import Rewrite, RewriteGroup

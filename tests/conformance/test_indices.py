@@ -23,7 +23,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import FrozenBitMap
 
-from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import SchemaMismatch, StoreError, UnsupportedFeature
 from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate, build
@@ -43,6 +42,7 @@ from lance_ops.indices.btree import BTree
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore
 from lance_ops.table import IndexFile, IndexMetadata
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 SMALL: dict[str, IndexType] = {"BTREE": BTree(page_rows=3, sort_bytes=1000)}
 

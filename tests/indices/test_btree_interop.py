@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap
 
-from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.core.predicate import parse_filter
 from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader
@@ -27,6 +26,7 @@ from lance_ops.indices.btree.layout import PAGE_DATA, PAGE_LOOKUP
 from lance_ops.indices.sort_keys import sort_indices, sort_keys
 from lance_ops.store import LocalStore, MemoryStore, Store
 from lance_ops.table import IndexMetadata, decode_manifest
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 if TYPE_CHECKING:
     import lance

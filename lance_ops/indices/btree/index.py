@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
-from lance_ops.core.address_map import AddressMap
 from lance_ops.core.addresses import TOMBSTONE, fragment_of
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.file import FileReader
@@ -43,6 +42,8 @@ from lance_ops.indices.sort_keys import sort_keys
 from lance_ops.indices.sorted_merge import merge_sorted
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
+from lance_ops.table.address_map import AddressMap
+from lance_ops.table.key_codes import NO_CODE, KeyCodes
 
 __all__ = ["BTreeIndex"]
 
@@ -162,15 +163,13 @@ class BTreeIndex(LoadedIndex):
 
     def _rows_of(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
         """Yield the sorted rows of these fragments, all of them for None."""
-        wanted = None if fragments is None else np.fromiter(fragments, np.uint64, len(fragments))
+        wanted = (
+            None if fragments is None else KeyCodes(np.frombuffer(fragments.to_array(), np.uint32).astype(np.uint64))
+        )
         schema = self._page_data.schema.project([VALUES, IDS])
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
-            rows = data_rows(*batch.columns)
-            if wanted is None:
-                yield rows
-            else:
-                covered = np.isin(fragment_of(self._addresses(rows.column(1))), wanted)
-                yield rows.filter(pa.array(covered))
+            rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))
+            yield rows if wanted is None else _where(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
 
     def _addresses(self, ids: pa.Array) -> Addresses:
         if ids.null_count:
@@ -181,7 +180,12 @@ class BTreeIndex(LoadedIndex):
 
 def _remapped(batch: pa.RecordBatch, moved: AddressMap) -> pa.RecordBatch:
     addresses = moved.remap(batch.column(1).to_numpy())
-    return data_rows(batch.column(0), pa.array(addresses)).filter(pa.array(addresses != np.uint64(TOMBSTONE)))
+    return _where(addresses != np.uint64(TOMBSTONE), data_rows(batch.column(0), pa.array(addresses)))
+
+
+def _where(mask: npt.NDArray[np.bool_], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows of the mask: the same where it has all, since to copy them costs more than to look."""
+    return rows if mask.all() else rows.filter(pa.array(mask))
 
 
 def _in_words(value: pa.Scalar) -> str:

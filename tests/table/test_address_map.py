@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.core.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 from lance_ops.core.addresses import TOMBSTONE, row_addr, row_addrs
 from lance_ops.errors import InvalidInput
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 
 def test_the_nth_surviving_row_becomes_the_nth_new_row() -> None:
@@ -83,5 +83,35 @@ def test_a_rewrite_that_lost_rows_is_refused() -> None:
 
 
 def test_an_offset_beyond_the_fragment_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no offset 3"):
+    with pytest.raises(InvalidInput, match="fragment 0 has no row .* offset 3"):
         AddressMap((RewrittenGroup((OldFragment(0, 3),), (NewFragment(1, 3),)),)).remap(row_addrs(0, [3]))
+
+
+def test_a_fragment_that_was_rewritten_twice_is_refused() -> None:
+    group = RewrittenGroup((OldFragment(0, 1),), (NewFragment(1, 1),))
+    with pytest.raises(InvalidInput, match="two groups"):
+        AddressMap((group, group)).remap(row_addrs(0, [0]))
+
+
+def test_rows_deleted_beyond_the_fragment_do_not_lead_out_of_the_new_ones() -> None:
+    moves = AddressMap((RewrittenGroup((OldFragment(0, 3, (70,)),), (NewFragment(1, 2),)),))
+    assert moves.remap(row_addrs(0, [0, 1])).tolist() == row_addrs(1, [0, 1]).tolist()
+    with pytest.raises(InvalidInput, match="fragment 0 has no row .* offset 2"):
+        moves.remap(row_addrs(0, [2]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deleted_rows_are_counted_across_many_words(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    deleted = [np.flatnonzero(rng.random(1000) < share) for share in (0.5, 0, 0.99, 0.01)]
+    old = tuple(OldFragment(9 - i, 1000, offsets.astype(np.uint32)) for i, offsets in enumerate(deleted))
+    kept = [np.setdiff1d(np.arange(1000), offsets) for offsets in deleted]
+    total = sum(map(len, kept))
+    new = NewFragment(20, total // 3), NewFragment(21, 0), NewFragment(22, total - total // 3)
+    moves = AddressMap((RewrittenGroup(old, new),))
+    survivors = np.concatenate([row_addrs(9 - i, offsets) for i, offsets in enumerate(kept)])
+    targets = np.concatenate([row_addrs(part.fragment_id, np.arange(part.num_rows)) for part in new])
+    order = rng.permutation(total)
+    assert np.array_equal(moves.remap(survivors[order]), targets[order])
+    gone = np.concatenate([row_addrs(9 - i, offsets) for i, offsets in enumerate(deleted)])
+    assert (moves.remap(gone) == TOMBSTONE).all()

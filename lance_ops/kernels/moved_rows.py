@@ -1,0 +1,83 @@
+"""Row addresses after their fragments were rewritten."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.key_codes import code_of
+
+__all__ = ["move_rows"]
+
+_GONE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_OFFSET_MASK = np.uint64(0xFFFF_FFFF)
+_ONE = np.uint64(1)
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+@kernel
+def move_rows(
+    addresses: Words,
+    shift: int,
+    slots: NDArray[np.int32],
+    ids: Words,
+    num_rows: Integers,
+    begins: Integers,
+    first_words: Integers,
+    words: Words,
+    gone_before: Integers,
+    first_new: Integers,
+    new_ends: Integers,
+    shifts: Words,
+    moved: Words,
+) -> int:
+    """Write where each row is now: those of other fragments stay, deleted ones get the highest address there is.
+
+    `shift`, `slots` and `ids` are a table of the old fragments' ids, see `find_codes`. By its code a fragment has
+    `num_rows`, `begins` after so many survivors of those read before it, and has the bits of its deleted rows from
+    `words[first_words]` on; before a word, `gone_before` rows are deleted in all fragments. The row after so many
+    survivors is in the first new fragment from `first_new` on that ends beyond it; adding `shifts` makes its address.
+
+    Returns -1, or the place of an address that no row had.
+    """
+    for i in range(len(addresses)):
+        address = addresses[i]
+        code = code_of(address >> np.uint64(32), shift, slots, ids)
+        if code < 0:
+            moved[i] = address
+            continue
+        offset = np.int64(address & _OFFSET_MASK)
+        if offset >= num_rows[code]:
+            return i
+        survivors = begins[code] + offset
+        first, end = first_words[code], first_words[code + 1]
+        if first < end:
+            word = first + (offset >> 6)
+            if word < end:
+                bit = _ONE << np.uint64(offset & 63)
+                if words[word] & bit:
+                    moved[i] = _GONE
+                    continue
+                survivors -= gone_before[word] - gone_before[first] + _count_ones(words[word] & (bit - _ONE))
+            else:
+                survivors -= gone_before[end] - gone_before[first]
+        new = first_new[code]
+        while new < len(new_ends) and survivors >= new_ends[new]:
+            new += 1
+        if new == len(new_ends):
+            return i
+        moved[i] = np.uint64(survivors) + shifts[new]
+    return -1
+
+
+@part
+def _count_ones(word: np.uint64) -> np.int64:
+    """Add up bits in pairs, in fours, in bytes; the product's highest byte is the sum of all bytes."""
+    word -= (word >> _ONE) & np.uint64(0x5555555555555555)
+    fours = np.uint64(0x3333333333333333)
+    word = (word & fours) + ((word >> np.uint64(2)) & fours)
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))

@@ -1,0 +1,137 @@
+"""Where rows went when fragments were rewritten.
+
+A rewrite reads its old fragments in order, skips deleted rows and writes the survivors into its new fragments, in
+order. So the i-th surviving row of the old fragments is the i-th row of the new ones, and the map needs no more than
+the fragments' row counts and the deleted offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops import kernels
+from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.errors import InvalidInput
+from lance_ops.kernels.arrays import readable
+from lance_ops.table.key_codes import KeyCodes
+
+__all__ = ["AddressMap", "NewFragment", "OldFragment", "RewrittenGroup"]
+
+Addresses = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class OldFragment:
+    """A fragment that was rewritten: its physical rows and the offsets that were already deleted, ascending."""
+
+    fragment_id: int
+    physical_rows: int
+    deleted_offsets: tuple[int, ...] | npt.NDArray[np.uint32] = ()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that survived into the new fragments."""
+        return self.physical_rows - len(self.deleted_offsets)
+
+
+@dataclass(frozen=True)
+class NewFragment:
+    """A fragment that a rewrite made."""
+
+    fragment_id: int
+    num_rows: int
+
+
+@dataclass(frozen=True)
+class RewrittenGroup:
+    """Old fragments, in the order they were read, and the new ones that hold their surviving rows."""
+
+    old: tuple[OldFragment, ...]
+    new: tuple[NewFragment, ...]
+
+    def __post_init__(self) -> None:
+        survivors = sum(fragment.num_rows for fragment in self.old)
+        written = sum(fragment.num_rows for fragment in self.new)
+        if survivors != written:
+            raise InvalidInput(
+                f"rewrite of fragments {[f.fragment_id for f in self.old]}: {survivors} rows, {written} written"
+            )
+
+
+@dataclass(frozen=True)
+class AddressMap:
+    """The groups of one rewrite."""
+
+    groups: tuple[RewrittenGroup, ...]
+
+    @property
+    def old_fragment_ids(self) -> set[int]:
+        """Fragments that no longer exist."""
+        return {fragment.fragment_id for fragment in self._old}
+
+    def remap(self, addresses: Addresses) -> Addresses:
+        """Map row addresses, shape (n,): rows elsewhere keep theirs, rows deleted before the rewrite get `TOMBSTONE`.
+
+        Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
+        """
+        moved: Addresses = np.empty(len(addresses), np.uint64)
+        beyond = self._move(readable(addresses), moved=moved)
+        if beyond >= 0:
+            fragment_id, offset = (int(part(addresses[beyond])) for part in (fragment_of, offset_of))
+            raise InvalidInput(f"fragment {fragment_id} has no row that was kept or deleted at offset {offset}")
+        return moved
+
+    @property
+    def _old(self) -> Iterator[OldFragment]:
+        return (fragment for group in self.groups for fragment in group.old)
+
+    @cached_property
+    def _move(self) -> Callable[..., int]:
+        """`move_rows` with what it looks up."""
+        old, new = list(self._old), [fragment for group in self.groups for fragment in group.new]
+        codes = KeyCodes(np.array([fragment.fragment_id for fragment in old], np.uint64))
+        if codes.count < len(old):
+            raise InvalidInput("a fragment is in two groups of a rewrite")
+        shift, slots, ids = codes.table
+        begins = _running_total([fragment.num_rows for fragment in old])[:-1]
+        ends = _running_total([fragment.num_rows for fragment in new])
+        deleted = [_deleted_bits(np.asarray(fragment.deleted_offsets, np.int64)) for fragment in old]
+        return partial(
+            kernels.move_rows,
+            shift=shift,
+            slots=slots,
+            ids=ids,
+            num_rows=readable(np.array([fragment.physical_rows for fragment in old], np.int64)),
+            begins=readable(begins),
+            first_words=readable(_running_total([len(bits) for bits, _ in deleted])),
+            words=readable(np.concatenate([np.empty(0, np.uint64), *(bits for bits, _ in deleted)])),
+            gone_before=readable(
+                _running_total(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in deleted)]))
+            ),
+            first_new=readable(np.searchsorted(ends[1:], begins, side="right")),
+            new_ends=readable(ends[1:]),
+            shifts=readable(
+                np.array([fragment.fragment_id << 32 for fragment in new], np.uint64) - ends[:-1].view(np.uint64)
+            ),
+        )
+
+
+def _running_total(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
+
+
+def _deleted_bits(offsets: npt.NDArray[np.int64]) -> tuple[Addresses, npt.NDArray[np.int64]]:
+    """Return a bit for each row up to the last deleted one, 64 in a word, and how many are set in each word."""
+    if not len(offsets):
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
+    places = offsets >> 6
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    words, counts = np.zeros(places[-1] + 1, np.uint64), np.zeros(places[-1] + 1, np.int64)
+    words[places[starts]] = np.bitwise_or.reduceat(np.uint64(1) << (offsets & 63).astype(np.uint64), starts)
+    counts[places[starts]] = np.diff(starts, append=len(offsets))
+    return words, counts

@@ -1,0 +1,38 @@
+"""Codes of 64-bit keys: small numbers, one for each distinct key, in the order in which they are first met."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops import kernels
+from lance_ops.kernels.arrays import readable
+
+__all__ = ["NO_CODE", "KeyCodes"]
+
+Codes = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+NO_CODE = -1
+_FEWEST_BITS = 4
+
+
+class KeyCodes:
+    """Codes of `keys`, and of any others that are looked up."""
+
+    def __init__(self, keys: Words) -> None:
+        bits = max(_FEWEST_BITS, (2 * len(keys)).bit_length())
+        slots = np.full(1 << bits, NO_CODE, np.int32)
+        key_of: Words = np.empty(len(keys), np.uint64)
+        self.codes: Codes = np.empty(len(keys), np.int64)
+        """The code of each key."""
+        self.count = kernels.build_codes(readable(keys), 64 - bits, slots, self.codes, key_of)
+        """How many distinct keys there are."""
+        self.table = 64 - bits, readable(slots), readable(key_of[: self.count])
+        """What kernels look keys up with: `shift`, `slots` and `key_of`."""
+
+    def find(self, keys: Words) -> Codes:
+        """Return the code of each key, `NO_CODE` for one that is not known."""
+        codes: Codes = np.empty(len(keys), np.int64)
+        kernels.find_codes(readable(keys), *self.table, codes)
+        return codes
