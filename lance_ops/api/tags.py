@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypedDict
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.snapshot.lines import branch_of, checkout, references_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import Tag as StoredTag
-from lance_ops.snapshot.tags import create_tag, delete_tag, list_tags, read_tag, update_tag
+from lance_ops.snapshot.tags import create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
 
 __all__ = ["Reference", "Tag", "Tags", "open_reference"]
 
@@ -71,6 +72,10 @@ class Tags:
     def delete(self, tag: str) -> None:
         """Remove a tag; its version may then be cleaned up."""
         delete_tag(references_of(self._snapshot), tag)
+
+    def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
+        """Replace the metadata of a tag; what it names and when that changed stay as they are."""
+        replace_metadata(references_of(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
         return self._snapshot if reference is None else open_reference(self._snapshot, reference)

@@ -23,7 +23,7 @@ from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.table_schema import table_schema
-from lance_ops.snapshot.write import NewTable, append, check_stable_row_ids, create, create_or_append, overwrite
+from lance_ops.snapshot.write import NewTable, append, check_stable_row_ids, create, overwrite
 from lance_ops.snapshot.write_targets import choose_bases, number_bases
 from lance_ops.transactions import COMMIT_MESSAGE
 
@@ -105,8 +105,8 @@ def write_dataset(
         )
         options = with_base_store_params(storage_options, bases, base_store_params)
         base_ids = choose_bases(bases, target_bases, target_all_bases)
-        make = create if mode == "create" else create_or_append
-        return LanceDataset(make(target, options, table, reader, limits, properties, base_ids))
+        or_append = mode != "create"
+        return LanceDataset(create(target, options, table, reader, limits, properties, base_ids, or_append=or_append))
     if enable_stable_row_ids:
         check_stable_row_ids(existing)
     if initial_bases:

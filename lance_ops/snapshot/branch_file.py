@@ -9,17 +9,25 @@ The mapping leads from the main line to the branch: for each branch on the way w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from lance_ops.core.errors import CorruptFile, InvalidInput, ObjectNotFound, ReferenceNotFound
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.names import BRANCHES_DIR, MAIN_BRANCH, check_branch_name
+from lance_ops.snapshot.reference_file import (
+    REFERENCE_SUFFIX,
+    check_metadata,
+    decode_reference,
+    encode_reference,
+    read_reference,
+    stems,
+)
 from lance_ops.store import PutOutcome, Store
 
 __all__ = ["Branch", "branch_path", "create_branch_file", "list_branches", "read_branch", "replace_metadata"]
 
-_SUFFIX = ".json"
+_KIND = "branch"
 
 
 @dataclass(frozen=True)
@@ -43,30 +51,30 @@ class Branch:
             "manifestSize": self.manifest_size,
             "metadata": dict(self.metadata),
         }
-        return json.dumps(content, indent=2).encode()
+        return encode_reference(content)
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> Branch:
         """Read a branch's file; raise `CorruptFile` naming it if it is none."""
-        try:
-            content = json.loads(data)
-            steps = (content.get("identifier") or {}).get("version_mapping") or []
-            parent = content.get("parentBranch")
-            return cls(
-                parent_branch=None if parent in (None, MAIN_BRANCH) else check_branch_name(parent),
-                identifier=tuple((int(version), str(digits)) for version, digits in steps),
-                parent_version=int(content["parentVersion"]),
-                create_at=int(content.get("createAt") or 0),
-                manifest_size=int(content.get("manifestSize") or 0),
-                metadata=dict(content.get("metadata") or {}),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, InvalidInput) as error:
-            raise CorruptFile(path, "branch", f"not a branch: {error!r}") from error
+        return decode_reference(data, path, _KIND, cls._of)
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> Branch:
+        steps = (content.get("identifier") or {}).get("version_mapping") or []
+        parent = content.get("parentBranch")
+        return cls(
+            parent_branch=None if parent in (None, MAIN_BRANCH) else check_branch_name(parent),
+            identifier=tuple((int(version), str(digits)) for version, digits in steps),
+            parent_version=int(content["parentVersion"]),
+            create_at=int(content.get("createAt") or 0),
+            manifest_size=int(content.get("manifestSize") or 0),
+            metadata=dict(content.get("metadata") or {}),
+        )
 
 
 def branch_path(name: str) -> str:
     """Return where a branch's file is; raise `InvalidInput` for a name that none may have."""
-    return f"{BRANCHES_DIR}/{check_branch_name(name).replace('/', '%2F')}{_SUFFIX}"
+    return f"{BRANCHES_DIR}/{check_branch_name(name).replace('/', '%2F')}{REFERENCE_SUFFIX}"
 
 
 def list_branches(store: Store) -> dict[str, Branch]:
@@ -74,18 +82,14 @@ def list_branches(store: Store) -> dict[str, Branch]:
 
     Raises `InvalidInput` for one whose name lies in the directories of another: their files could not be told apart.
     """
-    files = [name.removesuffix(_SUFFIX) for name in store.list_names(BRANCHES_DIR) if name.endswith(_SUFFIX)]
-    return {name: read_branch(store, name) for name in sorted(file.replace("%2F", "/") for file in files)}
+    names = sorted(stem.replace("%2F", "/") for stem in stems(store, BRANCHES_DIR))
+    return {name: read_branch(store, name) for name in names}
 
 
 def read_branch(store: Store, name: str) -> Branch:
     """Return a branch; raise `ReferenceNotFound` if there is none of that name."""
     path = branch_path(name)
-    try:
-        data = store.get(path)
-    except ObjectNotFound:
-        raise ReferenceNotFound(f"{store.uri} has no branch {name!r}") from None
-    return Branch.decode(data.to_pybytes(), store.uri_of(path))
+    return Branch.decode(read_reference(store, path, _KIND, name), store.uri_of(path))
 
 
 def create_branch_file(store: Store, name: str, branch: Branch) -> None:
@@ -96,8 +100,6 @@ def create_branch_file(store: Store, name: str, branch: Branch) -> None:
 
 def replace_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Branch:
     """Note other metadata; raise `ReferenceNotFound` if there is no such branch, `InvalidInput` for what is no text."""
-    if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
-        raise InvalidInput("a branch's metadata is text by text")
-    branch = replace(read_branch(store, name), metadata=dict(metadata))
+    branch = replace(read_branch(store, name), metadata=check_metadata(metadata))
     store.put(branch_path(name), branch.encode())
     return branch

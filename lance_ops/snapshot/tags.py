@@ -6,18 +6,26 @@ A tag is a small JSON file, `_refs/tags/{name}.json`, with the keys `branch` (nu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
-from lance_ops.core.errors import CorruptFile, InvalidInput, ObjectNotFound, ReferenceNotFound
-from lance_ops.core.names import TAGS_DIR, check_reference_name
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.names import MAIN_BRANCH, TAGS_DIR, check_branch_name, check_reference_name
+from lance_ops.snapshot.reference_file import (
+    REFERENCE_SUFFIX,
+    check_metadata,
+    decode_reference,
+    encode_reference,
+    read_reference,
+    stems,
+)
 from lance_ops.store import PutOutcome, Store
 
-__all__ = ["Tag", "create_tag", "delete_tag", "list_tags", "read_tag", "update_tag"]
+__all__ = ["Tag", "create_tag", "delete_tag", "list_tags", "read_tag", "replace_metadata", "update_tag"]
 
-_SUFFIX = ".json"
+_KIND = "tag"
 
 
 @dataclass(frozen=True)
@@ -41,39 +49,35 @@ class Tag:
             "manifestSize": self.manifest_size,
             "metadata": dict(self.metadata),
         }
-        return json.dumps(content, indent=2).encode()
+        return encode_reference(content)
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> Tag:
         """Read a tag's file; raise `CorruptFile` naming it if it is none."""
-        try:
-            content = json.loads(data)
-            return cls(
-                version=int(content["version"]),
-                manifest_size=int(content.get("manifestSize", 0)),
-                branch=content.get("branch"),
-                created_at=_parse(content.get("createdAt")),
-                updated_at=_parse(content.get("updatedAt")),
-                metadata=dict(content.get("metadata") or {}),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CorruptFile(path, "tag", f"not a tag: {error!r}") from error
+        return decode_reference(data, path, _KIND, cls._of)
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> Tag:
+        branch = content.get("branch")
+        return cls(
+            version=int(content["version"]),
+            manifest_size=int(content.get("manifestSize", 0)),
+            branch=None if branch in (None, MAIN_BRANCH) else check_branch_name(branch),
+            created_at=_parse(content.get("createdAt")),
+            updated_at=_parse(content.get("updatedAt")),
+            metadata=dict(content.get("metadata") or {}),
+        )
 
 
 def list_tags(store: Store) -> dict[str, Tag]:
     """Return every tag by name."""
-    names = [name.removesuffix(_SUFFIX) for name in store.list_names(TAGS_DIR) if name.endswith(_SUFFIX)]
-    return {name: read_tag(store, name) for name in sorted(names)}
+    return {name: read_tag(store, name) for name in sorted(stems(store, TAGS_DIR))}
 
 
 def read_tag(store: Store, name: str) -> Tag:
     """Return a tag; raise `ReferenceNotFound` if there is none of that name."""
     path = _path(name)
-    try:
-        data = store.get(path)
-    except ObjectNotFound:
-        raise ReferenceNotFound(f"{store.uri} has no tag {name!r}") from None
-    return Tag.decode(data.to_pybytes(), store.uri_of(path))
+    return Tag.decode(read_reference(store, path, _KIND, name), store.uri_of(path))
 
 
 def create_tag(store: Store, name: str, version: int, manifest_size: int, branch: str | None = None) -> Tag:
@@ -93,6 +97,13 @@ def update_tag(store: Store, name: str, version: int, manifest_size: int, branch
     return tag
 
 
+def replace_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Tag:
+    """Note other metadata, at the same time of change; raise `ReferenceNotFound` if there is no such tag."""
+    tag = replace(read_tag(store, name), metadata=check_metadata(metadata))
+    store.put(_path(name), tag.encode())
+    return tag
+
+
 def delete_tag(store: Store, name: str) -> None:
     """Remove a tag; raise `ReferenceNotFound` if there is none of that name."""
     read_tag(store, name)
@@ -100,7 +111,7 @@ def delete_tag(store: Store, name: str) -> None:
 
 
 def _path(name: str) -> str:
-    return f"{TAGS_DIR}/{check_reference_name(name)}{_SUFFIX}"
+    return f"{TAGS_DIR}/{check_reference_name(name)}{REFERENCE_SUFFIX}"
 
 
 def _format(moment: datetime | None) -> str | None:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.committers import open_root
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.commit import OwnFile, commit_operation, create_dataset, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments, write_new_table
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.write_targets import AT_ROOT, WriteTargets
-from lance_ops.table import BasePath, Fragment
+from lance_ops.table import BasePath
 from lance_ops.table.bases import Bases
 from lance_ops.transactions import Append, Overwrite
 
-__all__ = ["NewTable", "append", "check_stable_row_ids", "create", "create_or_append", "overwrite"]
+__all__ = ["NewTable", "append", "check_stable_row_ids", "create", "overwrite"]
 
 Batches = Iterable[pa.RecordBatch | pa.Table]
 
@@ -43,39 +43,36 @@ def create(
     limits: FragmentLimits,
     properties: Mapping[str, str],
     base_ids: tuple[int | None, ...] = AT_ROOT,
+    *,
+    or_append: bool = False,
 ) -> Snapshot:
-    """Write version 1; raise `DatasetAlreadyExists` if somebody else does so meanwhile.
+    """Write version 1. If somebody else creates the dataset meanwhile, append the same files to theirs if so asked.
 
-    `base_ids` are those of the base paths that the data files go to in turn, as in the functions below.
+    `base_ids` are those of the base paths that the data files go to in turn, as in the functions below. Raises
+    `DatasetAlreadyExists`, or `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row
+    ids or the base paths asked for.
     """
-    root, targets = _targets(uri, storage_options, table, base_ids)
-    schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
-    return _create(root, table, schema, fragments, properties, targets.files_of(fragments))
-
-
-def create_or_append(
-    uri: str,
-    storage_options: Mapping[str, str] | None,
-    table: NewTable,
-    batches: Batches,
-    limits: FragmentLimits,
-    properties: Mapping[str, str],
-    base_ids: tuple[int | None, ...] = AT_ROOT,
-) -> Snapshot:
-    """Write version 1 or, if somebody else creates the dataset meanwhile, append the same files to theirs.
-
-    Raises `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row ids or the base
-    paths asked for.
-    """
-    root, targets = _targets(uri, storage_options, table, base_ids)
+    root = open_root(uri, storage_options)
+    targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
     schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
     own_files = targets.files_of(fragments)
     try:
-        return _create(root, table, schema, fragments, properties)
+        return create_dataset(
+            root,
+            schema,
+            fragments,
+            table.file_version,
+            stable_row_ids=table.stable_row_ids,
+            base_paths=table.base_paths,
+            config=table.config,
+            properties=properties,
+            own_files=() if or_append else own_files,
+        )
     except CommitStateUnknown:
         raise
     except DatasetAlreadyExists:
-        pass
+        if not or_append:
+            raise
     except Exception:
         delete_paths(root.store, own_files)
         raise
@@ -132,32 +129,4 @@ def overwrite(
         properties=properties,
         own_files=targets.files_of(fragments),
         file_version=version,
-    )
-
-
-def _targets(
-    uri: str, storage_options: Mapping[str, str] | None, table: NewTable, base_ids: tuple[int | None, ...]
-) -> tuple[DatasetRoot, WriteTargets]:
-    root = open_root(uri, storage_options)
-    return root, WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
-
-
-def _create(
-    root: DatasetRoot,
-    table: NewTable,
-    schema: Schema,
-    fragments: tuple[Fragment, ...],
-    properties: Mapping[str, str],
-    own_files: Iterable[OwnFile] = (),
-) -> Snapshot:
-    return create_dataset(
-        root,
-        schema,
-        fragments,
-        table.file_version,
-        stable_row_ids=table.stable_row_ids,
-        base_paths=table.base_paths,
-        config=table.config,
-        properties=properties,
-        own_files=tuple(own_files),
     )

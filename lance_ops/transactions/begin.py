@@ -30,7 +30,8 @@ def commit_clone(committer: Committer, store: Store, clone: Clone, source: Manif
         transaction_file=transaction.file_name,
         writer_version=WRITER,
     )
-    reader, writer = flags_for(made)
+    # What the source says of its fragments holds of the copy's, so that none is decoded.
+    reader, writer = flags_for(replace(made, fragments=source.fragments), source)
     made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
     if committer.latest() is not None:
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")

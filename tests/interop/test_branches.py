@@ -73,6 +73,8 @@ def test_branches_of_branches_and_their_tags(source: Any, library: Any, other: A
         assert [name for name, _ in dataset.branches.list_ordered()] == ["child", "parent"]
         with pytest.raises((InvalidInput, OSError)):
             dataset.branches.delete("parent")
+    library.dataset(uri).tags.replace_metadata("of-child", {"a": "b"})
+    assert other.dataset(uri).tags.list()["of-child"]["metadata"] == {"a": "b"}
     other.dataset(uri).tags.delete("of-child")
     library.dataset(uri).branches.replace_metadata("child", {"a": "b"})
     assert other.dataset(uri).branches.list()["child"]["metadata"] == {"a": "b"}

@@ -1,9 +1,10 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from lance_ops.errors import CorruptFile, InvalidInput, ReferenceNotFound
-from lance_ops.snapshot.tags import Tag, create_tag, delete_tag, list_tags, read_tag, update_tag
+from lance_ops.snapshot.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
 from lance_ops.store import MemoryStore, Store
 
 
@@ -25,7 +26,24 @@ def test_a_tag_is_created_once_moved_and_removed(store: Store) -> None:
     assert list_tags(store) == {}
 
 
-@pytest.mark.parametrize("verb", [read_tag, delete_tag, lambda store, name: update_tag(store, name, 1, 1)])
+def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None:
+    tag = create_tag(store, "v1", 3, 100)
+    replace_metadata(store, "v1", {"a": "1", "b": "2"})
+    assert dict(replace_metadata(store, "v1", {"c": "3"}).metadata) == {"c": "3"}
+    assert read_tag(store, "v1") == replace(tag, metadata={"c": "3"})
+    with pytest.raises(InvalidInput, match="text by text"):
+        replace_metadata(store, "v1", {"c": 3})  # type: ignore[dict-item]  # what a caller may pass
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        read_tag,
+        delete_tag,
+        lambda store, name: update_tag(store, name, 1, 1),
+        lambda store, name: replace_metadata(store, name, {}),
+    ],
+)
 def test_a_tag_that_is_not_there_is_named(store: Store, verb: object) -> None:
     with pytest.raises(ReferenceNotFound, match="'gone'"):
         verb(store, "gone")  # type: ignore[operator]
@@ -55,7 +73,21 @@ def test_an_older_file_with_only_a_version_is_read() -> None:
     assert Tag.decode(b'{"version": 2, "manifestSize": 5}', "t.json") == Tag(2, 5)
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"version": "x"}', b"\xff", b'{"version": 1, "createdAt": "x"}'])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"version": "x"}',
+        b"\xff",
+        b'{"version": 1, "createdAt": "x"}',
+        b'{"version": 1, "branch": "../x"}',
+        b'{"version": 1, "branch": 7}',
+        b'{"version": 1e999}',
+        b"[" * 100_000,
+    ],
+)
 def test_a_file_that_is_no_tag_is_corrupt_by_name(data: bytes) -> None:
     with pytest.raises(CorruptFile, match=r"t\.json"):
         Tag.decode(data, "t.json")
