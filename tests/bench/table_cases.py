@@ -53,11 +53,15 @@ class TableCase:
     anew: bool = False
     answer: Callable[[ModuleType, str, object], pa.Table] = _all_rows
 
-    def start(self, source: Path, folder: Path) -> None:
-        """Make the folder that a round finds, if it is not there or not fit."""
-        if self.anew or not folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(source, folder)
+    def start(self, root: Path, name: str, number: int) -> str:
+        """Make the folder that a contender's round finds out of `source`, and return its name.
+
+        Those of other rounds stay: who has a file of one mapped would pay within its time for deleting it.
+        """
+        files = f"{name}-{number}" if self.anew else name
+        if not (root / files).exists():
+            shutil.copytree(root / "source", root / files)
+        return files
 
 
 def answer_path(root: Path, files: str) -> Path:

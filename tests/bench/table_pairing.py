@@ -40,25 +40,28 @@ def measure_tables(cases: Sequence[TableCase], root: Path, *, scale: float, seco
 def _rounds(case: TableCase, folder: Path, workers: dict[str, Worker], seconds: float) -> Cell:
     samples: dict[str, list[Sample]] = {name: [] for name in workers}
     errors: dict[str, str] = {}
+    answered: list[str] = []
     start, number = time.monotonic(), 0
     while number <= _MIN_ROUNDS or (number <= _MAX_ROUNDS and time.monotonic() - start < seconds):
         for name in list(samples):
-            case.start(folder / "source", folder / name)
-            answer = workers[name].ask(operation=TABLE, case=case.name, files=name, seed=number, check=not number)
+            files = case.start(folder, name, number)
+            answer = workers[name].ask(operation=TABLE, case=case.name, files=files, seed=number, check=not number)
             if "error" in answer:
                 errors[name] = answer["error"]
                 del samples[name]
             elif number:
                 samples[name].append(Sample(**answer))
+            else:
+                answered.append(files)
         if not number:
-            compare(case, folder, list(samples))
+            compare(case, folder, answered)
         number += 1
     taken = {name: tuple(found) for name, found in samples.items()}
     return Cell(case.name, _VERSION, TABLE, samples=taken, errors=errors)
 
 
-def compare(case: TableCase, folder: Path, names: Sequence[str]) -> None:
+def compare(case: TableCase, folder: Path, answered: Sequence[str]) -> None:
     """Raise `AssertionError` unless all that the contenders wrote down is the same."""
-    answers = [pa.ipc.open_file(pa.memory_map(str(answer_path(folder, name)))).read_all() for name in names]
+    answers = [pa.ipc.open_file(pa.memory_map(str(answer_path(folder, files)))).read_all() for files in answered]
     if any(not answer.equals(answers[0]) for answer in answers):
         raise AssertionError(f"{case.name}: the contenders do not answer the same")

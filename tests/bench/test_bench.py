@@ -113,8 +113,7 @@ _EFFECTS = {  # versions made, rows added
 @pytest.mark.parametrize("case", ALL_TABLE_CASES, ids=lambda case: case.name)
 def test_a_table_case_does_what_its_name_says(case: TableCase, tmp_path: Path) -> None:
     case.prepare(tmp_path / "source", 0.002)
-    case.start(tmp_path / "source", tmp_path / "ours")
-    uri = str(tmp_path / "ours")
+    uri = str(tmp_path / case.start(tmp_path, "ours", 1))
     before = lance_ops.dataset(uri)
     result = case.run(lance_ops, uri, 1)
     after = lance_ops.dataset(uri)
