@@ -4,14 +4,15 @@ BIN := .venv/bin
 FUZZ := NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.fuzz/kernels $(BIN)/python -m tests.fuzz.target \
 	-max_len=131072 -timeout=25 -rss_limit_mb=3000
 STAMP := .venv/.locked
+SERVERS := .venv/servers/.locked
 
-.PHONY: run test ui bench fuzz soak lock environment java clean
+.PHONY: run test ui bench fuzz soak lock environment servers java clean
 .DEFAULT_GOAL := test
 
 run: environment java  ## the main job, on real data
 	$(BIN)/python -m jobs.demo --fresh
 
-test: environment java  ## every check
+test: environment servers java  ## every check
 	$(BIN)/python protos/generate.py --check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -32,7 +33,7 @@ fuzz: environment  ## hostile bytes, led by coverage; `make fuzz FUZZ_SECONDS=36
 	$(FUZZ) files -max_total_time=$$(($(FUZZ_SECONDS) * 3 / 4)) -artifact_prefix=.fuzz/files- .fuzz/files
 	$(FUZZ) tables -max_total_time=$$(($(FUZZ_SECONDS) / 4)) -artifact_prefix=.fuzz/tables- .fuzz/tables
 
-soak: environment java
+soak: environment servers java  ## what takes minutes
 	$(BIN)/python -m pytest -m soak --timeout 0
 
 lock: environment  ## the newest versions that fit pyproject.toml
@@ -43,6 +44,12 @@ environment: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml .ci/environment
 	.ci/environment
+	touch $@
+
+servers: $(SERVERS)
+
+$(SERVERS): tests/servers/package.json tests/servers/package-lock.json .ci/servers | $(STAMP)
+	.ci/servers
 	touch $@
 
 java: environment

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
+from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.s3_server import S3Server, moto_server
+from tests.servers.azure import AzureServer, azurite_server
+from tests.servers.gcs import GcsServer, fake_gcs_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +56,27 @@ def s3_server() -> Iterator[S3Server]:
     """One S3 server a worker; tests that use it are marked `server`."""
     with moto_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    """One server of Azure's blobs a worker; tests that use it are marked `server`."""
+    with azurite_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    """One server of Google's objects a worker; tests that use it are marked `server`."""
+    with fake_gcs_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def dynalite(s3_server: S3Server) -> Iterator[Callable[[], ManifestServer]]:
+    """One DynamoDB a worker beside its S3; a call makes a table."""
+    with dynalite_server(s3_server) as new_table:
+        yield new_table
 
 
 @pytest.fixture(scope="session")

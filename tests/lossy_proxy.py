@@ -1,4 +1,4 @@
-"""An HTTP proxy that loses requests or answers, as networks do."""
+"""An HTTP proxy that loses requests or answers, as networks do, or conditions, as servers do that do not know them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 Loss = Literal["request", "answer"]
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "expect"}
+_CONDITIONS = {"if-none-match", "ifgenerationmatch"}
 
 
 @dataclass
@@ -20,15 +21,16 @@ class LossyProxy:
     """A running proxy. `lose(method, path)` says what becomes of a request; None lets it pass."""
 
     endpoint: str = ""
+    loses_conditions: bool = False
     lose: Callable[[str, str], Loss | None] = lambda method, path: None
     seen: list[tuple[str, str]] = field(default_factory=list)
 
 
 @contextmanager
-def lossy_proxy(endpoint: str) -> Iterator[LossyProxy]:
+def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[LossyProxy]:
     """Stand before the server at `endpoint`."""
-    proxy = LossyProxy()
-    address = urlsplit(endpoint).netloc
+    proxy = LossyProxy(loses_conditions=loses_conditions)
+    address, base = urlsplit(endpoint).netloc, urlsplit(endpoint).path
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -41,8 +43,10 @@ def lossy_proxy(endpoint: str) -> Iterator[LossyProxy]:
                 self.close_connection = True
                 return
             server = http.client.HTTPConnection(address, timeout=30)
-            headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOP_BY_HOP}
-            server.request(self.command, self.path, body=body, headers=headers)
+            dropped = _HOP_BY_HOP | (_CONDITIONS if proxy.loses_conditions else set())
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in dropped}
+            path = _without_conditions(self.path) if proxy.loses_conditions else self.path
+            server.request(self.command, path, body=body, headers=headers)
             answer = server.getresponse()
             content = answer.read()
             server.close()
@@ -67,9 +71,14 @@ def lossy_proxy(endpoint: str) -> Iterator[LossyProxy]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        proxy.endpoint = f"http://127.0.0.1:{server.server_port}"
+        proxy.endpoint = f"http://127.0.0.1:{server.server_port}{base}"
         yield proxy
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _without_conditions(path: str) -> str:
+    place, mark, query = path.partition("?")
+    return place + mark + urlencode([pair for pair in parse_qsl(query, True) if pair[0].lower() not in _CONDITIONS])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.processes import free_port, running
 from tests.s3_server import S3Server
+from tests.servers.node import node_command
 
 
 @dataclass(frozen=True)
@@ -65,15 +66,24 @@ def postgres_server(folder: Path) -> Iterator[ManifestServer]:
         yield ManifestServer(server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1))
 
 
-def dynamodb_table(server: S3Server) -> ManifestServer:
-    """Make a table in moto's DynamoDB, in the reference implementation's layout."""
+@contextmanager
+def dynalite_server(server: S3Server) -> Iterator[Callable[[], ManifestServer]]:
+    """Run dynalite, for tables of datasets in `server`'s buckets; yield what makes a table."""
+    port = free_port()
+    command = [*node_command("dynalite", "cli.js"), "--host", "127.0.0.1", "--port", str(port), "--createTableMs", "0"]
+    with running(command, port):
+        yield lambda: dynamodb_table(server, f"http://127.0.0.1:{port}")
+
+
+def dynamodb_table(server: S3Server, endpoint: str | None = None) -> ManifestServer:
+    """Make a table in the reference implementation's layout, in the DynamoDB at `endpoint`, moto's unless given."""
     import boto3
 
     name = f"table-{uuid.uuid4().hex}"
     options = server.storage_options
     client = boto3.client(
         "dynamodb",
-        endpoint_url=server.endpoint,
+        endpoint_url=endpoint or server.endpoint,
         region_name=options["aws_region"],
         aws_access_key_id=options["aws_access_key_id"],
         aws_secret_access_key=options["aws_secret_access_key"],
@@ -90,5 +100,6 @@ def dynamodb_table(server: S3Server) -> ManifestServer:
         ],
         BillingMode="PAY_PER_REQUEST",
     )
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
     client.close()
-    return ManifestServer(f"dynamodb://{name}", {**options, "dynamodb_endpoint": server.endpoint})
+    return ManifestServer(f"dynamodb://{name}", {**options, "dynamodb_endpoint": endpoint or server.endpoint})

@@ -1,14 +1,12 @@
-"""S3 servers for tests, on 127.0.0.1: moto's, which honours conditions, and a small one that ignores them."""
+"""An S3 server for tests, on 127.0.0.1: moto."""
 
 from __future__ import annotations
 
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lance_ops.store import FsspecStore
 from tests.processes import free_port, running
@@ -50,9 +48,13 @@ class S3Server:
         client.close()
         return name
 
+    def new_uri(self, path: str = "data") -> str:
+        """Return a place in a bucket of its own."""
+        return f"s3://{self.new_bucket()}/{path}"
+
     def new_store(self, path: str = "data") -> FsspecStore:
         """Return a store in a bucket of its own."""
-        return FsspecStore(f"s3://{self.new_bucket()}/{path}", self.storage_options)
+        return FsspecStore(self.new_uri(path), self.storage_options)
 
 
 @contextmanager
@@ -62,46 +64,3 @@ def moto_server() -> Iterator[S3Server]:
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with running(command, port):
         yield S3Server(f"http://127.0.0.1:{port}")
-
-
-@contextmanager
-def careless_server() -> Iterator[S3Server]:
-    """Run a server that stores whatever it is sent, whatever the condition says."""
-    objects: dict[str, bytes] = {}
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"  # clients wait for a 100 before they send a body
-
-        def do_PUT(self) -> None:
-            objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
-            self._answer(200)
-
-        def do_GET(self) -> None:
-            if self.path in objects:
-                self._answer(200, objects[self.path])
-            else:
-                self._answer(404)
-
-        def do_DELETE(self) -> None:
-            objects.pop(self.path, None)
-            self._answer(204)
-
-        def _answer(self, status: int, body: bytes = b"") -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("ETag", '"0"')
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield S3Server(f"http://127.0.0.1:{server.server_port}")
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -228,10 +228,13 @@ def test_a_dynamodb_uri_without_a_table_is_invalid_input() -> None:
 
 @pytest.mark.server
 @pytest.mark.interop
-def test_pylance_and_we_share_a_dynamodb_table(s3_server: S3Server) -> None:
+@pytest.mark.parametrize("server", ["moto", "dynalite"])
+def test_pylance_and_we_share_a_dynamodb_table(
+    server: str, s3_server: S3Server, request: pytest.FixtureRequest
+) -> None:
     import lance
 
-    options = dynamodb_table(s3_server)
+    options = dynamodb_table(s3_server) if server == "moto" else request.getfixturevalue("dynalite")()
     uri = f"s3+ddb://{s3_server.new_bucket()}/some/table.lance?ddbTableName={options.url.removeprefix('dynamodb://')}"
     table = pa.table({"a": [1, 2]})
     lance_ops.write_dataset(table, uri, storage_options=options.storage_options)

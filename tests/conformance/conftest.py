@@ -21,12 +21,12 @@ STORES = [
     pytest.param("local"),
     pytest.param("memory"),
     pytest.param("faulty"),
-    pytest.param("s3", marks=pytest.mark.server),
+    *(pytest.param(service, marks=pytest.mark.server) for service in ("s3", "azure", "gcs")),
 ]
 
 MANIFEST_STORES = [
     pytest.param("sqlite"),
-    *(pytest.param(kind, marks=pytest.mark.server) for kind in (*SERVERS, "dynamodb")),
+    *(pytest.param(kind, marks=pytest.mark.server) for kind in (*SERVERS, "dynamodb", "dynalite")),
 ]
 
 
@@ -52,8 +52,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         "local": lambda: LocalStore(str(tmp_path / "root")),
         "memory": MemoryStore,
         "faulty": lambda: FaultyStore(LocalStore(str(tmp_path / "root"))),
-        "s3": lambda: request.getfixturevalue("s3_server").new_store(),
     }
+    if request.param not in make:
+        new_store: Store = request.getfixturevalue(f"{request.param}_server").new_store()
+        return new_store
     return make[request.param]()
 
 
@@ -91,5 +93,8 @@ def manifest_server(request: pytest.FixtureRequest, tmp_path: Path) -> ManifestS
     if request.param == "dynamodb":
         s3_server: S3Server = request.getfixturevalue("s3_server")
         return dynamodb_table(s3_server)
+    if request.param == "dynalite":
+        new_table: Callable[[], ManifestServer] = request.getfixturevalue("dynalite")
+        return new_table()
     servers: Callable[[str], ManifestServer] = request.getfixturevalue("manifest_servers")
     return servers(request.param)

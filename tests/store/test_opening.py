@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from lance_ops.core.errors import InvalidInput, StoreError, UnsafePath, UnsupportedFeature
@@ -62,9 +63,14 @@ def test_an_external_manifest_store_is_named_as_unsupported() -> None:
         open_store("s3+ddb://bucket/a?ddbTableName=t")
 
 
-def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use() -> None:
+def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnsupportedFeature, match="nonsense"):
         open_store("nonsense://a/b").exists("x")
+
+    def fail(protocol: str) -> None:
+        raise ImportError(f"no package for {protocol}")
+
+    monkeypatch.setattr(fsspec, "get_filesystem_class", fail)
     with pytest.raises(StoreError, match="adlfs"):
         open_store("az://container/a", {"account_name": "a", "account_key": "b"}).exists("x")
 

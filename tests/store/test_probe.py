@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
+import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
-from lance_ops.core.errors import ObjectNotFound, UnsafeStore, WriteRefused
+from lance_ops.core.errors import UnsafeStore, WriteRefused
 from lance_ops.store import (
     BytesLike,
     Fault,
@@ -16,7 +20,9 @@ from lance_ops.store import (
     PutOutcome,
     prove_conditional_create,
 )
-from tests.s3_server import S3Server, careless_server
+from tests.lossy_proxy import lossy_proxy
+from tests.servers.azure import AzureServer
+from tests.store.conftest import ObjectServer
 
 
 class Promising(MemoryStore):
@@ -87,19 +93,22 @@ def test_local_and_memory_stores_need_no_proof(tmp_path: object) -> None:
         assert store.calls == ()
 
 
-@pytest.mark.server
-def test_nothing_is_committed_on_an_s3_server_that_ignores_the_condition() -> None:
-    with careless_server() as server:
-        store = FsspecStore("s3://bucket/table", server.storage_options)
-        committer = PutIfAbsentCommitter(store)
+def test_nothing_is_committed_on_a_server_that_ignores_the_condition(object_server: ObjectServer) -> None:
+    with lossy_proxy(object_server.endpoint, loses_conditions=True) as proxy:
+        careless = replace(object_server, endpoint=proxy.endpoint)
+        # A request that is signed with its condition cannot lose it.
+        options = careless.signed_options if isinstance(careless, AzureServer) else careless.storage_options
+        uri = object_server.new_uri("table")
         with pytest.raises(UnsafeStore, match="ignores the condition"):
-            committer.commit(1, b"manifest")
-        with pytest.raises(ObjectNotFound):
-            store.get("_versions/18446744073709551614.manifest")
+            PutIfAbsentCommitter(FsspecStore(uri, options)).commit(1, b"manifest")
+        with pytest.raises(UnsafeStore, match="ignores the condition"):
+            lance_ops.write_dataset(pa.table({"a": [1]}), uri, storage_options=options)
+    store = FsspecStore(uri, object_server.storage_options)
+    assert [found.path for found in store.list() if not found.path.startswith(("data/", "_transactions/"))] == []
+    assert list(store.list_temporary()) == []
 
 
-@pytest.mark.server
-def test_an_s3_server_that_honours_the_condition_is_proven_and_left_clean(s3_server: S3Server) -> None:
-    store = s3_server.new_store()
+def test_a_server_that_honours_the_condition_is_proven_and_left_clean(object_server: ObjectServer) -> None:
+    store = object_server.new_store()
     prove_conditional_create(store)
     assert list(store.list()) == list(store.list_temporary()) == []

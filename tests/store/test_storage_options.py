@@ -105,6 +105,8 @@ def test_plain_http_has_to_be_allowed() -> None:
         open_store("s3://bucket/a", {"endpoint": "http://127.0.0.1:9000"})
     with pytest.raises(InvalidInput, match="allow_http"):
         open_store("az://container/a", {"endpoint": "http://127.0.0.1:10000/x", "account_name": "x"})
+    with pytest.raises(InvalidInput, match="allow_http"):
+        open_store("gs://bucket/a", {"google_base_url": "http://127.0.0.1:10000"})
 
 
 def test_s3_express_lists_in_no_order() -> None:
@@ -119,9 +121,26 @@ def test_the_references_google_options_become_those_of_gcsfs() -> None:
     assert gcs.arguments("b", {"google_service_account_key": '{"type": "service_account"}'})["token"] == {
         "type": "service_account"
     }
-    with pytest.raises(InvalidInput) as caught:
-        gcs.arguments("b", {"google_service_account_key": f"{{{SECRET}"})
-    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert gcs.arguments("b", {"google_storage_token": SECRET})["token"] == SECRET
+    own = gcs.arguments("b", {"google_base_url": "https://gcs.example", "google_skip_signature": "true"})
+    assert (own["token"], own["endpoint_url"]) == ("anon", "https://gcs.example")
+    for wrong in (f"{{{SECRET}", f'"{SECRET}"'):
+        with pytest.raises(InvalidInput) as caught:
+            gcs.arguments("b", {"google_service_account_key": wrong})
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_proxy_is_gone_through_by_every_service() -> None:
+    proxy = {"proxy_url": "http://proxy:3128"}
+    by_scheme = {"http": "http://proxy:3128", "https": "http://proxy:3128"}
+    assert service_of("s3").arguments("b", proxy)["config_kwargs"]["proxies"] == by_scheme
+    assert service_of("gs").arguments("b", proxy)["session_kwargs"] == {"proxy": "http://proxy:3128"}
+    azure = open_store("az://c/a", {**proxy, "account_name": "a", "azure_storage_account_key": "k" * 8})
+    assert isinstance(azure, FsspecStore)
+    assert azure._fs().service_client._config.proxy_policy.proxies == by_scheme
+    for scheme in ("s3", "gs", "az"):
+        with pytest.raises(UnsupportedFeature, match="proxy_excludes"):
+            open_store(f"{scheme}://b/a", {**proxy, "proxy_excludes": "localhost"})
 
 
 def test_the_references_azure_options_become_those_of_adlfs() -> None:
@@ -142,8 +161,15 @@ def test_the_references_azure_options_become_those_of_adlfs() -> None:
         "connection_string": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=kkkkkkkk;"
         "BlobEndpoint=https://blob.example"
     }
-    with pytest.raises(UnsupportedFeature, match="bearer token"):
-        azure.arguments("c", {"bearer_token": "x"})
+    assert azure.arguments("c", {"account_name": "a", "azure_storage_token": SECRET}) == {
+        "account_name": "a",
+        "anon": True,
+    }
+    assert azure.arguments("c", {"account_name": "a", "azure_skip_signature": "true"})["anon"] is True
+    fabric = azure.arguments("c", {"account_name": "a", "azure_use_fabric_endpoint": "true", "disable_tagging": "true"})
+    assert fabric == {"account_name": "a", "account_host": "a.blob.fabric.microsoft.com"}
+    with pytest.raises(UnsupportedFeature, match="azure_msi_endpoint"):
+        azure.arguments("c", {"msi_endpoint": "http://127.0.0.1"})
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az"])

@@ -15,7 +15,7 @@ from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.store import FaultyStore, LocalStore, MemoryStore, PutOutcome, Store, StoreWriter, When
 from lance_ops.store.faulty import Fault
 from lance_ops.store.paths import is_temporary
-from tests.s3_server import S3Server
+from tests.store.conftest import ObjectServer
 
 # Few names, so that operations meet. None is a directory of another: a file system minds, an object store does not.
 PATHS = st.sampled_from(["a", "b/c", "b/d", "b/e/f", "b2/g", "_versions/1", "_versions/2"])
@@ -162,6 +162,5 @@ def test_a_faulty_store_without_a_fault_is_a_dict() -> None:
     check(lambda: FaultyStore(MemoryStore(), never), max_examples=20)
 
 
-@pytest.mark.server
-def test_an_s3_store_is_a_dict(s3_server: S3Server) -> None:
-    check(s3_server.new_store, max_examples=8)
+def test_a_store_on_a_server_is_a_dict(object_server: ObjectServer) -> None:
+    check(object_server.new_store, max_examples=8)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from lance_ops.core.errors import StoreError
+from lance_ops.core.errors import StoreError, UnsupportedFeature
 from lance_ops.store.paths import TEMPORARY_PREFIX
 
-__all__ = ["GENERAL_ALIASES", "ListedObject", "Service"]
+__all__ = ["GENERAL_ALIASES", "ListedObject", "Service", "modified_of", "proxies_of"]
 
 GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "allow_http": ("allow_http", "aws_allow_http"),
@@ -25,6 +25,9 @@ GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "request_timeout": ("request_timeout", "timeout"),
     "max_retries": ("client_max_retries",),
     "download_retries": ("download_retry_count",),
+    "proxy": ("proxy_url",),
+    "proxy_certificate": ("proxy_ca_certificate",),
+    "proxy_excludes": ("proxy_excludes",),
     # Taken, so that options written for the reference pass, and without effect here.
     "ignored": ("client_retry_timeout", "user_agent"),
 }
@@ -104,6 +107,16 @@ class Service(ABC):
         finally:
             with suppress(FileNotFoundError):
                 fs.rm_file(key)
+
+
+def proxies_of(found: Mapping[str, str]) -> dict[str, str]:
+    """Return the proxy to go through by scheme, none unless one is given."""
+    for name in ("proxy_certificate", "proxy_excludes"):
+        if name in found:
+            raise UnsupportedFeature(
+                f"{name} among storage_options; let the environment say it (NO_PROXY, SSL_CERT_FILE)"
+            )
+    return dict.fromkeys(("http", "https"), found["proxy"]) if "proxy" in found else {}
 
 
 def modified_of(info: Mapping[str, Any]) -> datetime:

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service
+from lance_ops.store.services.contract import GENERAL_ALIASES, ListedObject, Service, proxies_of
 from lance_ops.store.storage_options import Aliases, read_bool, read_count, read_options, read_seconds
 
 __all__ = ["S3"]
@@ -62,6 +62,9 @@ class S3(Service):
         retries = read_count(found, "max_retries")
         if retries is not None:
             config["retries"] = {"total_max_attempts": retries + 1, "mode": "standard"}
+        proxies = proxies_of(found)
+        if proxies:
+            config["proxies"] = proxies
         client: dict[str, Any] = {}
         if "region" in found:
             client["region_name"] = found["region"]
