@@ -18,7 +18,16 @@ from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
-from lance_ops.table import DataFile, ExternalFile, Fragment, Fragments, IndexMetadata, Manifest, RowSequence
+from lance_ops.table import (
+    DataFile,
+    ExternalFile,
+    Fragment,
+    Fragments,
+    IndexMetadata,
+    Manifest,
+    RowSequence,
+    check_writable,
+)
 from lance_ops.table.bases import Place
 from lance_ops.transactions import Clone, commit_clone
 
@@ -80,8 +89,10 @@ def _clone_of(source: Snapshot, *, is_shallow: bool) -> Clone:
 def _self_contained(source: Snapshot) -> Manifest:
     """Return the manifest with true row counts, and with the row sequences that have files of their own.
 
-    No base path leads to those files.
+    No base path leads to those files. Raises `UnsupportedFeature` for a table that this release may not write to: its
+    copy would not say so any more.
     """
+    check_writable(source.manifest, source.manifest_uri)
     if source.counts_are_known and not source.manifest.uses_stable_row_ids:  # without ids there are no sequences
         return source.manifest
 

@@ -84,15 +84,18 @@ class ExternalFile:
     path: str
     offset: int
     size: int
+    unknown: bytes = b""
 
     @classmethod
     def from_pb(cls, message: table_pb2.ExternalFile) -> ExternalFile:
         """Read the message; raise `UnsafePath` for a path that leaves the root."""
-        return cls(check_path(message.path), message.offset, message.size)
+        return cls(check_path(message.path), message.offset, message.size, unknown_fields(message))
 
     def to_pb(self) -> table_pb2.ExternalFile:
         """Return the message."""
-        return table_pb2.ExternalFile(path=self.path, offset=self.offset, size=self.size)
+        message = table_pb2.ExternalFile(path=self.path, offset=self.offset, size=self.size)
+        restore_unknown(message, self.unknown)
+        return message
 
 
 RowSequence: TypeAlias = bytes | ExternalFile | None

@@ -40,6 +40,18 @@ class IndexFile:
 
     path: str
     size_bytes: int
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: table_pb2.IndexFile) -> IndexFile:
+        """Read the message; raise `UnsafePath` for a path that leaves the directory."""
+        return cls(check_path(message.path), message.size_bytes, unknown_fields(message))
+
+    def to_pb(self) -> table_pb2.IndexFile:
+        """Return the message."""
+        message = table_pb2.IndexFile(path=self.path, size_bytes=self.size_bytes)
+        restore_unknown(message, self.unknown)
+        return message
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ class IndexMetadata:
             index_version=message.index_version if message.HasField("index_version") else None,
             created_at_ms=message.created_at if message.HasField("created_at") else None,
             base_id=message.base_id if message.HasField("base_id") else None,
-            files=tuple(IndexFile(check_path(file.path), file.size_bytes) for file in message.files),
+            files=tuple(map(IndexFile.from_pb, message.files)),
             covering_fields=tuple(message.covering_fields),
             unknown=unknown_fields(message),
         )
@@ -112,7 +124,7 @@ class IndexMetadata:
             index_version=self.index_version,
             created_at=self.created_at_ms,
             base_id=self.base_id,
-            files=[table_pb2.IndexFile(path=file.path, size_bytes=file.size_bytes) for file in self.files],
+            files=[file.to_pb() for file in self.files],
             covering_fields=self.covering_fields,
         )
         if self.details is not None:

@@ -31,6 +31,7 @@ class DataFormat:
 
     version: str
     file_format: str = "lance"
+    unknown: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,7 @@ class Manifest:
             max_fragment_id=self.max_fragment_id,
             transaction_file=self.transaction_file,
             next_row_id=self.next_row_id,
-            data_format=table_pb2.Manifest.DataStorageFormat(
-                file_format=self.data_format.file_format, version=self.data_format.version
-            ),
+            data_format=_data_format_to_pb(self.data_format),
             config=self.config,
             table_metadata=self.table_metadata,
             base_paths=[base.to_pb() for base in self.base_paths],
@@ -202,10 +201,17 @@ def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
     return seconds * _NANOS + nanos
 
 
+def _data_format_to_pb(data_format: DataFormat) -> table_pb2.Manifest.DataStorageFormat:
+    message = table_pb2.Manifest.DataStorageFormat(file_format=data_format.file_format, version=data_format.version)
+    restore_unknown(message, data_format.unknown)
+    return message
+
+
 def _data_format(message: table_pb2.Manifest, fragments: Sequence[Fragment], path: str) -> DataFormat:
     """Return the stated format, or what old writers meant by stating none: the version of the files there are."""
     if message.HasField("data_format"):
-        return DataFormat(message.data_format.version, message.data_format.file_format)
+        stated = message.data_format
+        return DataFormat(stated.version, stated.file_format, unknown_fields(stated))
     numbers = next((file.numbers for fragment in fragments for file in fragment.files), None)
     if numbers is not None:
         return DataFormat(FileVersion.from_numbers(*numbers, where=path).value)

@@ -16,7 +16,9 @@ from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.pb import table_pb2
 from lance_ops.table import (
     WRITER,
+    BasePath,
     DataFormat,
+    ExternalFile,
     Fragments,
     Manifest,
     WriterVersion,
@@ -25,7 +27,8 @@ from lance_ops.table import (
     inline_transaction,
 )
 from lance_ops.wire.framing import frame
-from tests.table.samples import MANIFESTS, data_file, fragment, index, manifest
+from tests.table.marked import marked, marks
+from tests.table.samples import MANIFESTS, fragment, index, manifest
 
 REFUSALS = (CorruptFile, UnsafePath, UnsupportedFeature)
 FULL = manifest(fragment(0, deleted=3), fragment(1), indices=(index(1),))
@@ -96,24 +99,34 @@ def test_the_transaction_position_of_older_writers_is_read() -> None:
 
 
 def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
-    unknown = b"\xc2\x3e\x03new"  # field 1000, three bytes
+    parts = FULL.fragments[1]
+    elsewhere = replace(parts, row_ids=ExternalFile("a", 1, 2), created_at_versions=ExternalFile("b", 3, 4))
     content = replace(
-        FULL,
-        fragments=Fragments(
-            (
-                replace(FULL.fragments[0], unknown=unknown, files=(replace(data_file("f0"), unknown=unknown),)),
-                FULL.fragments[1],
-            )
-        ),
-        indices=(replace(FULL.indices[0], unknown=unknown),),
-        unknown=unknown,
-        unknown_of_indices=unknown,
+        FULL, fragments=Fragments((FULL.fragments[0], elsewhere)), base_paths=(BasePath(1, "/elsewhere"),)
     )
+    data = marked(encode_manifest(content, b"transaction"))
+    places = marks(data) - {"manifest.writer_version"}  # that will be this release's
+    assert {
+        "manifest",
+        "manifest.fields[2]",
+        "manifest.data_format",
+        "manifest.base_paths[0]",
+        "manifest.fragments[0].files[0]",
+        "manifest.fragments[0].deletion_file",
+        "manifest.fragments[1].external_row_ids",
+        "indices.indices[0].files[1]",
+        "indices.indices[0]",
+        "indices",
+    } <= places
 
-    again = decode_manifest(encode_manifest(content, b""), "m")
+    again = decode_manifest(data, "m")
+    decoded_anew = replace(again, fragments=Fragments(tuple(again.fragments)))
 
-    assert again == content
-    assert encode_manifest(again, b"") == encode_manifest(content, b"")
+    for rewritten in (again, decoded_anew):
+        assert places <= marks(encode_manifest(rewritten, b"")), "a field of a newer writer was lost"
+        assert decode_manifest(encode_manifest(rewritten, b""), "m") == again
+    stripped = encode_manifest(content, b"")
+    assert not marks(stripped)
 
 
 def test_a_missing_data_format_is_told_from_the_files() -> None:

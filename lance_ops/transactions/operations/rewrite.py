@@ -12,7 +12,6 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidInput
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
-from lance_ops.store.paths import check_path
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import holds_row_addresses
@@ -65,7 +64,7 @@ class RewrittenIndex:
             new_id=UUID(bytes=message.new_id.uuid),
             details=IndexDetails(details.type_url, details.value) if message.HasField("new_index_details") else None,
             index_version=message.new_index_version,
-            files=tuple(IndexFile(check_path(file.path), file.size_bytes) for file in message.new_index_files),
+            files=tuple(map(IndexFile.from_pb, message.new_index_files)),
         )
 
     def to_pb(self) -> transaction_pb2.Transaction.Rewrite.RewrittenIndex:
@@ -74,7 +73,7 @@ class RewrittenIndex:
             old_id=table_pb2.UUID(uuid=self.old_id.bytes),
             new_id=table_pb2.UUID(uuid=self.new_id.bytes),
             new_index_version=self.index_version,
-            new_index_files=[table_pb2.IndexFile(path=file.path, size_bytes=file.size_bytes) for file in self.files],
+            new_index_files=[file.to_pb() for file in self.files],
         )
         if self.details is not None:
             message.new_index_details.type_url = self.details.type_url
