@@ -6,6 +6,7 @@ What `open` returns has `to_table` and `take` in all three, so the measured line
 from __future__ import annotations
 
 import importlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -15,11 +16,16 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-__all__ = ["Contender", "contender", "size_bytes"]
+__all__ = ["Contender", "contender", "size_bytes", "sync_all"]
 
 
 class Contender(Protocol):
     """Writes tables into folders that are not there yet, and opens them."""
+
+    @property
+    def syncs(self) -> bool:
+        """Whether what `write` wrote outlives a power cut once it returns."""
+        ...
 
     def write(self, table: pa.Table, folder: Path) -> None: ...
 
@@ -32,6 +38,7 @@ class Lance:
 
     module: ModuleType
     version: str
+    syncs: bool
 
     def write(self, table: pa.Table, folder: Path) -> None:
         self.module.write_dataset(table, str(folder), data_storage_version=self.version)
@@ -43,6 +50,8 @@ class Lance:
 @dataclass(frozen=True)
 class Parquet:
     """One file as pyarrow writes it."""
+
+    syncs: bool = False
 
     def write(self, table: pa.Table, folder: Path) -> None:
         folder.mkdir()
@@ -56,7 +65,20 @@ def contender(name: str, version: str) -> Contender:
     """Import and return one contender, and no other."""
     if name == "parquet":
         return Parquet()
-    return Lance(importlib.import_module({"ours": "lance_ops", "pylance": "lance"}[name]), version)
+    ours = name == "ours"
+    return Lance(importlib.import_module("lance_ops" if ours else "lance"), version, syncs=ours)
+
+
+def sync_all(folder: Path) -> None:
+    """Sync every file and folder written, and the name of the folder itself."""
+    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    for path in (*files, *reversed(folders), folder.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def size_bytes(folder: Path) -> int:

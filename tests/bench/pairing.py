@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,19 +23,18 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tests.bench.cases import Case
-from tests.bench.results import READING, Cell, Sample
+from tests.bench.results import READING, WRITING, Cell, Sample
 
 __all__ = ["measure_all"]
 
-_WORKERS = ("ours", "pylance", "parquet")
-# Subject -> (who works, on whose files).
+_WRITERS = ("ours", "pylance", "parquet")
+# Subject -> (who works, on whose files). Each has a process of its own: what one maps is not the other's memory.
 _READERS = {
     "ours": ("ours", "ours"),
     "pylance": ("pylance", "pylance"),
     "parquet": ("parquet", "parquet"),
     "ours@pylance": ("ours", "pylance"),
 }
-_WRITERS = {name: (name, name) for name in _WORKERS}
 _MIN_ROUNDS, _MAX_ROUNDS = 5, 25
 
 
@@ -95,14 +94,15 @@ class Prepared:
     def check(self) -> None:
         """Let everyone do everything once and compare what is read with what was written."""
         for operation in ("write", *READING):
-            for subject, (worker, files) in _subjects(operation).items():
-                answer = self._ask(operation, worker, files, seed=0, check=True)
+            for subject in _subjects(operation):
+                answer = self._ask(operation, subject, seed=0, check=True)
                 if "error" in answer:
                     self.errors.setdefault(operation, {})[subject] = answer["error"]
         unwritten = self.errors.get("write", {})
         for operation in READING:  # Whoever could not write has nothing to read: say the reason, not the symptom.
             self.errors.setdefault(operation, {}).update(unwritten)
-        for name in _WORKERS:
+        self.errors["write_durable"] = unwritten
+        for name in _WRITERS:
             if name not in unwritten:
                 self.sizes[name] = self.workers[name].ask(files=name)["size"]
 
@@ -110,7 +110,7 @@ class Prepared:
         """Yield the cells; rounds go on for `seconds` an operation, within their limits."""
         for worker in self.workers.values():
             worker.move_to(core)
-        for operation in (*READING, "write"):
+        for operation in (*READING, *WRITING):
             yield self._rounds(operation, seconds)
         yield Cell(self.case.name, self.version, "size", sizes=self.sizes, errors=self.errors.get("write", {}))
 
@@ -121,8 +121,7 @@ class Prepared:
         while rounds < _MIN_ROUNDS or (rounds < _MAX_ROUNDS and time.monotonic() - start < seconds):
             rounds += 1
             for subject in list(samples):
-                worker, files = _subjects(operation)[subject]
-                answer = self._ask(operation, worker, files, seed=rounds, check=False)
+                answer = self._ask(operation, subject, seed=rounds, check=False)
                 if "error" in answer:
                     errors[subject] = answer["error"]
                     del samples[subject]
@@ -131,8 +130,9 @@ class Prepared:
         taken = {name: tuple(found) for name, found in samples.items()}
         return Cell(self.case.name, self.version, operation, samples=taken, errors=errors)
 
-    def _ask(self, operation: str, worker: str, files: str, *, seed: int, check: bool) -> dict[str, Any]:
-        return self.workers[worker].ask(operation=operation, files=files, seed=seed, check=check)
+    def _ask(self, operation: str, subject: str, *, seed: int, check: bool) -> dict[str, Any]:
+        _, files = _READERS[subject]
+        return self.workers[subject].ask(operation=operation, files=files, seed=seed, check=check)
 
 
 def measure_all(
@@ -161,12 +161,14 @@ def _prepare(case: Case, version: str, root: Path, scale: float) -> Prepared:
         table = case.table(scale)
         with pa.ipc.new_file(folder / "source.arrow", table.schema) as sink:
             sink.write_table(table)
-        workers = {name: resources.enter_context(Worker(folder, name, version)) for name in _WORKERS}
+        workers = {
+            subject: resources.enter_context(Worker(folder, name, version)) for subject, (name, _) in _READERS.items()
+        }
         prepared = Prepared(case, version, folder, workers, ExitStack())
         prepared.check()
         prepared.resources = resources.pop_all()
     return prepared
 
 
-def _subjects(operation: str) -> dict[str, tuple[str, str]]:
-    return _WRITERS if operation == "write" else _READERS
+def _subjects(operation: str) -> Iterable[str]:
+    return _WRITERS if operation in WRITING else _READERS

@@ -17,6 +17,7 @@ __all__ = [
     "SAME_FILES",
     "TABLE",
     "VERSIONS",
+    "WRITING",
     "Cell",
     "Rival",
     "Run",
@@ -25,7 +26,8 @@ __all__ = [
 ]
 
 READING = ("take", "projection", "scan")
-OPERATIONS = ("scan", "projection", "take", "write", "size")
+WRITING = ("write", "write_durable")
+OPERATIONS = ("scan", "projection", "take", *WRITING, "size")
 TABLE = "table"
 """The operation of a case that is one itself: a commit, a compaction."""
 VERSIONS = ("2.0", "2.1", "2.2")

@@ -12,6 +12,7 @@ import pytest
 import lance_ops
 from tests.bench.cases import ALL_CASES, Case, cases_named
 from tests.bench.chart import chart
+from tests.bench.contenders import contender, sync_all
 from tests.bench.pairing import measure_all
 from tests.bench.report import report
 from tests.bench.results import OPERATIONS, OWN_FILES, RIVALS, Cell, Run, Sample, geometric_mean
@@ -50,7 +51,7 @@ def test_unsupported_cell_shows_in_the_table_in_the_chart_and_in_json() -> None:
 def test_chart_is_well_formed_when_ratios_lie_beyond_its_axis() -> None:
     cells = tuple(
         Cell("floats", "2.2", operation, samples={"ours": samples(1), "pylance": samples(theirs)})
-        for operation, theirs in zip(OPERATIONS, (1e-6, 1e6, 1, 0.5, 1), strict=True)
+        for operation, theirs in zip(OPERATIONS, (1e-6, 1e6, 1, 0.5, 2, 1), strict=True)
     )
     assert ET.fromstring(chart(Run({}, cells))).tag.endswith("svg")
 
@@ -60,6 +61,27 @@ def test_case_is_the_same_in_every_run(case: Case) -> None:
     table = case.table(scale=0.01)
     assert table.equals(case.table(scale=0.01))
     table.validate(full=True)
+
+
+@pytest.mark.interop
+def test_only_ours_is_durable_by_itself() -> None:
+    assert {name: contender(name, "2.2").syncs for name in ("ours", "pylance", "parquet")} == {
+        "ours": True,
+        "pylance": False,
+        "parquet": False,
+    }
+
+
+@pytest.mark.interop
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_what_a_contender_left_unsynced_is_synced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "written"
+    contender("pylance", "2.2").write(pa.table({"id": [1]}), folder)
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
+    sync_all(folder)
+    assert set(synced) == {tmp_path, folder, *folder.rglob("*")}
+    assert synced.index(folder) < synced.index(tmp_path)
 
 
 def test_unknown_case_is_refused_with_the_names_there_are() -> None:

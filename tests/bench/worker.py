@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from tests.bench.cases import PROJECTED
-from tests.bench.contenders import Contender, Lance, contender, size_bytes
-from tests.bench.results import TABLE
+from tests.bench.contenders import Contender, Lance, contender, size_bytes, sync_all
+from tests.bench.results import TABLE, WRITING
 from tests.bench.table_cases import ALL_TABLE_CASES, answer_path
 
 __all__ = ["NUM_TAKEN"]
@@ -51,12 +51,17 @@ class Worker:
         if operation != self._operation:
             self._operation = operation
             _give_back_memory()
-        if operation == "write":
+        if operation in WRITING:
             source = self._source()
             _touch(source)
             shutil.rmtree(self._scratch, ignore_errors=True)
-            return _measured(lambda: self._contender.write(source, self._scratch))
+            return _measured(lambda: self._write(source, durable=operation == "write_durable"))
         return _measured(self._reading(operation, files, seed))
+
+    def _write(self, source: pa.Table, *, durable: bool) -> None:
+        self._contender.write(source, self._scratch)
+        if durable and not self._contender.syncs:
+            sync_all(self._scratch)
 
     def _table_case(self, name: str, files: str, seed: int, *, check: bool) -> dict[str, Any]:
         """Measure a table case; `check` writes down what it answers instead, for comparison."""
