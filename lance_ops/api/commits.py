@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
 from lance_ops.api.handle import Handle
 from lance_ops.api.requests import refuse
-from lance_ops.committers import open_root
+from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
+from lance_ops.snapshot.begun_dictionaries import begins_dictionaries, with_begun_dictionaries
 from lance_ops.snapshot.commit import commit_transaction
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.transactions import COMMIT_MESSAGE, Append, Operation, Overwrite, Restore, Transaction
+from lance_ops.transactions import COMMIT_MESSAGE, Append, Merge, Operation, Overwrite, Restore, Transaction
 
 __all__ = ["BulkCommitResult", "Commits"]
 
@@ -72,6 +76,7 @@ class Commits(Handle):
                 read_version = root.committer.latest() or 0
             properties = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
             transaction = Transaction.new(read_version, operation, properties)
+        transaction = _with_dictionaries(root, transaction)
         made = commit_transaction(
             root,
             transaction,
@@ -119,6 +124,20 @@ class Commits(Handle):
             commit_timeout=commit_timeout,
         )
         return BulkCommitResult(dataset=made, merged=merged)
+
+
+def _with_dictionaries(root: DatasetRoot, transaction: Transaction) -> Transaction:
+    """Give the schema of a 0.1 table the values of its dictionaries: those it has, or those that the files begin."""
+    operation = transaction.operation
+    if not isinstance(operation, Merge | Overwrite) or not begins_dictionaries(operation.schema, operation.fragments):
+        return transaction
+    schema = operation.schema
+    if isinstance(operation, Merge):
+        known = Snapshot.open(root.store.uri, transaction.read_version, root.storage_options).schema
+        before = {node.id: node.dictionary for node in known.walk()}
+        schema = with_dictionaries(schema, lambda field: field.dictionary or before.get(field.id))
+    schema = with_begun_dictionaries(root.store, schema, operation.fragments)
+    return replace(transaction, operation=replace(operation, schema=schema))
 
 
 def _place(base_uri: Place, storage_options: Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:

@@ -1,10 +1,9 @@
 """Which types the files of each version hold: what is refused here, readers of that version do not expect.
 
-everywhere      dictionaries are of numbers, booleans, text or bytes; fixed-size lists not of binary of no bytes;
-blobs not of text
+everywhere      dictionaries are of numbers, booleans, text or bytes; fixed-size lists not of text or bytes, nor of
+                binary of no bytes; blobs not of text
 from 2.1 on     no structs without fields in lists, nor before other fields of one column
 before 2.2      no maps, no fixed-size lists of structs, no `lance.blob.v2`, no fixed-size binary of no bytes
-before 2.1      no fixed-size lists of text or bytes
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def _refused(field: Field, version: FileVersion) -> str | None:
     arrow_type = field.arrow_type
     if pt.is_dictionary(arrow_type) and not _may_be_in_dictionaries(arrow_type.value_type):
         return f"a dictionary of {arrow_type.value_type}"
-    if pt.is_fixed_size_list(arrow_type) and _is_empty_binary(_items(arrow_type)):
+    if pt.is_fixed_size_list(arrow_type) and _has_no_width(_items(arrow_type)):
         return str(arrow_type)
     is_text = pt.is_string(arrow_type) or pt.is_large_string(arrow_type)
     if is_text and field.metadata.get(BLOB_KEY, "").lower() == "true":
@@ -67,11 +66,8 @@ def _refused(field: Field, version: FileVersion) -> str | None:
         return "a map"
     if _is_empty_binary(arrow_type):
         return str(arrow_type)
-    if pt.is_fixed_size_list(arrow_type):
-        if field.children:
-            return "a fixed-size list of structs"
-        if version < FileVersion.V2_1 and is_variable(_items(arrow_type)):
-            return str(arrow_type)
+    if pt.is_fixed_size_list(arrow_type) and field.children:
+        return "a fixed-size list of structs"
     return None
 
 
@@ -87,6 +83,10 @@ def _may_be_in_dictionaries(value_type: pa.DataType) -> bool:
 
 def _is_empty_binary(arrow_type: pa.DataType) -> bool:
     return bool(pt.is_fixed_size_binary(arrow_type) and not arrow_type.byte_width)
+
+
+def _has_no_width(arrow_type: pa.DataType) -> bool:
+    return _is_empty_binary(arrow_type) or is_variable(arrow_type)
 
 
 def _items(arrow_type: pa.DataType) -> pa.DataType:

@@ -18,6 +18,7 @@ from lance_ops.file.order import reorder
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, run
+from lance_ops.file.v0_1.columns import BatchColumns
 from lance_ops.file.v0_1.file import open_v0_1
 from lance_ops.file.v2_file import open_v2
 from lance_ops.store.contract import Store
@@ -178,6 +179,16 @@ class FileReader:
         rows = RowSlice(0, len(batches.offsets) - 1)
         ((steps, build),) = batches.columns.tasks(field, rows, Budget(self.size_bytes))
         return build(run(self._source, steps))
+
+    def dictionary_values(self, field_id: int) -> pa.Array:
+        """Return the values that a 0.1 file holds of a dictionary column, which may be fewer than the table's.
+
+        Raises `InvalidInput` for a file or field that has none.
+        """
+        columns, field = self._file.columns, self.schema.by_id(field_id)
+        if not isinstance(columns, BatchColumns) or field is None or not field.is_dictionary:
+            raise InvalidInput(f"{self.path} has no dictionary of a field {field_id}")
+        return run(self._source, [columns.dictionary_values(field_id)])[0]
 
     def _batches(self) -> Batches:
         if self._file.batches is None:

@@ -6,6 +6,7 @@ written, so that memory is bounded by the budget times the number of columns, ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -64,10 +65,12 @@ class FileWriter:
         *,
         page_bytes: int | None = None,
         dictionaries: Dictionaries | None = None,
+        batch_offsets: Sequence[int] = (0,),
     ) -> None:
         """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold.
 
-        `dictionaries` are those of a 0.1 table, which its files share; a file alone has its own.
+        `dictionaries` are those of a 0.1 table, which its files share; a file alone has its own. `batch_offsets` say
+        where the batches of a 0.1 file begin and end, as far as they go.
         """
         if page_bytes is not None and page_bytes < 1:
             raise InvalidInput(f"pages of {page_bytes} bytes")
@@ -84,7 +87,7 @@ class FileWriter:
         self._sink = store.open_writer(path)
         try:
             self._body: FileBody = (
-                BatchBody(self._sink, schema, dictionaries or Dictionaries(schema))
+                BatchBody(self._sink, schema, dictionaries or Dictionaries(schema), batch_offsets)
                 if version is FileVersion.V0_1
                 else V2Body(self._sink, schema, version, page_bytes or share)
             )

@@ -23,7 +23,8 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.maintenance.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
 from lance_ops.snapshot.batches import IngestedBatch, batch_properties, ingested_batches
-from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
+from lance_ops.snapshot.begun_dictionaries import settle_fragments
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
 from lance_ops.snapshot.snapshot import Snapshot
@@ -199,9 +200,12 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
     if plan.snapshot is None:
         root = open_root(plan.uri, plan.storage_options)
+        with removing_on_failure(root.store, own_files):
+            schema, fragments = settle_fragments(root.store, plan.schema, fragments)
+        own_files = data_paths(fragments)
         committed = create_dataset(
             root,
-            plan.schema,
+            schema,
             fragments,
             plan.file_version,
             stable_row_ids=plan.stable_row_ids,

@@ -82,6 +82,10 @@ class FragmentReader:
             runs = [part for run in runs for part in rows_that_may_match(reader, held, predicate, *run)]
         return runs
 
+    def batch_offsets(self) -> tuple[int, ...]:
+        """Return where the batches of the fragment's 0.1 files begin and end: all have the same."""
+        return self._open(self._fragment.files[0]).batch_offsets()
+
     def encoded_bytes(self, schema: Schema) -> int:
         """Return how many bytes of its files the fields of `schema` take, roughly; at most, where some are blobs."""
         return sum(

@@ -11,9 +11,9 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, LanceOpsError, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import data_file_name
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
@@ -62,8 +62,8 @@ class FragmentWriter:
     """Cuts a stream of batches into fragments, one data file each.
 
     The files go to `targets` in turn, by default beneath the root. As a context manager it deletes, on an exception,
-    every file it wrote: nothing refers to them yet. `new_table` says that the manifest to come has this writer's
-    `schema`, and no other writer's files.
+    every file it wrote: nothing refers to them yet. Dictionaries of a 0.1 table whose values its schema does not say
+    are begun here; who commits the fragments settles them.
     """
 
     def __init__(
@@ -74,16 +74,7 @@ class FragmentWriter:
         limits: FragmentLimits | None = None,
         *,
         targets: WriteTargets | None = None,
-        new_table: bool = False,
     ) -> None:
-        """Raise `UnsupportedFeature` for a dictionary of a 0.1 table that no manifest has the values of, or will."""
-        if version is FileVersion.V0_1 and not new_table:
-            unknown = next((node for node in schema.walk() if node.is_dictionary and not _has_values(node)), None)
-            if unknown is not None:
-                raise UnsupportedFeature(
-                    "a dictionary column of a 0.1 table written apart from the commit that brings its values",
-                    f"column {unknown.name!r}",
-                )
         self._store = store
         self._targets = targets or WriteTargets(Bases(store))
         self._base_ids = cycle(self._targets.base_ids)
@@ -203,7 +194,7 @@ def write_new_table(
     targets: WriteTargets | None = None,
 ) -> tuple[Schema, tuple[Fragment, ...]]:
     """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left."""
-    with FragmentWriter(store, schema, version, limits, targets=targets, new_table=True) as writer:
+    with FragmentWriter(store, schema, version, limits, targets=targets) as writer:
         for batch in batches:
             writer.write(batch)
         fragments = tuple(writer.finish())
@@ -213,7 +204,3 @@ def write_new_table(
 def data_paths(fragments: Iterable[Fragment]) -> list[str]:
     """Return the paths, relative to the dataset's root, of the data files that lie beneath it."""
     return [path for fragment in fragments for path in fragment.data_paths()]
-
-
-def _has_values(field: Field) -> bool:
-    return field.dictionary is not None and field.dictionary.values is not None

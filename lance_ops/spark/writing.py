@@ -21,8 +21,9 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.batches import batch_properties, ingested_batches
+from lance_ops.snapshot.begun_dictionaries import settle_fragments
 from lance_ops.snapshot.blob_columns import values_schema, with_blobs_as
-from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths
+from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.fragment_writer import FragmentWriter, data_paths
 from lance_ops.snapshot.snapshot import Snapshot
@@ -73,11 +74,13 @@ class WritePlan:
         if self.done:
             return None
         properties = batch_properties({self.batch: self.batch}) if self.batch else {}
+        root = open_root(self.options.path, self.options.storage_options)
+        with removing_on_failure(root.store, data_paths(fragments)):
+            schema, fragments = settle_fragments(root.store, self.schema, fragments)
         if self.read_version is None:
-            root = open_root(self.options.path, self.options.storage_options)
             return create_dataset(
                 root,
-                self.schema,
+                schema,
                 fragments,
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
@@ -85,7 +88,7 @@ class WritePlan:
             ).version
         if not (fragments or properties or self.overwrite):
             return None
-        operation = Overwrite(tuple(fragments), self.schema) if self.overwrite else Append(tuple(fragments))
+        operation = Overwrite(tuple(fragments), schema) if self.overwrite else Append(tuple(fragments))
         snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
         try:
             made = commit_operation(

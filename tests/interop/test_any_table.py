@@ -124,12 +124,13 @@ def test_what_the_reference_refuses_is_refused_here_by_column(array: pa.Array, v
 @pytest.mark.parametrize(
     ("array", "metadata", "versions"),
     [
-        (pa.array([["a", "b"]], pa.list_(pa.string(), 2)), None, ("2.0",)),
+        (pa.array([["a", "b"]], pa.list_(pa.string(), 2)), None, ("0.1", "2.0", "2.1", "2.2")),
+        (pa.array([[[[b"a"]]]], pa.list_(pa.list_(pa.list_(pa.large_binary(), 1), 1))), None, ("2.1", "2.2")),
         (pa.array([b"", None], pa.binary(0)), None, ("2.0", "2.1")),
         (pa.array(["a"], pa.large_string()), {"lance-encoding:blob": "true"}, ("2.0", "2.1", "2.2")),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), None, ("2.0", "2.1")),
     ],
-    ids=["lists of text", "no bytes", "text as blobs", "maps"],
+    ids=["lists of text", "lists of lists of bytes", "no bytes", "text as blobs", "maps"],
 )
 def test_what_readers_of_a_version_do_not_expect_is_not_written(
     array: pa.Array, metadata: dict[str, str] | None, versions: tuple[str, ...], dataset_uri: str

@@ -204,13 +204,142 @@ def test_what_readers_would_lose_or_not_open_is_refused(
         lance_ops.dataset(dataset_uri)
 
 
-def test_a_dictionary_is_not_begun_apart_from_its_table(dataset_uri: str) -> None:
-    data = pa.table({"c": keyed([0, 1], WORDS)})
+def words(values: Sequence[str], kind: pa.DataType | None = None) -> pa.Table:
+    return pa.table({"c": pa.array(values).dictionary_encode().cast(pa.dictionary(kind or pa.int16(), pa.string()))})
+
+
+def data_files(uri: str) -> set[str]:
+    return {path.name for path in Path(uri, "data").glob("*.lance")}
+
+
+def named_files(uri: str) -> set[str]:
+    return {file.path for fragment in lance_ops.dataset(uri).get_fragments() for file in fragment.data_files()}
+
+
+def test_fragments_made_apart_bring_the_dictionary_of_a_new_table(dataset_uri: str) -> None:
+    made = [
+        lance_ops.LanceFragment.create(dataset_uri, words(values), data_storage_version="0.1")
+        for values in (["ax"], ["ax", "b", "ax"], ["ax", "b", "b", "ccc"])
+    ]
+    lance_ops.LanceDataset.commit(dataset_uri, lance_ops.LanceOperation.Overwrite(words(["x"]).schema, made))
+    for module in (lance_ops, lance):
+        found = module.dataset(dataset_uri).to_table()
+        assert found.column("c").to_pylist() == ["ax", "ax", "b", "ax", "ax", "b", "b", "ccc"]
+        assert all(chunk.dictionary.to_pylist() == ["ax", "b", "ccc"] for chunk in found.column("c").chunks)
+    lance_ops.write_dataset(words(["ccc", "b"]), dataset_uri, mode="append")
+    assert lance.dataset(dataset_uri).to_table().column("c").to_pylist()[-2:] == ["ccc", "b"]
+
+
+def test_fragments_made_apart_with_other_dictionaries_are_refused_by_column(dataset_uri: str) -> None:
+    made = [
+        lance_ops.LanceFragment.create(dataset_uri, words(values), data_storage_version="0.1")
+        for values in (["ax", "b"], ["b", "ax"])
+    ]
+    with pytest.raises(SchemaMismatch, match="column 'c': the dictionary of"):
+        lance_ops.LanceDataset.commit(dataset_uri, lance_ops.LanceOperation.Overwrite(words(["x"]).schema, made))
+    assert len(data_files(dataset_uri)) == 2  # they are the caller's
+
+
+def test_an_all_null_column_begins_no_dictionary(dataset_uri: str) -> None:
+    table = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri, data_storage_version="0.1")
     with pytest.raises(UnsupportedFeature, match="'c'"):
-        lance_ops.LanceFragment.create(dataset_uri, data, data_storage_version="0.1")
-    lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri, data_storage_version="0.1")
-    with pytest.raises(UnsupportedFeature, match="'c'"):
-        lance_ops.dataset(dataset_uri).add_columns(data.schema)
+        table.add_columns(words(["x"]).schema)
+
+
+def test_ingestion_makes_one_dictionary_of_what_its_tasks_met(dataset_uri: str, tmp_path: Path) -> None:
+    batches = []
+    for name, values in (("one", ["ccc", "b"] * 1500), ("two", ["b", "ax"]), ("three", ["ccc", "b", "z"])):
+        path = tmp_path / f"{name}.parquet"
+        column = keyed([0, 1], pa.array(["q", name]), pa.uint8()).take(pa.array([i % 2 for i in range(len(values))]))
+        inner = pa.StructArray.from_arrays([column, pa.array(range(len(values)))], ["size", "y"])
+        pq.write_table(words(values).append_column("in", inner), path)
+        batches.append(IngestBatch(name, (RawFile(str(path), path.stat().st_size, name),)))
+    ingest(dataset_uri, batches, options=IngestOptions(data_storage_version="0.1", max_files_per_task=1))
+    for module in (lance_ops, lance):
+        found = module.dataset(dataset_uri).to_table()
+        assert found.column("c").to_pylist() == ["ccc", "b"] * 1500 + ["b", "ax", "ccc", "b", "z"]
+        sizes = [row["size"] for row in found.column("in").to_pylist()]
+        assert sizes == ["q", "one"] * 1500 + ["q", "two", "q", "three", "q"]
+    assert data_files(dataset_uri) == named_files(dataset_uri)  # what was written anew left nothing behind
+    again = ingest(dataset_uri, batches)
+    assert again.version is None
+
+
+@pytest.fixture
+def halves(dataset_uri: str) -> str:
+    """A 0.1 table of two fragments with rows deleted, in batches of 70 rows."""
+    table = pa.table({"id": pa.array(range(400))})
+    options = {"data_storage_version": "0.1", "max_rows_per_file": 200, "max_rows_per_group": 70}
+    lance.write_dataset(table, dataset_uri, **options)
+    lance.dataset(dataset_uri).delete("id % 5 = 1")
+    return dataset_uri
+
+
+def added(batch: pa.RecordBatch) -> pa.RecordBatch:
+    numbers = batch.column("id").to_pylist()
+    return pa.record_batch({"c": pa.array([f"w{i // 100}" for i in numbers]).dictionary_encode()})
+
+
+ADDITIONS: dict[str, Callable[[lance_ops.LanceDataset], object]] = {
+    "function": lambda table: table.add_columns(added),
+    "stream": lambda table: table.add_columns(
+        pa.RecordBatchReader.from_batches(
+            added(pa.record_batch({"id": [0]})).schema, (added(batch) for batch in table.to_batches(batch_size=50))
+        )
+    ),
+    "join": lambda table: table.merge(
+        pa.table({"id": range(400), "c": added(pa.record_batch({"id": range(400)})).column("c")}), "id"
+    ),
+}
+
+
+@pytest.mark.parametrize("addition", ADDITIONS.values(), ids=ADDITIONS)
+def test_a_column_added_to_a_legacy_table_brings_its_dictionary(
+    addition: Callable[[lance_ops.LanceDataset], object], halves: str
+) -> None:
+    addition(lance_ops.dataset(halves))
+    ids = [i for i in range(400) if i % 5 != 1]
+    expected = [{"id": i, "c": f"w{i // 100}"} for i in ids]
+    for module in (lance_ops, lance):
+        table = module.dataset(halves)
+        assert table.to_table().to_pylist() == expected
+        assert table.take([0, 100, 319]).to_pylist() == [expected[at] for at in (0, 100, 319)]
+        assert table.to_table(columns=["c"], filter="id > 350").to_pylist() == [{"c": "w3"}] * sum(i > 350 for i in ids)
+        assert all(chunk.dictionary.to_pylist() == ["w0", "w1", "w2", "w3"] for chunk in table.to_table()["c"].chunks)
+    assert data_files(halves) == named_files(halves)
+    lance.dataset(halves).delete("id < 10")
+    lance_ops.dataset(halves).update({"c": "'w0'"}, where="id > 390")
+    lance_ops.dataset(halves).optimize.compact_files()
+    lance_ops.dataset(halves).validate()
+    for module in (lance_ops, lance):
+        found = module.dataset(halves).to_table().to_pylist()
+        assert sorted((row["id"], row["c"]) for row in found) == [
+            (i, "w0" if i > 390 else f"w{i // 100}") for i in ids if i >= 10
+        ]
+
+
+def test_fragments_merged_apart_bring_their_dictionary_to_the_commit(halves: str) -> None:
+    def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch({"c": pa.array(["a", "b"] * len(batch))[: len(batch)].dictionary_encode()})
+
+    table = lance_ops.dataset(halves)
+    parts = [fragment.merge_columns(same) for fragment in table.get_fragments()]
+    merge = lance_ops.LanceOperation.Merge([fragment for fragment, _ in parts], parts[0][1])
+    lance_ops.LanceDataset.commit(halves, merge, read_version=table.version)
+    for module in (lance_ops, lance):
+        assert module.dataset(halves).to_table().column("c").to_pylist() == ["a", "b"] * 160
+
+
+@pytest.mark.parametrize("adder", [lance_ops, lance], ids=["ours", "theirs"])
+def test_columns_added_to_a_legacy_table_are_read_by_both(adder: Any, halves: str) -> None:
+    adder.dataset(halves).add_columns({"twice": "id * 2"})
+    adder.dataset(halves).alter_columns({"path": "twice", "data_type": pa.int32()})
+    adder.dataset(halves).merge(pa.table({"id": range(400), "text": [f"t{i}" for i in range(400)]}), "id")
+    rows = [{"id": i, "twice": 2 * i, "text": f"t{i}"} for i in range(400) if i % 5 != 1]
+    for module in (lance_ops, lance):
+        assert module.dataset(halves).to_table().to_pylist() == rows
+        some = module.dataset(halves).to_table(filter="twice > 100 AND twice < 130")
+        assert some.to_pylist() == [row for row in rows if 50 < int(str(row["id"])) < 65]
 
 
 def test_an_empty_table_has_an_empty_dictionary(dataset_uri: str) -> None:

@@ -147,3 +147,21 @@ def test_fragments_are_grouped_in_order_without_loss(counts: list[int], num_grou
 
 def test_no_fragments_make_no_groups() -> None:
     assert group_evenly({}, 4) == []
+
+
+def test_an_overwrite_of_a_legacy_table_keeps_a_dictionary_column_and_joins_what_its_tasks_met(
+    dataset_uri: str,
+) -> None:
+    column = pa.array(["a", "b"]).dictionary_encode()
+    write_dataset(pa.table({"c": column}), dataset_uri, data_storage_version="0.1")
+    schema = pa.schema([("c", pa.string())])
+    new = plan(dataset_uri, overwrite=True, schema=schema)
+    tasks = [new.write([pa.record_batch([pa.array(words)], schema=schema)]) for words in (["z", "a"], ["a", "q"])]
+    new.commit([fragment for task in tasks for fragment in task])
+    found = dataset(dataset_uri).to_table().column("c")
+    assert found.type == column.type
+    assert found.to_pylist() == ["z", "a", "a", "q"]
+    assert files(dataset_uri) >= {
+        file.path for part in dataset(dataset_uri).get_fragments() for file in part.data_files()
+    }
+    assert len(files(dataset_uri)) == 3

@@ -82,6 +82,11 @@ class BatchColumns(Columns):
             chunks.append((steps, lambda parts: pa.concat_arrays(parts) if len(parts) > 1 else parts[0]))
         return chunks
 
+    def dictionary_values(self, field_id: int) -> Steps[pa.Array]:
+        """Read the values that the file holds of a dictionary column of it."""
+        with reporting(self._path, f"dictionary of field {field_id}"):
+            return (yield from self._read_dictionary_values(self._fields[field_id]))
+
     def _read_top(self, field: Field, batch: PageRows, budget: Budget) -> Steps[pa.Array]:
         with reporting(self._path, f"column {field.name!r}, batch {batch.page}"):
             found = yield from self._read(field, batch.page, batch.rows, budget)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, pairwise, repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,9 @@ _EMPTY = (0, 0)
 class BatchBody(FileBody):
     """Pages batch by batch; tables, statistics and schema at the end."""
 
-    def __init__(self, sink: StoreWriter, schema: Schema, dictionaries: Dictionaries) -> None:
+    def __init__(
+        self, sink: StoreWriter, schema: Schema, dictionaries: Dictionaries, batch_offsets: Sequence[int] = (0,)
+    ) -> None:
         for field in schema.walk():
             _check_type(field)
         self._sink = sink
@@ -53,6 +56,8 @@ class BatchBody(FileBody):
         self._dictionaries = dictionaries
         self._pending: list[pa.RecordBatch] = []
         self._num_pending = 0
+        self._sizes = chain((stop - start for start, stop in pairwise(batch_offsets)), repeat(_BATCH_ROWS))
+        self._batch_rows = next(self._sizes)
         self._statistics: dict[int, list[tuple[object, object]]] = {
             field.id: [] for field in _fields_of_structs(schema.fields) if has_statistics(field.arrow_type)
         }
@@ -64,12 +69,14 @@ class BatchBody(FileBody):
         ]
         self._pending.append(pa.RecordBatch.from_arrays(keyed, names=self._schema.names))
         self._num_pending += num_rows
-        if self._num_pending >= _BATCH_ROWS:
+        if self._num_pending >= self._batch_rows:
             table = pa.Table.from_batches(self._pending)
-            whole = table.num_rows - table.num_rows % _BATCH_ROWS
-            for start in range(0, whole, _BATCH_ROWS):
-                self._write_batch(table.slice(start, _BATCH_ROWS))
-            rest = table.slice(whole).combine_chunks()
+            start = 0
+            while table.num_rows - start >= self._batch_rows:
+                self._write_batch(table.slice(start, self._batch_rows))
+                start += self._batch_rows
+                self._batch_rows = next(self._sizes)
+            rest = table.slice(start).combine_chunks()
             self._pending = rest.to_batches() if rest.num_rows else []
             self._num_pending = rest.num_rows
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -12,7 +13,9 @@ from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression,
 from lance_ops.core.predicate.types import convert
 from lance_ops.core.schema import Schema
 from lance_ops.core.schema_edit import with_new_fields
+from lance_ops.snapshot.begun_dictionaries import settle_dictionaries
 from lance_ops.snapshot.columns.backfill import (
+    ColumnFile,
     column_paths,
     plan_backfill,
     with_column_files,
@@ -49,10 +52,7 @@ def add_columns(
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
     files = run_all(runner, write_columns, tasks, lambda file: delete_paths(snapshot.store, column_paths([file])))
-    own_files = column_paths(files)
-    with removing_on_failure(snapshot.store, own_files):
-        operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
-    return commit_operation(snapshot, operation, properties=properties, own_files=own_files)
+    return _commit(snapshot, schema, columns, files, properties)
 
 
 def add_streamed_columns(
@@ -60,11 +60,7 @@ def add_streamed_columns(
 ) -> Snapshot:
     """Add columns from a stream with a row for each live row, in their order; raises as `add_columns` does."""
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
-    files = write_streamed_columns(snapshot, columns, batches)
-    own_files = column_paths(files)
-    with removing_on_failure(snapshot.store, own_files):
-        operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
-    return commit_operation(snapshot, operation, properties=properties, own_files=own_files)
+    return _commit(snapshot, schema, columns, write_streamed_columns(snapshot, columns, batches), properties)
 
 
 def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Properties = None) -> Snapshot:
@@ -107,6 +103,18 @@ def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str
     rest = table.drop_columns([right_on])
     added = pa.schema([field.with_nullable(True) for field in rest.schema])
     return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
+
+
+def _commit(
+    snapshot: Snapshot, schema: Schema, columns: Schema, files: Sequence[ColumnFile], properties: Properties
+) -> Snapshot:
+    with removing_on_failure(snapshot.store, column_paths(files)):
+        schema, settled = settle_dictionaries(snapshot.store, schema, [each.file for each in files])
+    files = [replace(each, file=file) for each, file in zip(files, settled, strict=True)]
+    own_files = column_paths(files)
+    with removing_on_failure(snapshot.store, own_files):
+        operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
+    return commit_operation(snapshot, operation, properties=properties, own_files=own_files)
 
 
 def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:

@@ -21,7 +21,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import FileWriter
+from lance_ops.file import Dictionaries, FileWriter
 from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.commit import delete_paths
@@ -111,11 +111,12 @@ def write_streamed_columns(
     """
     _check_version(snapshot, columns)
     written: list[ColumnFile] = []
+    dictionaries = Dictionaries(columns)
     rows = _Rows(batches)
     try:
         for fragment in snapshot.fragments if fragments is None else fragments:
             live = snapshot.live_offsets(fragment)
-            written.append(_write(snapshot, fragment, columns, rows.next(live)))
+            written.append(_write(snapshot, fragment, columns, rows.next(live), dictionaries))
         if rows.any_left():
             raise InvalidInput("the stream has more rows than there are live ones")
     except BaseException:
@@ -153,21 +154,32 @@ def _tombstoned(file: DataFile, gone: set[int]) -> DataFile:
 
 
 def _write(
-    snapshot: Snapshot, fragment: Fragment, columns: Schema, parts: Iterable[tuple[Offsets, pa.Table]]
+    snapshot: Snapshot,
+    fragment: Fragment,
+    columns: Schema,
+    parts: Iterable[tuple[Offsets, pa.Table]],
+    dictionaries: Dictionaries | None = None,
 ) -> ColumnFile:
     """Write one file; each part comes with the ascending offsets of its rows."""
     name, arrow_schema = data_file_name(), columns.to_arrow_storage()
+    version, nulls = snapshot.file_version, True
+    batch_offsets: tuple[int, ...] = (0,)
+    if version is FileVersion.V0_1:  # which holds no nulls, and whose readers go through a fragment's files together
+        batch_offsets, nulls = snapshot.reader(fragment).batch_offsets(), False
     path = f"{DATA_DIR}/{name}"
     done = 0
     try:
-        with FileWriter(snapshot.store, path, columns, snapshot.file_version) as writer:
+        with FileWriter(
+            snapshot.store, path, columns, version, dictionaries=dictionaries, batch_offsets=batch_offsets
+        ) as writer:
             for offsets, made, is_last in _with_last(parts):
                 end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
                 places = offsets.astype(np.int64) - done
-                writer.write_batch(_spread(conform(made, arrow_schema), places, end - done))
+                writer.write_batch(_spread(conform(made, arrow_schema), places, end - done, nulls))
                 done = end
             if done < fragment.physical_rows:  # not one row is live
-                writer.write_batch(_spread(arrow_schema.empty_table(), np.empty(0, np.int64), fragment.physical_rows))
+                nobody = arrow_schema.empty_table(), np.empty(0, np.int64)
+                writer.write_batch(_spread(*nobody, fragment.physical_rows))
             written = writer.finish()
     except BaseException:
         delete_paths(snapshot.store, [path])  # it may be there: the answer to closing it can be lost
@@ -194,8 +206,8 @@ def _with_last(parts: Iterable[tuple[Offsets, pa.Table]]) -> Iterator[tuple[Offs
         yield (*waiting, True)
 
 
-def _spread(rows: pa.Table, places: npt.NDArray[np.int64], length: int) -> pa.Table:
-    """Return a table of `length` rows with `rows` at these ascending places."""
+def _spread(rows: pa.Table, places: npt.NDArray[np.int64], length: int, nulls: bool = True) -> pa.Table:
+    """Return a table of `length` rows with `rows` at these ascending places, nulls elsewhere where they are allowed."""
     if len(rows) == length:
         return rows
     source = np.searchsorted(places, np.arange(length), side="right") - 1
@@ -204,7 +216,7 @@ def _spread(rows: pa.Table, places: npt.NDArray[np.int64], length: int) -> pa.Ta
     nearest = source.clip(min=0)
     with_nulls, without = pa.array(nearest, mask=empty), pa.array(nearest)
     columns = [
-        column.take(with_nulls if field.nullable or not len(rows) else without)
+        column.take(with_nulls if (nulls and field.nullable) or not len(rows) else without)
         for field, column in zip(rows.schema, rows.columns, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=rows.schema)
@@ -218,14 +230,15 @@ def _in_batches(tables: Iterable[pa.Table], batch_size: int | None) -> Iterator[
 
 def _check_version(snapshot: Snapshot, columns: Schema) -> None:
     """Refuse to add files where readers do not expect them."""
-    if snapshot.file_version is FileVersion.V0_1:
-        raise UnsupportedFeature("adding files to the fragments of a table of file version 0.1", snapshot.uri)
     blob = next((field for field in columns.fields if holds_blobs_v2(field)), None)
     if blob is not None:
         raise UnsupportedFeature("blobs in a file of their own", f"column {blob.name!r}")
     inside = next((field for field in columns.fields if snapshot.schema.by_id(field.id) is not None), None)
-    if inside is not None and snapshot.file_version is FileVersion.V2_0:  # a struct has a column of its own there
-        raise UnsupportedFeature("new values inside of a struct of file version 2.0", f"column {inside.name!r}")
+    version = snapshot.file_version
+    if inside is not None and version < FileVersion.V2_1:  # files list structs too, and each field stands in one file
+        raise UnsupportedFeature(
+            f"new values inside of a struct of file version {version.value}", f"column {inside.name!r}"
+        )
 
 
 class _Rows:
