@@ -88,6 +88,10 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
 
 def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snapshot:
     segments = tuple(index for index in snapshot.manifest.indices if index.name == name)
+    if not segments:  # another writer removed it since it was asked for
+        if skip_unsupported:
+            return snapshot
+        raise _not_found(snapshot, name)
     covered = BitMap()
     for segment in segments:
         covered |= segment.covers(snapshot.fragments_by_id)

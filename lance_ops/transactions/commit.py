@@ -34,10 +34,11 @@ from lance_ops.core.errors import (
 from lance_ops.store.contract import Store
 from lance_ops.table import Manifest, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
-from lance_ops.transactions.conflicts import Carry, Incompatible, Rebase, Retry, judge
+from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, judge
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.landed import Landed, decode_version, newest_first, read_manifest, read_version
+from lance_ops.transactions.new_fields import NewFields
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Rewrite
@@ -143,6 +144,7 @@ class _Attempt:
         self._context = context
         self._deadline = deadline
         self._max_retries = max_retries
+        self._new_fields = NewFields(transaction.operation)
         self._must_rebase = False
         self._moves: list[Move] = []
         self._superseded: tuple[str, ...] = ()
@@ -208,7 +210,7 @@ class _Attempt:
         while latest > newest.version:
             for version in range(newest.version + 1, latest + 1):
                 landed = self._read_landed(version)
-                replay = self._judge(landed)
+                replay = self._judge(landed, newest)
                 if replay is not None:
                     return replay
                 newest = landed.manifest
@@ -226,8 +228,8 @@ class _Attempt:
                 "could be compared with it: plan it again on the newest version"
             ) from error
 
-    def _judge(self, landed: Landed) -> CommitResult | None:
-        """Raise if a version that landed stands against ours; return the commit if that version is it."""
+    def _judge(self, landed: Landed, before: Manifest) -> CommitResult | None:
+        """Raise if the version that landed after `before` stands against ours; return the commit if it is ours."""
         ours, theirs = self._transaction, landed.transaction
         if theirs is not None:
             token = token_of(ours)
@@ -239,6 +241,8 @@ class _Attempt:
         if ours.read_version == 0:
             raise self._exists_already()
         verdict = judge(ours.operation, theirs.operation if theirs else None, (move.moved for move in self._moves))
+        if theirs is not None and isinstance(verdict, Compatible):
+            verdict = self._new_fields.judge(theirs.operation, before.schema, landed.manifest.schema) or verdict
         match verdict:
             case Retry(reason):
                 raise RetryableConflict(
@@ -303,7 +307,7 @@ class _Attempt:
                 raise CommitStateUnknown(transaction.uuid, made.version, reason)
             case Conflict(theirs=theirs):
                 landed = decode_version(self._store, self._committer, made.version, theirs)
-                replay = self._judge(landed)
+                replay = self._judge(landed, newest)
                 return replay if replay is not None else landed
 
     def _put(self, version: int, data: bytes) -> CommitOutcome:

@@ -55,6 +55,8 @@ class Footprint:
     writes: Mapping[int, frozenset[int]] = field(default_factory=dict)
     may_thin: frozenset[int] = _NONE
     adds_rows: bool = False
+    new_fields: frozenset[int] = _NONE
+    """The fields of which added rows hold values, where these outlast a change of the schema."""
     restates_fragments: bool = False
 
     schema: bool = False

@@ -44,6 +44,20 @@ def test_rows_that_no_index_covers_are_found_by_a_scan_until_they_are_indexed(ma
     assert dataset.version == version
 
 
+def test_an_index_that_another_writer_drops_meanwhile_is_not_extended(make: Make) -> None:
+    dataset = make()
+    dataset.create_scalar_index("key", "BTREE")
+    stale = lance_ops.write_dataset(rows(100, 140), dataset, mode="append")
+    again = lance_ops.dataset(stale.uri)
+    lance_ops.dataset(stale.uri).drop_index("key_idx")
+
+    stale.optimize.optimize_indices()
+
+    assert lance_ops.dataset(stale.uri).list_indices() == []
+    with pytest.raises(IndexNotFound):
+        again.optimize.optimize_indices(index_names=["key_idx"])
+
+
 def test_an_index_of_the_same_name_is_replaced_or_refused(make: Make) -> None:
     dataset = make(2)
     dataset.create_scalar_index("key", "BTREE", name="k")

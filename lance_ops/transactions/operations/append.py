@@ -30,7 +30,10 @@ class Append(Operation):
         return transaction_pb2.Transaction.Append(fragments=[fragment.to_pb() for fragment in self.fragments])
 
     def footprint(self) -> Footprint:
-        return Footprint(adds_rows=True)
+        files = (file for fragment in self.fragments for file in fragment.files)
+        return Footprint(
+            adds_rows=True, new_fields=frozenset(field_id for file in files for field_id in file.live_fields)
+        )
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
         manifest, new = number_new_rows(manifest, self.fragments)

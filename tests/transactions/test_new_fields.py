@@ -1,0 +1,65 @@
+"""Appends planned before the columns changed: their rows show the values that were written, or do not land."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.core.errors import RetryableConflict
+from lance_ops.snapshot.fragment_writer import FragmentLimits
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.write import append
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    keys = range(start, stop)
+    return pa.table({"id": keys, "v": pa.array(keys, pa.int32()), "p": [{"x": key} for key in keys]})
+
+
+@pytest.fixture
+def stale(dataset_uri: str) -> Snapshot:
+    return lance_ops.write_dataset(rows(0, 3), dataset_uri, max_rows_per_file=2).snapshot
+
+
+def append_to(stale: Snapshot) -> lance_ops.LanceDataset:
+    return lance_ops.LanceDataset(append(stale, rows(3, 5).to_batches(), FragmentLimits(), {}))
+
+
+@pytest.mark.parametrize("column", ["v", "p.x"])
+def test_values_of_a_column_that_was_cast_meanwhile_are_not_hidden(stale: Snapshot, column: str) -> None:
+    kind = pa.int64() if column == "v" else pa.int32()
+    lance_ops.dataset(stale.uri).alter_columns({"path": column, "data_type": kind})
+
+    with pytest.raises(RetryableConflict, match=f"column '{column}' was cast"):
+        append_to(stale)
+
+    assert append_to(lance_ops.dataset(stale.uri).snapshot).to_table(["id"]).num_rows == 5
+
+
+def test_a_new_column_does_not_show_the_values_of_a_dropped_one(dataset_uri: str) -> None:
+    stale = lance_ops.write_dataset(rows(0, 3).select(["id", "v"]), dataset_uri).snapshot
+    dataset = lance_ops.dataset(dataset_uri)
+    dataset.drop_columns(["v"])
+    lance_ops.write_dataset(rows(5, 6).select(["id"]), dataset_uri, mode="append")
+    dataset = lance_ops.dataset(dataset_uri)
+    dataset.optimize.compact_files()
+    dataset.add_columns(pa.field("w", pa.int32()))
+    assert dataset.snapshot.schema.field("w").id == stale.schema.field("v").id
+
+    with pytest.raises(RetryableConflict, match="'w' came under the id of a dropped one"):
+        append(stale, rows(3, 5).select(["id", "v"]).to_batches(), FragmentLimits(), {})
+
+
+def test_columns_added_dropped_and_renamed_stand_against_no_append(stale: Snapshot) -> None:
+    dataset = lance_ops.dataset(stale.uri)
+    dataset.add_columns({"w": "id * 2"})
+    dataset.drop_columns(["v"])
+    dataset.add_columns(pa.field("z", pa.int32()))
+    dataset.alter_columns({"path": "p", "name": "q"})
+
+    landed = append_to(stale)
+
+    assert landed.to_table(filter="id >= 3").to_pylist() == [
+        {"id": key, "q": {"x": key}, "w": None, "z": None} for key in (3, 4)
+    ]
