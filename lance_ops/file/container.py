@@ -203,6 +203,8 @@ def encode_column(column: Column, column_type_url: str) -> bytes:
     """Return a column metadata message's bytes."""
     message = file2_pb2.ColumnMetadata()
     message.encoding.direct.encoding = Any(type_url=column_type_url, value=column.encoding).SerializeToString()
+    message.buffer_offsets.extend(buffer.position for buffer in column.buffers)
+    message.buffer_sizes.extend(buffer.size for buffer in column.buffers)
     for page in column.pages:
         target = message.pages.add(length=page.length, priority=page.priority)
         target.buffer_offsets.extend(buffer.position for buffer in page.buffers)

@@ -12,10 +12,11 @@ from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.reader import FileReader
 from lance_ops.file.v2_0.registry import ALL_ARRAY_ENCODINGS
+from lance_ops.pb import encodings_v2_0_pb2 as pb
 from lance_ops.store.memory import MemoryStore
 from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, written
-from tests.file.v2_0_pages import HAND_MADE, HandMade
+from tests.file.v2_0_pages import HAND_MADE, HandMade, file_of
 from tests.interop.file_cases import CASES
 
 PACKED = {"lance-encoding:packed": "true"}
@@ -160,3 +161,14 @@ def test_what_the_version_cannot_hold_is_refused_by_the_fields_name(
     table = pa.table([column], pa.schema([pa.field("c", column.type, metadata=metadata or None)]))
     with pytest.raises(UnsupportedFeature, match=message):
         written(table, FileVersion.V2_0)
+
+
+def test_a_buffer_of_the_file_is_refused_by_column() -> None:
+    (made,) = [made for made in HAND_MADE if made.column_buffers and "dictionary" in made.encodings]
+    (page,) = made.pages
+    items = page.described.dictionary.items.binary
+    items.bytes.flat.buffer.buffer_type = pb.Buffer.file
+    data = file_of(made.table.schema, [[page]], len(made.column), column_buffers=made.column_buffers)
+    items.bytes.flat.buffer.buffer_type = pb.Buffer.column
+    with pytest.raises(UnsupportedFeature, match=r"column 0 \(c\), page 0: a page that uses buffers of its file"):
+        FileReader(store_of(data), PATH).read()

@@ -44,6 +44,8 @@ class HandMade:
     encodings: set[str]
     reference_reads: bool = True
     """Whether the reference reads such pages; it panics at the others."""
+    column_encoding: bytes = PLAIN
+    column_buffers: tuple[bytes, ...] = ()
 
     @property
     def table(self) -> pa.Table:
@@ -51,11 +53,18 @@ class HandMade:
 
     def data(self) -> bytes:
         """Return the file; each page is one of a column of its own."""
-        return file_of(self.table.schema, [[page] for page in self.pages], len(self.column))
+        pages = [[page] for page in self.pages]
+        return file_of(self.table.schema, pages, len(self.column), self.column_encoding, self.column_buffers)
 
 
-def file_of(schema: pa.Schema, columns: Sequence[Sequence[PageBytes]], num_rows: int) -> bytes:
-    """Return a file of some columns' pages."""
+def file_of(
+    schema: pa.Schema,
+    columns: Sequence[Sequence[PageBytes]],
+    num_rows: int,
+    column_encoding: bytes = PLAIN,
+    column_buffers: Sequence[bytes] = (),
+) -> bytes:
+    """Return a file of some columns' pages; every column has these buffers of its own."""
     data = bytearray()
 
     def add(part: bytes) -> Extent:
@@ -71,7 +80,7 @@ def file_of(schema: pa.Schema, columns: Sequence[Sequence[PageBytes]], num_rows:
             encoding = page.described.SerializeToString()
             made.append(Page(page.length, extents, first_row, "/lance.encodings.ArrayEncoding", encoding))
             first_row += page.length
-        written.append(Column(tuple(made), (), PLAIN))
+        written.append(Column(tuple(made), tuple(map(add, column_buffers)), column_encoding))
     fields = file_pb2.Schema(fields=schema_to_pb(Schema.from_arrow(schema)))
     described = add(file_pb2.FileDescriptor(schema=fields, length=num_rows).SerializeToString())
     start, places = len(data), []
@@ -86,8 +95,8 @@ def file_of(schema: pa.Schema, columns: Sequence[Sequence[PageBytes]], num_rows:
     return bytes(data) + footer.encode()
 
 
-def _buffer(index: int) -> pb.Buffer:
-    return pb.Buffer(buffer_index=index, buffer_type=pb.Buffer.page)
+def _buffer(index: int, owner: pb.Buffer.BufferType = pb.Buffer.page) -> pb.Buffer:
+    return pb.Buffer(buffer_index=index, buffer_type=owner)
 
 
 def _flat(bits: int, index: int = 0, scheme: str = "") -> pb.ArrayEncoding:
@@ -222,6 +231,66 @@ def _lists_by_bitpacked_ends() -> HandMade:
     return HandMade("lists by bitpacked ends", column, (header, values), {"list", "bitpacked", "flat"})
 
 
+def _values_in_buffers_of_the_column() -> HandMade:
+    """Words whose positions are the page's own, and whose ends and bytes are the column's."""
+    words = ["red", "green", "blue"]
+    positions = [index * 7 % 4 for index in range(400)]
+    ends = np.cumsum([len(word) for word in words]).astype("<u8")
+    shared = [
+        pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=_buffer(index, pb.Buffer.column)))
+        for index, bits in ((1, 64), (2, 8))
+    ]
+    items = pb.Binary(indices=_no_nulls(shared[0]), bytes=shared[1], null_adjustment=int(ends[-1]) + 1)
+    message = pb.Dictionary(
+        indices=_no_nulls(_flat(8)), items=pb.ArrayEncoding(binary=items), num_dictionary_items=len(words)
+    )
+    page = PageBytes(pb.ArrayEncoding(dictionary=message), (bytes(positions),), len(positions))
+    column = pa.array([words[position - 1] if position else None for position in positions])
+    return HandMade(
+        "words in buffers of the column",
+        column,
+        (page,),
+        {"dictionary", "binary", "flat"},
+        column_buffers=(b"another", ends.tobytes(), "".join(words).encode()),
+    )
+
+
+def _a_column_with_zone_statistics() -> HandMade:
+    """Integers beside statistics of their zones, which readers may leave alone; today's reference refuses them."""
+    values = np.arange(600, dtype="<i4")
+    zones = pb.ZoneIndex(
+        rows_per_zone=100,
+        zone_map_buffer=_buffer(0, pb.Buffer.column),
+        inner=pb.ColumnEncoding.FromString(PLAIN),
+    )
+    return HandMade(
+        "integers beside statistics",
+        pa.array(values),
+        (PageBytes(_no_nulls(_flat(32)), (values.tobytes(),), len(values)),),
+        {"flat"},
+        reference_reads=False,
+        column_encoding=pb.ColumnEncoding(zone_index=zones).SerializeToString(),
+        column_buffers=(b"statistics of six zones",),
+    )
+
+
+def _blobs_with_zone_statistics() -> HandMade:
+    """Blobs, told of by places in the file: what today's writers do, but for the statistics."""
+    values = [b"", None, b"in the file's first bytes", b"", None]
+    places = np.array([(0, 0), (1, 0), (0, 25), (0, 0), (1, 0)], "<u8")
+    packed = pb.PackedStruct(inner=[_no_nulls(_flat(64)), _no_nulls(_flat(64))], buffer=_buffer(1))
+    blob = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding.FromString(PLAIN)))
+    page = PageBytes(pb.ArrayEncoding(packed_struct=packed), (b"in the file's first bytes", places.tobytes()), 5)
+    return HandMade(
+        "blobs beside statistics",
+        pa.array(values, pa.large_binary()),
+        (page,),
+        {"blob", "packed_struct"},
+        reference_reads=False,
+        column_encoding=pb.ColumnEncoding(zone_index=pb.ZoneIndex(inner=blob)).SerializeToString(),
+    )
+
+
 HAND_MADE = (
     _a_bitpacked_column(pa.uint8(), 3, signed=False),
     _a_bitpacked_column(pa.uint16(), 11, signed=False),
@@ -246,4 +315,7 @@ HAND_MADE = (
     _nulls_above_bitpacked(),
     _words_by_bitpacked_positions(),
     _lists_by_bitpacked_ends(),
+    _values_in_buffers_of_the_column(),
+    _a_column_with_zone_statistics(),
+    _blobs_with_zone_statistics(),
 )

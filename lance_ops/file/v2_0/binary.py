@@ -113,7 +113,7 @@ class FixedSizeBinary(ArrayEncoding):
     def __init__(self, message: pb.FixedSizeBinary, context: ArrayContext, nested: ReadArray) -> None:
         self._arrow_type = context.arrow_type
         self._width = message.byte_width
-        self._stored_bytes = sum(buffer.size for buffer in context.buffers)
+        self._stored_bytes = context.stored_bytes
         check(self._width * context.length < _MAX_END, f"strings of {self._width} bytes")
         self._data = nested(message.bytes, replace(context, arrow_type=pa.uint8(), length=self._width * context.length))
 

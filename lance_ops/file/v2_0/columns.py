@@ -242,7 +242,8 @@ class ArrayColumns(Columns):
         if opened is None:
             info = column.pages[page]
             with reporting(self._path, f"{self._place(self._fields[index])}, page {page}"):
-                opened = array_encoding_from_pb(described, ArrayContext(info.buffers, info.length, arrow_type))
+                context = ArrayContext(info.buffers, info.length, arrow_type, column.buffers)
+                opened = array_encoding_from_pb(described, context)
             self._pages[index, page] = opened
         return opened
 
@@ -299,11 +300,14 @@ def _fields_of_rows(field: Field) -> list[Field]:
 
 
 def _is_blob(column: Column, path: str, place: str) -> bool:
+    """Return whether the pages of a column tell where its values are. Statistics of zones are not needed to read it."""
     encoding = parse_message(pb.ColumnEncoding, column.encoding, path, place)
-    kind = encoding.WhichOneof("column_encoding")
-    if kind == "zone_index":
-        raise UnsupportedFeature("a column with zone statistics", f"{path}: {place}")
-    return bool(kind == "blob")
+    kind, is_blob = encoding.WhichOneof("column_encoding"), False
+    while kind in ("zone_index", "blob"):
+        is_blob |= kind == "blob"
+        encoding = encoding.zone_index.inner if kind == "zone_index" else encoding.blob.inner
+        kind = encoding.WhichOneof("column_encoding")
+    return is_blob
 
 
 def _concat(parts: Sequence[pa.Array], arrow_type: pa.DataType) -> pa.Array:

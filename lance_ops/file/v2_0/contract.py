@@ -24,18 +24,33 @@ __all__ = ["ArrayContext", "ArrayEncoding", "PageBuffers", "ReadArray", "with_va
 
 @dataclass(frozen=True)
 class ArrayContext:
-    """What a description does not say: the page's buffers, how many values it has, and of which storage type."""
+    """What a description does not say: the page's buffers, how many values it has, and of which storage type.
+
+    A page may point at buffers of its column, which all the column's pages share.
+    """
 
     buffers: tuple[Extent, ...]
     length: int
     arrow_type: pa.DataType
+    column_buffers: tuple[Extent, ...] = ()
 
     def buffer(self, described: pb.Buffer) -> Extent:
-        """Return the buffer that a description points at."""
-        if described.buffer_type != pb.Buffer.page:
-            raise UnsupportedFeature("a page that uses buffers of its column or file")
-        check(described.buffer_index < len(self.buffers), f"no buffer {described.buffer_index} in the page")
-        return self.buffers[described.buffer_index]
+        """Return the buffer that a description points at.
+
+        Raises `UnsupportedFeature` for one of the file: nothing tells how those are counted, and no reader has any.
+        """
+        if described.buffer_type == pb.Buffer.file:
+            raise UnsupportedFeature("a page that uses buffers of its file")
+        owner, buffers = "page", self.buffers
+        if described.buffer_type == pb.Buffer.column:
+            owner, buffers = "column", self.column_buffers
+        check(described.buffer_index < len(buffers), f"no buffer {described.buffer_index} in the {owner}")
+        return buffers[described.buffer_index]
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of all buffers that the page may point at."""
+        return sum(extent.size for extent in (*self.buffers, *self.column_buffers))
 
 
 class ArrayEncoding(ABC):

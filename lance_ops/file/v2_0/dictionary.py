@@ -45,7 +45,7 @@ class Dictionary(ArrayEncoding):
         items = replace(context, arrow_type=self._item_type, length=self._num_items)
         self._item_encoding = nested(message.items, items)
         self._items: pa.Array | None = None
-        self._stored_bytes = sum(extent.size for extent in context.buffers)
+        self._stored_bytes = context.stored_bytes
 
     @classmethod
     def from_pb(cls, message: pb.Dictionary, context: ArrayContext, nested: ReadArray) -> Self:
