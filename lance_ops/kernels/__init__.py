@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.fsst_training import fsst_train
     from lance_ops.kernels.full_zip import walk_entries
     from lance_ops.kernels.hashes import xxh64
-    from lance_ops.kernels.key_codes import build_codes, find_codes
+    from lance_ops.kernels.key_codes import build_codes, find_codes, find_hits
     from lance_ops.kernels.levels import collapse_lists, keep_levels
     from lance_ops.kernels.lz4 import lz4_decode
     from lance_ops.kernels.measure import hash_values, measure_integers
@@ -48,6 +48,7 @@ __all__ = [
     "expand_lists",
     "expand_runs",
     "find_codes",
+    "find_hits",
     "find_rows",
     "fsst_decode",
     "fsst_decode_chunks",
@@ -79,6 +80,7 @@ __all__ = [
 _MODULES = {
     "build_codes": "key_codes",
     "find_codes": "key_codes",
+    "find_hits": "key_codes",
     "are_entries": "distinct",
     "collapse_lists": "levels",
     "copy_ranges": "ranges",

@@ -1,6 +1,7 @@
 """Numbers for distinct 64-bit keys, in the order in which they are first met: a hash table with open addressing.
 
-`slots` is the table, a power of two in length and at most half full: the code of a key, or -1.
+`slots` is the table, a power of two in length and at most half full: the code of a key, or -1. `marks` has a byte for
+each slot, and in it a bit set for each key, by three more bits of its hash: it tells most keys that are not there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel, part
 
-__all__ = ["build_codes", "code_of", "find_codes"]
+__all__ = ["build_codes", "code_of", "find_codes", "find_hits"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: it spreads keys that lie close together
 
@@ -31,17 +32,25 @@ def code_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArra
     return np.int32(slots[_place_of(key, shift, slots, key_of)])
 
 
+@part
+def _mark_of(key: np.uint64, shift: int) -> tuple[np.int64, np.uint8]:
+    """Return a key's byte of `marks`, and its bit in there."""
+    mixed = key * _MULTIPLIER
+    return np.int64(mixed >> np.uint64(shift)), np.uint8(1 << (np.int64(mixed >> np.uint64(shift - 3)) & 7))
+
+
 @kernel
 def build_codes(
     keys: NDArray[np.uint64],
     shift: int,
     slots: NDArray[np.int32],
+    marks: NDArray[np.uint8],
     codes: NDArray[np.int64],
     key_of: NDArray[np.uint64],
 ) -> int:
-    """Write the code of each key and the key of each code, fill `slots` (all -1 before), return how many codes.
+    """Write the code of each key and the key of each code, fill `slots` (all -1 before) and `marks` (all 0 before).
 
-    `shift` is 64 less the table's length in bits.
+    `shift` is 64 less the table's length in bits. Returns how many codes there are.
     """
     count = 0
     for i in range(len(keys)):
@@ -50,6 +59,8 @@ def build_codes(
             slots[place] = count
             key_of[count] = keys[i]
             count += 1
+            byte, bit = _mark_of(keys[i], shift)
+            marks[byte] |= bit
         codes[i] = slots[place]
     return count
 
@@ -65,3 +76,25 @@ def find_codes(
     """Write the code of each key, -1 for one that the table does not have."""
     for i in range(len(keys)):
         codes[i] = code_of(keys[i], shift, slots, key_of)
+
+
+@kernel
+def find_hits(
+    keys: NDArray[np.uint64],
+    shift: int,
+    slots: NDArray[np.int32],
+    key_of: NDArray[np.uint64],
+    marks: NDArray[np.uint8],
+    places: NDArray[np.int64],
+    codes: NDArray[np.int64],
+) -> int:
+    """Write where those keys are that the table has, and their codes; return how many they are."""
+    count = 0
+    for i in range(len(keys)):
+        byte, bit = _mark_of(keys[i], shift)
+        if marks[byte] & bit:
+            code = code_of(keys[i], shift, slots, key_of)
+            if code >= 0:
+                places[count], codes[count] = i, code
+                count += 1
+    return count

@@ -19,7 +19,7 @@ from lance_ops.kernels.fsst_encoding import fsst_encode
 from lance_ops.kernels.fsst_training import fsst_train
 from lance_ops.kernels.full_zip import walk_entries
 from lance_ops.kernels.hashes import xxh64
-from lance_ops.kernels.key_codes import build_codes, find_codes
+from lance_ops.kernels.key_codes import build_codes, find_codes, find_hits
 from lance_ops.kernels.levels import collapse_lists, keep_levels
 from lance_ops.kernels.lz4 import lz4_decode
 from lance_ops.kernels.measure import hash_values, measure_integers
@@ -79,8 +79,9 @@ def warm() -> None:
     mark_nulls(absent, none, 0, 0, 1, out_levels[:0], flags)
     renumber_levels(out_levels, out_levels)
     words, slots = readable(symbols[:0]), np.full(16, -1, np.int32)
-    build_codes(words, 60, slots, offsets, symbols)
+    build_codes(words, 60, slots, flags, offsets, symbols)
     find_codes(words, 60, readable(slots), words, offsets)
+    find_hits(words, 60, readable(slots), words, readable(flags), offsets, offsets)
     move_rows(words, 60, readable(slots), words, none, none, ends, words, ends, none, none, words, symbols)
     xxh64(data, ends, symbols[:0])
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)

@@ -21,7 +21,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.kernels.arrays import readable
 from lance_ops.table.key_codes import NO_CODE, KeyCodes
 
-__all__ = ["NO_CODE", "SourceKeys"]
+__all__ = ["SourceKeys"]
 
 Codes = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -57,16 +57,14 @@ class SourceKeys:
         """The distinct values of the first key column."""
         return self._columns[0].values
 
-    def look_up(self, columns: Sequence[pa.Array]) -> Codes:
-        """Return the code of each row's key, `NO_CODE` where the source has no such key."""
-        codes = self._columns[0].look_up(columns[0])
+    def hits(self, columns: Sequence[pa.Array]) -> tuple[Codes, Codes]:
+        """Return where rows are whose key the source has, ascending, and the code of each."""
+        places, codes = self._columns[0].hits(columns[0])
         for column, known, table in zip(columns[1:], self._columns[1:], self._pairs, strict=True):
-            other = known.look_up(column)
-            both = (codes != NO_CODE) & (other != NO_CODE)
-            found = table.find(_pair(codes[both], other[both], known.count))
-            codes = np.full(len(codes), NO_CODE)
-            codes[both] = found
-        return codes
+            among, others = known.hits(column.take(pa.array(places)))
+            those, found = table.hits(_pair(codes[among], others, known.count))
+            places, codes = places[among[those]], found
+        return places, codes
 
     def rows_of(self, codes: Codes) -> tuple[Codes, Codes]:
         """Return pairs (place in `codes`, source row): as many for a code as the source has rows of that key."""
@@ -88,36 +86,37 @@ class _ColumnCodes:
 
     def __init__(self, column: pa.Array) -> None:
         self._type = column.type
-        valid, words = _words(column)
+        present, words = _words(column)
         table = KeyCodes(words)
         self.codes: Codes = np.full(len(column), NO_CODE)
-        self.codes[valid] = table.codes
+        self.codes[present] = table.codes
         firsts = np.empty(table.count, np.int64)
-        firsts[table.codes[::-1]] = np.flatnonzero(valid)[::-1]
+        firsts[table.codes[::-1]] = np.arange(len(column))[present][::-1]
         self.values = column.take(pa.array(firsts))
         self.count = table.count
         self._table: KeyCodes | None = table
-        if _is_hashed(self._type) and not self._tells_apart(column, self.codes):
+        if _is_hashed(self._type) and not self._tells_apart(column, np.arange(len(column))[present], table.codes):
             self._table = None
             self.values = pc.unique(column.drop_null())
             self.codes, self.count = self._by_value(column), len(self.values)
 
-    def look_up(self, column: pa.Array) -> Codes:
-        """Return the code of each value of a column of the same type."""
+    def hits(self, column: pa.Array) -> tuple[Codes, Codes]:
+        """Return where the known values of a column of the same type are, and the code of each."""
         column = column.cast(self._type) if column.type != self._type else column
-        if self._table is None:
-            return self._by_value(column)
-        valid, words = _words(column)
-        codes: Codes = np.full(len(column), NO_CODE)
-        codes[valid] = self._table.find(words)
-        if _is_hashed(self._type) and not self._tells_apart(column, codes):
-            return self._by_value(column)
-        return codes
+        if self._table is not None:
+            present, words = _words(column)
+            places, codes = self._table.hits(words)
+            if not isinstance(present, slice):
+                places = present[places]
+            if not _is_hashed(self._type) or self._tells_apart(column, places, codes):
+                return places, codes
+        codes = self._by_value(column)
+        places = np.flatnonzero(codes != NO_CODE)
+        return places, codes[places]
 
-    def _tells_apart(self, column: pa.Array, codes: Codes) -> bool:
+    def _tells_apart(self, column: pa.Array, places: Codes, codes: Codes) -> bool:
         """Return whether every value with a code is the value of that code."""
-        hits = np.flatnonzero(codes != NO_CODE)
-        same = pc.all(pc.equal(column.take(pa.array(hits)), self.values.take(pa.array(codes[hits]))))
+        same = pc.all(pc.equal(column.take(pa.array(places)), self.values.take(pa.array(codes))))
         return bool(same.as_py() is not False)
 
     def _by_value(self, column: pa.Array) -> Codes:
@@ -130,30 +129,31 @@ def _is_hashed(arrow_type: pa.DataType) -> bool:
     return not (pt.is_primitive(arrow_type) and arrow_type.bit_width <= 64)
 
 
-def _words(column: pa.Array) -> tuple[npt.NDArray[np.bool_], Words]:
-    """Return which values there are, and 64 bits of each that is: equal values have equal bits."""
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    present = column.drop_null() if column.null_count else column
-    kind = column.type
+def _words(column: pa.Array) -> tuple[Codes | slice, Words]:
+    """Return where there are values, and 64 bits of each: equal values have equal bits."""
+    where: Codes | slice = slice(None)
+    present, kind = column, column.type
+    if column.null_count:
+        where, present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)), column.drop_null()
     if not len(present):
-        return valid, np.empty(0, np.uint64)
+        return where, np.empty(0, np.uint64)
     if pt.is_boolean(kind):
-        return valid, present.cast(pa.uint8()).to_numpy().astype(np.uint64)
+        return where, present.cast(pa.uint8()).to_numpy().astype(np.uint64)
     if pt.is_floating(kind):
         numbers = present.to_numpy().astype(np.float64) + 0.0  # one zero
         numbers[np.isnan(numbers)] = np.nan  # one NaN
-        return valid, numbers.view(np.uint64)
+        return where, numbers.view(np.uint64)
     if not _is_hashed(kind):
         width = kind.bit_width // 8
         stored = np.frombuffer(present.buffers()[1], f"<i{width}")[present.offset : present.offset + len(present)]
-        return valid, stored.astype(np.int64).view(np.uint64)
+        return where, stored.astype(np.int64, copy=False).view(np.uint64)
     content = _bytes_of(present)
     _, offsets, data = content.buffers()
     ends = np.frombuffer(offsets, np.int64)[content.offset : content.offset + len(content) + 1]
     joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     hashes: Words = np.empty(len(content), np.uint64)
     kernels.xxh64(readable(joined), readable(ends), hashes)
-    return valid, hashes
+    return where, hashes
 
 
 def _bytes_of(values: pa.Array) -> pa.Array:

@@ -22,17 +22,24 @@ class KeyCodes:
 
     def __init__(self, keys: Words) -> None:
         bits = max(_FEWEST_BITS, (2 * len(keys)).bit_length())
-        slots = np.full(1 << bits, NO_CODE, np.int32)
+        slots, marks = np.full(1 << bits, NO_CODE, np.int32), np.zeros(1 << bits, np.uint8)
         key_of: Words = np.empty(len(keys), np.uint64)
         self.codes: Codes = np.empty(len(keys), np.int64)
         """The code of each key."""
-        self.count = kernels.build_codes(readable(keys), 64 - bits, slots, self.codes, key_of)
+        self.count = kernels.build_codes(readable(keys), 64 - bits, slots, marks, self.codes, key_of)
         """How many distinct keys there are."""
         self.table = 64 - bits, readable(slots), readable(key_of[: self.count])
         """What kernels look keys up with: `shift`, `slots` and `key_of`."""
+        self._marks = readable(marks)
 
     def find(self, keys: Words) -> Codes:
         """Return the code of each key, `NO_CODE` for one that is not known."""
         codes: Codes = np.empty(len(keys), np.int64)
         kernels.find_codes(readable(keys), *self.table, codes)
         return codes
+
+    def hits(self, keys: Words) -> tuple[Codes, Codes]:
+        """Return where those keys are that are known, ascending, and the code of each; most others cost very little."""
+        places, codes = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        count = kernels.find_hits(readable(keys), *self.table, self._marks, places, codes)
+        return places[:count], codes[:count]

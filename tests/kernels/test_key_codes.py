@@ -15,9 +15,9 @@ def test_keys_are_numbered_as_they_are_first_met_and_found_again(
     keys: list[int], asked: list[int], spare_bits: int
 ) -> None:
     bits = (2 * len(keys)).bit_length() + 1 + spare_bits
-    slots = np.full(1 << bits, -1, np.int32)
+    slots, marks = np.full(1 << bits, -1, np.int32), np.zeros(1 << bits, np.uint8)
     codes, key_of = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64)
-    count = kernels.build_codes(readable(np.array(keys, np.uint64)), 64 - bits, slots, codes, key_of)
+    count = kernels.build_codes(readable(np.array(keys, np.uint64)), 64 - bits, slots, marks, codes, key_of)
 
     distinct = list(dict.fromkeys(keys))
     assert key_of[:count].tolist() == distinct
@@ -27,3 +27,16 @@ def test_keys_are_numbered_as_they_are_first_met_and_found_again(
         readable(np.array(asked, np.uint64)), 64 - bits, readable(slots), readable(key_of[:count]), found
     )
     assert found.tolist() == [distinct.index(key) if key in distinct else -1 for key in asked]
+    places, hits = np.empty(len(asked), np.int64), np.empty(len(asked), np.int64)
+    num_hits = kernels.find_hits(
+        readable(np.array(asked, np.uint64)),
+        64 - bits,
+        readable(slots),
+        readable(key_of[:count]),
+        readable(marks),
+        places,
+        hits,
+    )
+    there = [place for place, key in enumerate(asked) if key in distinct]
+    assert places[:num_hits].tolist() == there
+    assert hits[:num_hits].tolist() == [distinct.index(asked[place]) for place in there]

@@ -21,7 +21,7 @@ from lance_ops.snapshot.conform import conform_columns
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
+from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table import Fragment
 
 __all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]
@@ -40,10 +40,9 @@ class PatchedColumns(ColumnSource):
         return (self.on, *self.table.schema.names)
 
     def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
-        codes = self.keys.look_up([rows.column(self.on).combine_chunks()])
+        places, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
         old = np.arange(len(rows))
-        found = codes != NO_CODE
-        old[found] = len(rows) + self.keys.last_row_of(codes[found])
+        old[places] = len(rows) + self.keys.last_row_of(codes)
         both = pa.concat_tables([rows.select(self.table.schema.names), self.table.cast(self._stored(rows))])
         return both.take(pa.array(old))
 
@@ -99,7 +98,7 @@ def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int)
     )
     found = BitMap()
     for table in scan(snapshot, request):
-        codes = patch.keys.look_up([table.column(patch.on).combine_chunks()])
-        addresses = table.column(ROW_ADDRESS).to_numpy()[codes != NO_CODE]
+        places, _ = patch.keys.hits([table.column(patch.on).combine_chunks()])
+        addresses = table.column(ROW_ADDRESS).to_numpy()[places]
         found.update(offset_of(addresses).astype("uint32"))
     return found

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -16,7 +17,7 @@ from lance_ops.core.json_columns import table_to_text
 from lance_ops.core.predicate import Assignment
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.columns.checkpoint import Checkpoint
-from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
+from lance_ops.snapshot.source_keys import SourceKeys
 
 __all__ = ["CastColumns", "ColumnSource", "ComputedColumns", "FunctionColumns", "JoinedColumns", "as_table"]
 
@@ -94,10 +95,10 @@ class JoinedColumns(ColumnSource):
         return (self.on,)
 
     def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
-        codes = self.keys.look_up([rows.column(self.on).combine_chunks()])
-        found = codes != NO_CODE
-        taken = pa.array(self.keys.last_row_of(codes.clip(min=0)) if self.keys.num_codes else codes, mask=~found)
-        return self.table.take(taken)
+        places, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
+        taken, missing = np.zeros(len(rows), np.int64), np.ones(len(rows), np.bool_)
+        taken[places], missing[places] = self.keys.last_row_of(codes), False
+        return self.table.take(pa.array(taken, mask=missing))
 
 
 @dataclass(frozen=True)

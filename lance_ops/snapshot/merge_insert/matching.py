@@ -24,7 +24,7 @@ from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
 from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
+from lance_ops.snapshot.source_keys import SourceKeys
 
 __all__ = ["MatchTask", "Matches", "find_matches", "plan_matching"]
 
@@ -145,14 +145,13 @@ def _at_least(tables: Iterator[pa.Table], num_rows: int) -> Iterator[pa.Table]:
 
 def _match(task: MatchTask, rows: pa.Table) -> Matches:
     merge, addresses = task.merge, rows.column(ROW_ADDRESS).to_numpy()
-    codes = task.keys.look_up(key_columns(rows, merge.keys))
-    hits = np.flatnonzero(codes != NO_CODE)
-    found = _distinct(codes[hits], task.keys.num_codes)
+    hits, codes = task.keys.hits(key_columns(rows, merge.keys))
+    found = _distinct(codes, task.keys.num_codes)
     none: Addresses = np.empty(0, np.uint64)
-    matches = Matches(none, np.empty(0, np.int64), none, _orphaned(merge, rows, codes, addresses), found)
+    matches = Matches(none, np.empty(0, np.int64), none, _orphaned(merge, rows, hits, addresses), found)
     if merge.spec.matched is Matched.KEEP or not len(hits):
         return matches
-    places, source_rows = task.keys.rows_of(codes[hits])
+    places, source_rows = task.keys.rows_of(codes)
     places = hits[places]
     if merge.spec.matched is Matched.FAIL:
         raise InvalidInput(f"the merge found a matching row, and allows none: {_spelled(merge, source_rows[0])}")
@@ -176,10 +175,11 @@ def _distinct(codes: Rows, num_codes: int) -> Rows:
     return np.flatnonzero(seen)
 
 
-def _orphaned(merge: BoundMerge, rows: pa.Table, codes: Rows, addresses: Addresses) -> Addresses:
+def _orphaned(merge: BoundMerge, rows: pa.Table, hits: Rows, addresses: Addresses) -> Addresses:
     if not merge.spec.deletes_unmatched:
         return np.empty(0, np.uint64)
-    doomed = codes == NO_CODE
+    doomed = np.ones(len(rows), np.bool_)
+    doomed[hits] = False
     if merge.unmatched is not None:
         doomed &= merge.unmatched.mask(rows).fill_null(False).to_numpy(zero_copy_only=False)
     gone: Addresses = addresses[doomed]

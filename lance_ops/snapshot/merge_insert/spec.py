@@ -105,6 +105,8 @@ def key_columns(rows: pa.Table, keys: Sequence[Column]) -> list[pa.Array]:
 
 
 def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    if len(parts) == 1:
+        return parts[0]
     return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
 
 

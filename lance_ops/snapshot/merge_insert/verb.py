@@ -36,8 +36,9 @@ from lance_ops.snapshot.row_writer import RowWriter, output_version
 from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.source_keys import NO_CODE, SourceKeys
+from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table import Fragment
+from lance_ops.table.key_codes import NO_CODE
 from lance_ops.transactions import Update, UpdateMode
 
 __all__ = [
