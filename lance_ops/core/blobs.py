@@ -75,6 +75,8 @@ class BlobKind(IntEnum):
     PACKED = 1
     DEDICATED = 2
     EXTERNAL = 3
+    MANAGED = 4
+    """Beneath a base path, shared by data files; no release writes it, and it is not read here."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,8 @@ class BlobReader:
         elif kind in (BlobKind.PACKED, BlobKind.DEDICATED):
             source = self._open(bases.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
         else:
-            raise UnsupportedFeature(f"blobs of kind {kind}", f"{self._snapshot.uri}: {file.path}")
+            named = "managed blobs, " if kind == BlobKind.MANAGED else "blobs "
+            raise UnsupportedFeature(f"{named}of kind {kind},", f"{self._snapshot.uri}: {file.path}")
         return _checked(source, position, size)
 
     def _in_data_file(self, file: DataFile, row: dict[str, int] | None) -> BlobPlace | None:

@@ -168,24 +168,31 @@ def test_scans_with_filters_limits_and_parts_of_descriptors(dataset_uri: str) ->
 
 
 @pytest.mark.parametrize(
-    ("described", "error"),
+    ("described", "error", "says"),
     [
-        ({"kind": 0, "position": 1 << 40, "size": 5}, CorruptFile),
-        ({"kind": 0, "position": (1 << 64) - 1, "size": (1 << 64) - 1}, CorruptFile),
-        ({"kind": 4}, UnsupportedFeature),
-        ({"kind": 200}, UnsupportedFeature),
+        ({"kind": 0, "position": 1 << 40, "size": 5}, CorruptFile, None),
+        ({"kind": 0, "position": (1 << 64) - 1, "size": (1 << 64) - 1}, CorruptFile, None),
+        ({"kind": 4}, UnsupportedFeature, r"\.lance: managed blobs, of kind 4,"),
+        ({"kind": 200}, UnsupportedFeature, "blobs of kind 200"),
     ],
 )
 def test_descriptors_that_point_nowhere_are_refused(
-    described: dict[str, int], error: type[Exception], dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+    described: dict[str, int],
+    error: type[Exception],
+    says: str | None,
+    dataset_uri: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = (described["kind"], described.get("position", 0), described.get("size", 0), 0, "")
     monkeypatch.setattr("lance_ops.snapshot.blob_writer.BlobWriter._put", lambda *_: row)
     made = lance_ops.write_dataset(typed([b"abc"]), dataset_uri)
-    with pytest.raises(error):
+    with pytest.raises(error, match=says):
         made.take_blobs("b", indices=[0])
-    with pytest.raises(error):
+    with pytest.raises(error, match=says):
         made.to_table(blob_handling="all_binary")
+    if described["kind"] == 4:  # nor does the reference read what it does not write
+        with pytest.raises((OSError, ValueError, NotImplementedError)):
+            lance.dataset(dataset_uri).take_blobs("b", indices=[0])[0].read()
 
 
 def test_what_is_no_blob_is_refused_and_leaves_no_file(dataset_uri: str) -> None:

@@ -6,6 +6,7 @@ A row that is met nowhere fails, and so does something met that is in no row.
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -15,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import lance_ops
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.encodings.registry import ALL_ENCODINGS
 from lance_ops.file import FileReader
 from lance_ops.file.layouts.registry import ALL_LAYOUTS
 from lance_ops.file.v2_0.registry import ALL_ARRAY_ENCODINGS
+from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from tests.file.v2_0_pages import HAND_MADE
 from tests.fuzz.seeds import write_ours, write_theirs
@@ -102,6 +105,11 @@ def _typed(values: list[Any], *kinds: pa.DataType) -> dict[str, pa.Array]:
     return {str(kind): pa.array(values, kind) for kind in kinds}
 
 
+def _pairs(*items: pa.DataType) -> list[pa.DataType]:
+    return [pa.list_(item, 2) for item in items]
+
+
+FLAGS = pa.list_(pa.bool_(), 2)
 UNITS = ("s", "ms", "us", "ns")
 POINT = pa.struct([("x", pa.int32()), ("y", pa.float64())])
 POINTS = [[{"x": 1, "y": 0.5}, {"x": 2, "y": 1.5}]] * 3
@@ -128,15 +136,66 @@ TYPES: dict[str, pa.Array] = {
     "map": pa.array([[("a", 1)], [("b", 2), ("c", 3)], [("d", 4)]], pa.map_(pa.string(), pa.int32())),
     "dictionary": pa.array(["a", "b", "a"]).dictionary_encode(),
     "dictionary of numbers": pa.array([10**12, 5, 5]).dictionary_encode().cast(pa.dictionary(pa.int16(), pa.int64())),
+    **{
+        f"dictionary with {keys} keys": pa.DictionaryArray.from_arrays(
+            pa.array([0, None, 1], keys), pa.array(["a", "b"])
+        )
+        for keys in (pa.int8(), pa.int16(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+    },
+    **{
+        f"dictionary of {values.type}": pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.int16()), values)
+        for values in (
+            *(pa.array([1, 2], kind) for kind in (pa.int8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16())),
+            *(pa.array([0.5, 2], kind) for kind in (pa.float32(), pa.float64())),
+            *(pa.array([b"a", b"bc"], kind) for kind in (pa.binary(), pa.large_binary())),
+            pa.array([True, False]),
+            pa.array(["a", "bc"], pa.large_string()),
+        )
+    },
+    **{
+        f"timestamp in {zone}": pa.array([1, None, -5], pa.timestamp("ns", zone))
+        for zone in ("UTC", "+01:00", "-07:30", "America/New_York")
+    },
+    **_typed([[None, None], None, [None, None]], pa.list_(pa.null()), pa.large_list(pa.null()), pa.list_(pa.null(), 2)),
+    **_typed([{"x": None}, {"x": None}, {"x": None}], pa.struct([("x", pa.null())])),
+    **_typed([[True, None], None, [False, True]], pa.list_(pa.bool_(), 2), pa.list_(pa.bool_())),
+    **_typed(
+        [[[True, None]], None, [[False, True]]], pa.list_(pa.list_(pa.bool_(), 2), 1), pa.list_(pa.list_(pa.bool_(), 2))
+    ),
+    **_typed([[[1], [2, None]], None, []], pa.large_list(pa.list_(pa.int8())), pa.list_(pa.large_list(pa.int64()))),
+    **_typed([["a", None], None, ["b" * 20]], pa.list_(pa.string_view()), pa.list_(pa.large_string())),
+    **_typed(
+        [[Decimal("1.5"), None], None, [Decimal("2.5"), Decimal(3)]],
+        pa.list_(pa.decimal128(9, 1), 2),
+        pa.list_(pa.decimal256(50, 1), 2),
+    ),
+    **_typed(
+        [[date(2020, 1, 2), None], None, [date(1960, 1, 2)] * 2], pa.list_(pa.date32(), 2), pa.list_(pa.date64(), 2)
+    ),
+    **_typed([[b"abc", None], None, [b"def", b"ghi"]], pa.list_(pa.binary(3), 2), pa.list_(pa.binary(3))),
+    "map of maps": pa.array([[("a", [(1, 2.5)])], [], None], pa.map_(pa.string(), pa.map_(pa.int8(), pa.float64()))),
+    "map with struct keys": pa.array(
+        [[({"k": 1}, "a")], [], None], pa.map_(pa.struct([("k", pa.int8())]), pa.string())
+    ),
+    "map in a list": pa.array([[[("a", None)], []], None, []], pa.list_(pa.map_(pa.string(), pa.int8()))),
+    "map of nulls": pa.array([[("a", None)], [], None], pa.map_(pa.string(), pa.null())),
+    "extension in a list": pa.ListArray.from_arrays(
+        [0, 1, 2, 2], pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"u" * 16, None], pa.binary(16)))
+    ),
     "extension": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16), b"u" * 16, b"v" * 16], pa.binary(16))),
     "intervals": pa.array([pa.MonthDayNano([1, 2, 3])] * 3),
 }
+MAPS = {name for name in TYPES if name.startswith("map")}
 REFUSED = {
-    "2.0": {"map", "fixed_size_list of structs", "intervals"},
-    "2.1": {"map", "fixed_size_list of structs", "intervals"},
+    "2.0": {*MAPS, "fixed_size_list of structs", "intervals"},
+    "2.1": {*MAPS, "fixed_size_list of structs", "intervals"},
     "2.2": {"intervals"},
 }
-ONLY_OURS = {"2.0": {"string_view", "binary_view"}, "2.1": set[str](), "2.2": set[str]()}
+ONLY_OURS = {
+    "2.0": {"string_view", "binary_view", "list<item: string_view>"},
+    "2.1": set[str](),
+    "2.2": set[str](),
+}
 """What the reference refuses to write; it reads ours."""
 
 
@@ -169,3 +228,19 @@ def _read_theirs(path: Path) -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = LanceFileReader(str(path)).read_all().to_table().to_pylist()
     return rows
+
+
+def test_files_and_tables_of_a_later_version_are_refused_by_name(tmp_path: Path) -> None:
+    import lance
+
+    table = pa.table({"c": [1, 2, 3]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the reference calls the version unstable
+        lance.write_dataset(table, str(tmp_path / "later"), data_storage_version="2.3")
+    (file,) = (tmp_path / "later" / "data").glob("*.lance")
+    with pytest.raises(UnsupportedFeature, match=rf"{file.name}: file version 2\.3"):
+        FileReader(LocalStore(str(file.parent)), file.name)
+    with pytest.raises(UnsupportedFeature, match=r"data storage version '2\.3'"):
+        lance_ops.dataset(str(tmp_path / "later"))
+    with pytest.raises(UnsupportedFeature, match=r"file version '2\.3'"):
+        lance_ops.write_dataset(table, str(tmp_path / "ours"), data_storage_version="2.3")
