@@ -13,13 +13,14 @@ from lance_ops.api.handle import Handle
 from lance_ops.api.merge_insert import MergeInsertBuilder
 from lance_ops.api.requests import Filter
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
-from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.deletion import delete, truncate
 from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.update import bind_updates, update
 from lance_ops.snapshot.write import append, overwrite
 from lance_ops.snapshot.write_targets import choose_bases
@@ -103,6 +104,7 @@ class RowChanges(Handle):
         schema: pa.Schema | None = None,
         max_rows_per_file: int = MAX_ROWS_PER_FILE,
         max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+        data_storage_version: str | None = None,
         target_bases: Sequence[str] | None = None,
         target_all_bases: bool | None = None,
         commit_message: str | None = None,
@@ -117,9 +119,11 @@ class RowChanges(Handle):
         base_ids = choose_bases(current.manifest.base_paths, target_bases, target_all_bases)
         match mode:
             case "append":
-                self._committed(append(current, reader, limits, properties, base_ids))
+                self._committed(append(current, reader, limits, properties, base_ids, data_storage_version))
             case "overwrite":
-                new_schema, version = Schema.from_arrow(reader.schema), current.file_version
+                asked = data_storage_version
+                version = FileVersion.parse(asked) if asked else current.file_version
+                new_schema = table_schema(reader.schema, version)
                 self._committed(overwrite(current, reader, new_schema, version, limits, properties, base_ids))
             case "create":
                 raise DatasetAlreadyExists(f"{self.uri} is a dataset already: pass mode='append' or mode='overwrite'")

@@ -69,6 +69,7 @@ def write_dataset(
     `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
     `enable_stable_row_ids`, `auto_cleanup_options` (see `lance_ops.maintenance.auto_cleanup`) and `initial_bases` are
     for the creation: asking an older table without stable row ids for them, or any for base paths, is refused.
+    Appended files have the table's version, or another 2.x one if `data_storage_version` says so.
     New files go to the `target_bases` in turn, by name or path, or to all (`target_all_bases`; True: the root, too).
     Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`: nothing here keeps those.
 
@@ -114,17 +115,9 @@ def write_dataset(
     existing = with_params(existing, base_store_params)
     base_ids = choose_bases(existing.manifest.base_paths, target_bases, target_all_bases)
     if mode == "append":
-        _check_append_version(existing, data_storage_version)
-        made = append(existing, reader, limits, properties, base_ids)
+        made = append(existing, reader, limits, properties, base_ids, data_storage_version)
     else:
         version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
         made = overwrite(existing, reader, table_schema(reader.schema, version), version, limits, properties, base_ids)
     clean_up_if_due(existing.version, made)
     return LanceDataset(made)
-
-
-def _check_append_version(snapshot: Snapshot, asked: str | None) -> None:
-    if asked is not None and FileVersion.parse(asked) is not snapshot.file_version:
-        raise UnsupportedFeature(
-            f"appending files of version {asked} to a table of {snapshot.file_version.value}", snapshot.uri
-        )

@@ -13,6 +13,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments, write_new_table
+from lance_ops.snapshot.row_writer import output_version
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.write_targets import AT_ROOT, WriteTargets
 from lance_ops.table import BasePath
@@ -103,10 +104,11 @@ def append(
     limits: FragmentLimits,
     properties: Mapping[str, str],
     base_ids: tuple[int | None, ...] = AT_ROOT,
+    file_version: str | None = None,
 ) -> Snapshot:
-    """Add rows after those there are."""
-    targets = WriteTargets(snapshot.bases, base_ids)
-    written = write_fragments(snapshot.store, batches, snapshot.schema, snapshot.file_version, limits, targets)
+    """Add rows after those there are, in files of the table's version unless asked otherwise (see `output_version`)."""
+    targets, version = WriteTargets(snapshot.bases, base_ids), output_version(snapshot, file_version)
+    written = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets)
     own_files = targets.files_of(written)
     return commit_operation(snapshot, Append(tuple(written)), properties=properties, own_files=own_files)
 
