@@ -13,6 +13,7 @@ from lance_ops.api.handle import Handle
 from lance_ops.api.requests import refuse
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.begun_dictionaries import begins_dictionaries, with_begun_dictionaries
@@ -62,9 +63,8 @@ class Commits(Handle):
         """
         uri, options = _place(base_uri, storage_options)
         refuse(uri, commit_lock=commit_lock, detached=detached)
-        if enable_v2_manifest_paths is False:
-            raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", uri)
-        root = open_root(uri, options)
+        naming = ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2
+        root = open_root(uri, options, new_naming=naming)
         if isinstance(operation, Transaction):
             if commit_message is not None:
                 raise InvalidInput("a transaction says its message in its properties, not in commit_message")

@@ -18,6 +18,7 @@ from lance_ops.api.base_paths import (
 )
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
+from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
@@ -67,10 +68,11 @@ def write_dataset(
     `data_obj` is a table, a record batch, a reader, a pandas data frame, anything with `__arrow_c_stream__`, or an
     iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
     `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
-    `enable_stable_row_ids`, `auto_cleanup_options` (see `lance_ops.maintenance.auto_cleanup`) and `initial_bases` are
-    for the creation: asking an older table without stable row ids for them, or any for base paths, is refused.
-    Appended files have the table's version, or another 2.x one if `data_storage_version` says so.
-    New files go to the `target_bases` in turn, by name or path, or to all (`target_all_bases`; True: the root, too).
+    `enable_v2_manifest_paths`, `enable_stable_row_ids`, `auto_cleanup_options` (see
+    `lance_ops.maintenance.auto_cleanup`) and `initial_bases` are for the creation: asking an older table without stable
+    row ids for them, or any for base paths, is refused. Appended files have the table's version, or another 2.x one if
+    `data_storage_version` says so. New files go to the `target_bases` in turn, by name or path, or to all
+    (`target_all_bases`; True: the root, too).
     Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`: nothing here keeps those.
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
@@ -82,8 +84,6 @@ def write_dataset(
     target = uri.uri if isinstance(uri, LanceDataset) else fspath(uri)
     if isinstance(uri, LanceDataset) and storage_options is None:
         storage_options = uri.snapshot.storage_options
-    if not enable_v2_manifest_paths:
-        raise UnsupportedFeature("enable_v2_manifest_paths=False for a new table", target)
     if external_blob_mode != "reference":
         raise UnsupportedFeature(f"external_blob_mode={external_blob_mode!r} (only 'reference')", target)
     reader = reader_of(data_obj, schema)
@@ -103,6 +103,7 @@ def write_dataset(
             enable_stable_row_ids,
             bases,
             {} if auto_cleanup_options is None else auto_cleanup_config(**auto_cleanup_options),
+            ManifestNaming.V2 if enable_v2_manifest_paths else ManifestNaming.V1,
         )
         options = with_base_store_params(storage_options, bases, base_store_params)
         base_ids = choose_bases(bases, target_bases, target_all_bases)

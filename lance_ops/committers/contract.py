@@ -50,6 +50,9 @@ class Committer(ABC):
     All of it may be stale by the time it returns, except that a version once seen keeps its bytes until it is removed.
     """
 
+    remembers_removed = False
+    """Whether a version that was removed can never be made again."""
+
     @abstractmethod
     def latest(self) -> int | None:
         """Return the newest version, None if there is no dataset."""

@@ -35,6 +35,8 @@ class ExternalManifestCommitter(Committer):
     A dataset that was there before its manifest store keeps its versions.
     """
 
+    remembers_removed = True
+
     def __init__(self, store: Store, manifest_store: ManifestStore, *, certainty: Certainty = CERTAINTY) -> None:
         self._store = store
         self._rows = manifest_store

@@ -16,7 +16,8 @@ from lance_ops.committers.contract import Committer
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.names import ManifestNaming
 from lance_ops.store.contract import Store
 from lance_ops.store.opening import open_store
 
@@ -38,10 +39,13 @@ class DatasetRoot:
     storage_options: Mapping[str, str] = field(repr=False)
 
 
-def open_root(uri: str, storage_options: Mapping[str, str] | None = None) -> DatasetRoot:
+def open_root(
+    uri: str, storage_options: Mapping[str, str] | None = None, *, new_naming: ManifestNaming = ManifestNaming.V2
+) -> DatasetRoot:
     """Return a dataset's store and committer, whether the dataset exists or not.
 
-    Raises `InvalidInput` for a URI or options that name nothing.
+    `new_naming` is for manifests of a dataset that does not; a manifest store knows only V2 names. Raises
+    `InvalidInput` for a URI or options that name nothing.
     """
     if not uri:
         raise InvalidInput("the dataset's URI is empty")
@@ -56,7 +60,9 @@ def open_root(uri: str, storage_options: Mapping[str, str] | None = None) -> Dat
     store = open_base(uri, options)
     url = options.get(MANIFEST_STORE_OPTION)
     if url is None:
-        return DatasetRoot(store, PutIfAbsentCommitter(store), options)
+        return DatasetRoot(store, PutIfAbsentCommitter(store, new_naming=new_naming), options)
+    if new_naming is not ManifestNaming.V2:
+        raise UnsupportedFeature("manifests of the old names in a manifest store", store.uri)
     others = {key: value for key, value in options.items() if key != MANIFEST_STORE_OPTION}
     rows = open_manifest_store(url, store.uri, others)
     return DatasetRoot(store, ExternalManifestCommitter(store, rows), options)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput, SchemaMismatch
+from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
@@ -34,6 +35,7 @@ class NewTable:
     stable_row_ids: bool = False
     base_paths: tuple[BasePath, ...] = ()
     config: Mapping[str, str] = field(default_factory=dict)
+    manifest_naming: ManifestNaming = ManifestNaming.V2
 
 
 def create(
@@ -53,7 +55,7 @@ def create(
     `DatasetAlreadyExists`, or `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row
     ids or the base paths asked for.
     """
-    root = open_root(uri, storage_options)
+    root = open_root(uri, storage_options, new_naming=table.manifest_naming)
     targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
     schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
     own_files = targets.files_of(fragments)

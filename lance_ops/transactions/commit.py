@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.core.errors import (
@@ -35,6 +36,7 @@ from lance_ops.store.contract import Store
 from lance_ops.table import Manifest, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, judge
+from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.landed import Landed, decode_version, newest_first, read_manifest, read_version
@@ -301,7 +303,7 @@ class _Attempt:
             self._store.make_durable(transaction.path)
         match self._put(made.version, encode_manifest(made, encoded)):
             case Committed():
-                self._check_not_revived(made.version)
+                self._check_not_revived(made, newest)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
                 raise CommitStateUnknown(transaction.uuid, made.version, reason)
@@ -318,24 +320,33 @@ class _Attempt:
         except Exception as error:
             raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
 
-    def _check_not_revived(self, version: int) -> None:
+    def _check_not_revived(self, made: Manifest, before: Manifest) -> None:
         """Notice that our version had been made by others long ago, and cleaned up while this process slept.
 
-        The version before ours is then gone too, and ours is not the newest. Whether anybody built on ours cannot be
-        told, so nothing may be deleted.
+        Then it is not the newest, and what came after it was not made from it. Whether anybody will build on ours
+        cannot be told, so nothing may be deleted.
         """
+        if self._committer.remembers_removed:
+            return
         try:
-            if version == 1 or self._committer.exists(version - 1):
-                return
             newest = self._committer.latest()
+            if newest is None or newest <= made.version or self._was_continued(made, before):
+                return
         except LanceOpsError:
             return  # it is committed, and what could not be asked now is no reason to doubt it
-        if newest != version:
-            raise CommitStateUnknown(
-                self._transaction.uuid,
-                version,
-                f"the version before it was cleaned up while the commit was under way, and the newest is {newest}",
-            )
+        raise CommitStateUnknown(
+            self._transaction.uuid,
+            made.version,
+            f"a version of that number was there before and cleaned up while the commit was under way; the newest is "
+            f"{newest}",
+        )
+
+    def _was_continued(self, made: Manifest, before: Manifest) -> bool:
+        try:
+            after = read_version(self._store, self._committer, made.version + 1)
+        except VersionNotFound:
+            return False
+        return was_continued(made, before, after, partial(read_manifest, self._store, self._committer))
 
     def _pause(self, lost_races: int) -> None:
         """Wait, longer with each lost race and never as long as the others."""

@@ -7,7 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import lance_ops
 from lance_ops.committers import Committed, PutIfAbsentCommitter
+from lance_ops.core.names import ManifestNaming, manifest_name
+from lance_ops.errors import UnsupportedFeature
 from lance_ops.store import LocalStore, open_store
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from tests.s3_server import S3Server
@@ -43,6 +46,26 @@ def test_pylance_sees_our_commit_and_goes_on_after_it(dataset_uri: str, v2_names
     Path(dataset_uri, committer.location(2)).unlink()
     lance.write_dataset(TABLE, dataset_uri, mode="append")
     assert committer.latest() == 2
+
+
+@pytest.mark.parametrize("v2_names", [True, False])
+def test_a_new_table_has_the_names_that_are_asked_for_and_keeps_them(dataset_uri: str, v2_names: bool) -> None:
+    import lance
+
+    lance_ops.write_dataset(TABLE, dataset_uri, enable_v2_manifest_paths=v2_names)
+    lance.write_dataset(TABLE, dataset_uri, mode="append")
+    lance_ops.write_dataset(TABLE, dataset_uri, mode="append", enable_v2_manifest_paths=not v2_names)
+    names = {path.name for path in Path(dataset_uri, "_versions").glob("*.manifest")}
+    assert names == {manifest_name(v, ManifestNaming.V2 if v2_names else ManifestNaming.V1) for v in (1, 2, 3)}
+    assert lance.dataset(dataset_uri).version == lance_ops.dataset(dataset_uri).version == 3
+    branch = lance_ops.dataset(dataset_uri).create_branch("dev")
+    assert lance.dataset(dataset_uri).checkout_version(("dev", None)).count_rows() == branch.count_rows() == 9
+
+
+def test_a_manifest_store_knows_no_old_names(dataset_uri: str, tmp_path: Path) -> None:
+    options = {"manifest_store": f"sqlite:///{tmp_path}/rows.sqlite"}
+    with pytest.raises(UnsupportedFeature, match="old names"):
+        lance_ops.write_dataset(TABLE, dataset_uri, enable_v2_manifest_paths=False, storage_options=options)
 
 
 def test_pylance_does_not_mind_what_our_crashed_writers_leave(dataset_uri: str) -> None:

@@ -1,0 +1,159 @@
+"""A writer that slept while others went on and a clean-up took the version that it is about to make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops import LanceDataset
+from lance_ops.committers import CommitOutcome, Committer, ExternalManifestCommitter, PutIfAbsentCommitter
+from lance_ops.errors import CommitStateUnknown, LanceOpsError, RetryableConflict, WriteRefused
+from lance_ops.maintenance.cleanup import CleanupOptions, cleanup_old_versions
+
+STORES = ["", "memory", "sqlite"]
+KEEP_NEWEST = CleanupOptions(retain_versions=1, error_if_tagged_old_versions=False)
+
+Others = Callable[[LanceDataset], None]
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+@pytest.fixture(params=STORES, ids=["local", "memory", "manifest-store"])
+def table(request: pytest.FixtureRequest, dataset_uri: str, tmp_path: Path) -> LanceDataset:
+    """Two versions, on a committer of each kind."""
+    uri = f"memory://{request.node.name}" if request.param == "memory" else dataset_uri
+    options: Mapping[str, str] | None = None
+    if request.param == "sqlite":
+        options = {"manifest_store": f"sqlite:///{tmp_path}/rows.sqlite"}
+    lance_ops.write_dataset(rows(1, 2), uri, storage_options=options)
+    return lance_ops.write_dataset(rows(3), uri, mode="append", storage_options=options)
+
+
+def asleep(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]) -> None:
+    """Let the next commit of a version sleep, when all is judged, while others work."""
+    kind: type[Committer] = type(table.snapshot.committer)
+    commit = kind.commit
+
+    def later(self: Committer, version: int, data: bytes) -> CommitOutcome:
+        monkeypatch.undo()
+        meanwhile()
+        return commit(self, version, data)
+
+    monkeypatch.setattr(kind, "commit", later)
+
+
+def appends(other: LanceDataset) -> None:
+    other.insert(rows(10))
+    other.insert(rows(11))
+
+
+def deletes(other: LanceDataset) -> None:
+    other.insert(rows(10))
+    other.delete("id = 1")
+    other.delete("id = 2")
+
+
+def configures(other: LanceDataset) -> None:
+    for value in ("a", "b", "c"):
+        other.update_config({"k": value})
+
+
+def compacts(other: LanceDataset) -> None:
+    other.insert(rows(10))
+    other.optimize.compact_files()
+
+
+OTHERS: list[Others] = [appends, deletes, configures, compacts]
+
+
+def held_by_nobody(other: LanceDataset) -> None:
+    cleanup_old_versions(other.snapshot, KEEP_NEWEST)
+
+
+def held_by_a_tag(other: LanceDataset) -> None:
+    other.tags.create("kept", 2)
+    cleanup_old_versions(other.snapshot, KEEP_NEWEST)
+
+
+def only_the_one(other: LanceDataset) -> None:
+    cleanup_old_versions(other.snapshot, CleanupOptions(versions=(3,)))
+
+
+@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("clean_up", [held_by_nobody, held_by_a_tag, only_the_one])
+def test_a_version_made_a_second_time_is_never_called_a_success(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch, others: Others, clean_up: Callable[[LanceDataset], None]
+) -> None:
+    stale, other = (lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options) for _ in range(2))
+
+    def meanwhile() -> None:
+        others(other)
+        clean_up(other)
+
+    asleep(monkeypatch, table, meanwhile)
+    with pytest.raises((CommitStateUnknown, RetryableConflict, WriteRefused)) as caught:
+        lance_ops.write_dataset(rows(99), stale, mode="append")
+    assert isinstance(caught.value, CommitStateUnknown) is isinstance(table.snapshot.committer, PutIfAbsentCommitter)
+    newest = table.checkout_version((None, None))
+    assert newest.version == other.version and newest.count_rows("id = 99") == 0
+    newest.validate()
+    newest.insert(rows(100))
+    assert newest.version == other.version + 1 and newest.count_rows("id = 100") == 1
+
+
+@pytest.mark.parametrize("others", OTHERS)
+def test_a_version_that_others_built_on_at_once_is_a_success(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch, others: Others
+) -> None:
+    stale, other = (lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options) for _ in range(2))
+    kind = type(table.snapshot.committer)
+    commit = kind.commit
+
+    def first(self: Committer, version: int, data: bytes) -> CommitOutcome:
+        monkeypatch.undo()
+        outcome = commit(self, version, data)
+        other.checkout_latest()
+        others(other)
+        return outcome
+
+    monkeypatch.setattr(kind, "commit", first)
+    written = lance_ops.write_dataset(rows(99), stale, mode="append")
+    assert written.version == 3 and other.version > 3 and other.count_rows("id = 99") == 1
+
+
+@pytest.mark.parametrize("verb", ["config", "delete"])
+def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    if isinstance(table.snapshot.committer, ExternalManifestCommitter):
+        pytest.skip("a manifest store makes no version a second time")
+
+    def change(handle: LanceDataset) -> None:
+        if verb == "config":
+            handle.update_config({"ours": "1"})
+        else:
+            handle.delete("id = 3")  # the fragment goes as a whole
+
+    for revived in (False, True):
+        stale = table.checkout_version((None, None))
+        other = table.checkout_version((None, None))
+
+        def meanwhile(other: LanceDataset = other) -> None:
+            other.insert(rows(10))
+            other.insert(rows(11))
+            other.tags.create("kept", other.version - 2)
+            cleanup_old_versions(other.snapshot, KEEP_NEWEST)
+
+        if revived:
+            asleep(monkeypatch, table, meanwhile)
+            with pytest.raises(LanceOpsError, match="cleaned up while"):
+                change(stale)
+        else:
+            change(stale)
+            table.insert(rows(3))
