@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.full_zip import read_number
 from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.unaligned import read_number
 
 __all__ = ["read_headers"]
 

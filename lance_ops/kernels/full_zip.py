@@ -8,20 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.unaligned import read_number
 
-__all__ = ["read_number", "walk_entries"]
+__all__ = ["walk_entries"]
 
 Integers = NDArray[np.int64]
-
-
-@part
-def read_number(data: NDArray[np.uint8], place: int, width: int) -> int:
-    """Read a little-endian number of up to 8 bytes; one of 2^63 or more comes back negative."""
-    number = np.uint64(0)
-    for byte in range(width):
-        number |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
-    return np.int64(number)  # type: ignore[return-value]
 
 
 @kernel

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops.kernels.fastlanes import ORDER
-from lance_ops.kernels.full_zip import read_number
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.strings import read_offset
+from lance_ops.kernels.unaligned import load_number
 
 __all__ = ["locate_values", "pick_packed", "pick_strings"]
 
@@ -57,21 +57,24 @@ def pick_packed(
     `lance_ops.kernels.fastlanes` says where a value's bits are. The caller has checked that blocks lie in `data`, that
     places are below 1024 and widths in `[0, bits]`.
     """
-    lanes = 1024 // bits
-    word_bytes = bits // 8
+    # `bits` is a power of two, and a division would cost more than all else here
+    log_bits = 3
+    while 1 << log_bits < bits:
+        log_bits += 1
+    log_lanes = 10 - log_bits
     for i in range(len(starts)):
         width, place = widths[i], places[i]
-        column = place % 128
-        row = ORDER[column // lanes * (lanes // 16)] * 8 + place // 128
+        column = place & 127
+        row = ORDER[column >> log_lanes << (log_lanes - 4)] * 8 + (place >> 7)
         bit = row * width
-        shift = bit % bits
-        at = starts[i] + (bit // bits * lanes + column % lanes) * word_bytes
+        shift = bit & (bits - 1)
+        lane = column & ((1 << log_lanes) - 1)
+        at = starts[i] + (((bit >> log_bits << log_lanes) + lane) << (log_bits - 3))
         value = np.uint64(0)
         if width > 0:
-            value = np.uint64(read_number(data, at, word_bytes)) >> np.uint64(shift)
+            value = load_number(data, at, bits >> 3) >> np.uint64(shift)
             if shift + width > bits:
-                above = np.uint64(read_number(data, at + 128, word_bytes))
-                value |= above << np.uint64(bits - shift)
+                value |= load_number(data, at + 128, bits >> 3) << np.uint64(bits - shift)
             value &= np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - width)
         out[i] = value
 

@@ -5,21 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.full_zip import read_number
-from lance_ops.kernels.jit import kernel, part
-from lance_ops.kernels.unaligned import load_word, store_word
+from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.unaligned import load_number, store_word
 
 __all__ = ["expand_runs", "pick_runs"]
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
-
-
-@part
-def _value(data: Bytes, place: int, width: int) -> np.uint64:
-    if place + 8 <= len(data):
-        return load_word(data, place) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
-    return np.uint64(read_number(data, place, width))
 
 
 @kernel
@@ -53,7 +45,7 @@ def expand_runs(
             if run == num_runs[i]:
                 return i
             length = min(np.int64(data[length_starts[i] + run]), left)
-            word = _value(data, value_starts[i] + run * width, width) * repeats
+            word = load_number(data, value_starts[i] + run * width, width) * repeats
             size = length * width
             # what reaches into the next run is written over; short runs are most, and cost no loop
             store_word(out, place, word)
@@ -91,5 +83,5 @@ def pick_runs(
             if run == num_runs[chunk]:
                 return i
             end += data[length_starts[chunk] + run]
-        out[i] = _value(data, value_starts[chunk] + run * width, width)
+        out[i] = load_number(data, value_starts[chunk] + run * width, width)
     return len(chunk_of)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import part
 
-__all__ = ["load_word", "store_word"]
+__all__ = ["load_number", "load_word", "read_number", "store_word"]
 
 _pointer_add: Any = cgutils.pointer_add
 _intrinsic: Any = intrinsic
@@ -72,3 +72,20 @@ if _config.BOUNDSCHECK or _config.DISABLE_JIT:
     load_word, store_word = part(_load_bytes), part(_store_bytes)
 else:
     load_word, store_word = _intrinsic(_load_word), _intrinsic(_store_word)
+
+
+@part
+def read_number(data: NDArray[np.uint8], place: int, width: int) -> int:
+    """Read a little-endian number of up to 8 bytes, byte by byte; one of 2^63 or more comes back negative."""
+    number = np.uint64(0)
+    for byte in range(width):
+        number |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
+    return np.int64(number)  # type: ignore[return-value]
+
+
+@part
+def load_number(array: NDArray[np.uint8], offset: int, width: int) -> np.uint64:
+    """Read a little-endian number of 1 to 8 bytes, which lie in the array; at once where a word does too."""
+    if offset + 8 <= len(array):
+        return load_word(array, offset) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
+    return np.uint64(read_number(array, offset, width))

@@ -54,6 +54,16 @@ def test_unpacking_is_what_the_plain_twin_unpacks(bits: int, width: int) -> None
     assert out.view(f"u{bits // 8}").tolist() == twins.unpack_block(block, width, bits).tolist()
 
 
+@pytest.mark.parametrize(("bits", "width"), WIDTHS)
+def test_a_single_value_is_the_one_that_unpacking_finds_there(bits: int, width: int) -> None:
+    block = np.frombuffer(np.random.default_rng(width).bytes(128 * width), np.uint8)
+    places = readable(np.arange(1024))
+    out = np.empty(1024, np.uint64)
+    starts, widths = readable(np.zeros(1024, np.int64)), readable(np.full(1024, width))
+    kernels.pick_packed(readable(block), starts, widths, places, bits, out)
+    assert out.tolist() == twins.unpack_block(block, width, bits).tolist()
+
+
 @given(st.sampled_from([8, 16, 32, 64]), st.data())
 def test_blocks_of_several_widths_come_back_from_any_byte(bits: int, data: st.DataObject) -> None:
     widths = np.array(data.draw(st.lists(st.integers(0, bits), max_size=4)), np.int64)
