@@ -6,7 +6,6 @@ all. A folder that was filled when an image was built and is read-only since is 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +17,7 @@ from numba.core import caching, config
 from numba.core.runtime.nrt import rtsys
 
 from lance_ops.kernels.resident import release_compiler
+from lance_ops.kernels.stamp import stamp_of
 
 __all__ = ["kernel", "part"]
 
@@ -40,22 +40,12 @@ class _FilledCacheLocator(_InTree):  # type: ignore[misc]
             raise OSError(f"{folder} is writable or holds nothing compiled")
 
 
-def _stamp_of_all_kernels() -> str:
-    """Return a hash of every source file here: a kernel holds the compiled pieces of other files too.
-
-    What is compiled with checks of bounds is something else.
-    """
-    digest = hashlib.sha256(b"checked" if _config.BOUNDSCHECK else b"")
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
-
-
 def _stamped(locator: Any) -> Any:
-    return type(locator.__name__, (locator,), {"get_source_stamp": lambda self: _STAMP})
+    def stamp(self: Any) -> tuple[str, bool]:
+        # what is compiled with checks of bounds is something else
+        return stamp_of(Path(self._py_file).stem), bool(_config.BOUNDSCHECK)
 
-
-_STAMP = _stamp_of_all_kernels()
+    return type(locator.__name__, (locator,), {"get_source_stamp": stamp})
 
 
 class _CacheImpl(_Impl):  # type: ignore[misc]

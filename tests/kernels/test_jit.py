@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops import kernels
+from lance_ops.kernels.stamp import sources_of
 
 PACKAGE = Path(kernels.__file__).parent.parent
 
@@ -60,11 +62,40 @@ def test_compiled_code_is_kept_beside_the_source_and_found_again(copied: Path) -
     assert use(copied) == (1, 0, folder)
 
 
-def test_a_change_in_any_kernel_file_compiles_anew(copied: Path) -> None:
+@pytest.mark.parametrize(("changed", "compiled"), [("unaligned.py", True), ("strings.py", False)])
+def test_a_change_in_a_file_that_a_kernel_is_made_of_compiles_it_anew(
+    copied: Path, changed: str, compiled: bool
+) -> None:
     use(copied)
-    with (copied / "lance_ops" / "kernels" / "strings.py").open("a") as source:
+    with (copied / "lance_ops" / "kernels" / changed).open("a") as source:
         source.write("# changed\n")
-    assert use(copied)[:2] == (0, 1)
+    assert use(copied)[:2] == ((0, 1) if compiled else (1, 0))
+
+
+@pytest.mark.parametrize("path", sorted(Path(kernels.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_a_stamp_covers_every_module_that_a_file_imports_of_ours(path: Path) -> None:
+    tree = ast.parse(path.read_bytes())
+    imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    ours = {name for name in imported if name.startswith("lance_ops")}
+    if path.stem == "__init__":  # makes kernels known, and has none
+        return
+    assert all(name.startswith("lance_ops.kernels.") for name in ours)
+    assert {name.rpartition(".")[2] for name in ours} <= sources_of(path.stem)
+
+
+def test_whatever_is_compiled_into_a_kernel_is_in_its_stamp() -> None:
+    for name in kernels.__all__:
+        seen, waiting = set(), [getattr(kernels, name).py_func]
+        module = waiting[0].__module__.rpartition(".")[2]
+        while waiting:
+            function = waiting.pop()
+            if function in seen:
+                continue
+            seen.add(function)
+            assert function.__module__.rpartition(".")[2] in sources_of(module), (name, function)
+            used = [function.__globals__.get(used) for used in function.__code__.co_names]
+            waiting += [found.py_func for found in used if hasattr(found, "py_func")]
 
 
 def test_a_filled_read_only_folder_is_used_as_it_is(copied: Path) -> None:
