@@ -8,6 +8,7 @@ answered when we wrote them. Losing a race is a value, and so is not knowing; wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -54,8 +55,11 @@ class Committer(ABC):
     """Whether a version that was removed can never be made again."""
 
     @abstractmethod
-    def latest(self) -> int | None:
-        """Return the newest version, None if there is no dataset."""
+    def latest(self, known: int | None = None) -> int | None:
+        """Return the newest version, None if there is no dataset.
+
+        If this committer found `known` the last time and nothing changed since, it need not be looked for again.
+        """
 
     @abstractmethod
     def versions(self) -> list[int]:
@@ -74,8 +78,8 @@ class Committer(ABC):
         """Return the manifest's bytes. Raises `VersionNotFound`."""
 
     @abstractmethod
-    def commit(self, version: int, data: bytes) -> CommitOutcome:
-        """Make `data` that version unless it exists.
+    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+        """Make `data` that version unless it exists, once the objects `after` which it comes are durable.
 
         Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later; every doubt is an
         `Unknown`.

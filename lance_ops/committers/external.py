@@ -11,6 +11,7 @@ The staged name is ours alone, and the bytes are the identity of a commit: a row
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ class ExternalManifestCommitter(Committer):
     def __repr__(self) -> str:
         return f"ExternalManifestCommitter({self._store!r}, {self._rows!r})"
 
-    def latest(self) -> int | None:
+    def latest(self, known: int | None = None) -> int | None:
         row = self._rows.newest()
         if row is None:
             return max(list_newest(self._store).versions, default=None)
@@ -87,14 +88,15 @@ class ExternalManifestCommitter(Committer):
             self._naming = None  # all manifests may have been renamed since they were last seen
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from None
 
-    def commit(self, version: int, data: bytes) -> CommitOutcome:
+    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
         path = self.location(version)
         if self._rows.get(version) is None and self._store.exists(path):  # made without the manifest store
             found = self._store.get(path)
             return Committed(version, path, recognised=True) if _same(found, data) else Conflict(version, found)
         staged = ManifestRow(version, f"{path}-{uuid.uuid4()}", len(data))
         try:
-            self._store.put(staged.path, data)
+            self._store.put(staged.path, data, durable=False)
+            self._store.make_durable(*after, staged.path)
         except StoreError as error:
             self._forget(staged.path)
             raise WriteRefused(f"{self._store.uri}: the manifest cannot be staged: {error}") from error

@@ -5,7 +5,7 @@ The bytes are the identity of a commit: whoever reads his own back has made the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core.names import VERSIONS_DIR, ManifestNaming
 from lance_ops.store.contract import PutOutcome, Store
 from lance_ops.store.probe import prove_conditional_create
 
@@ -57,12 +57,18 @@ class PutIfAbsentCommitter(Committer):
         self._certainty = certainty
         self._naming: ManifestNaming | None = None  # of the manifests last seen
         self._is_new = False  # whether there was nothing at the last look, a legacy manifest included
+        self._newest: tuple[int, object] | None = None  # at the last look, and the directory's stamp before it
 
     def __repr__(self) -> str:
         return f"PutIfAbsentCommitter({self._store!r})"
 
-    def latest(self) -> int | None:
-        return max(self._look(list_newest).versions, default=None)
+    def latest(self, known: int | None = None) -> int | None:
+        stamp = self._store.stamp(VERSIONS_DIR)
+        if known is not None and stamp is not None and self._newest == (known, stamp):
+            return known
+        newest = max(self._look(list_newest).versions, default=None)
+        self._newest = None if newest is None else (newest, stamp)
+        return newest
 
     def versions(self) -> list[int]:
         return list(self._look(list_versions).versions)
@@ -89,14 +95,15 @@ class PutIfAbsentCommitter(Committer):
                 return self._store.get(renamed)
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
 
-    def commit(self, version: int, data: bytes) -> CommitOutcome:
+    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
         check_version(version)
         prove_conditional_create(self._store)
         if self._naming is None and not self._is_new:
             legacy = self._look(list_newest).legacy
             if legacy is not None:
                 self._adopt(legacy)
-        outcome = self._create(manifest_path(version, self._naming or self._new_naming), version, data)
+        path = manifest_path(version, self._naming or self._new_naming)
+        outcome = self._create(path, version, data, tuple(after))
         if isinstance(outcome, Committed) and not self._store.lists_in_order:
             with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
                 self._store.put_hint(VERSION_HINT_PATH, version_hint(version))
@@ -105,9 +112,9 @@ class PutIfAbsentCommitter(Committer):
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
 
-    def _create(self, path: str, version: int, data: bytes) -> CommitOutcome:
+    def _create(self, path: str, version: int, data: bytes, after: tuple[str, ...]) -> CommitOutcome:
         def create() -> Committed | None:
-            created = self._store.put_if_absent(path, data) is PutOutcome.CREATED
+            created = self._store.put_if_absent(path, data, after=after) is PutOutcome.CREATED
             return Committed(version, path) if created else None
 
         def look() -> CommitOutcome | None:

@@ -66,11 +66,12 @@ class FileWriter:
         page_bytes: int | None = None,
         dictionaries: Dictionaries | None = None,
         batch_offsets: Sequence[int] = (0,),
+        durable: bool = True,
     ) -> None:
         """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold.
 
         `dictionaries` are those of a 0.1 table, which its files share; a file alone has its own. `batch_offsets` say
-        where the batches of a 0.1 file begin and end, as far as they go.
+        where the batches of a 0.1 file begin and end, as far as they go. `durable` is as for `Store.put`.
         """
         if page_bytes is not None and page_bytes < 1:
             raise InvalidInput(f"pages of {page_bytes} bytes")
@@ -84,7 +85,7 @@ class FileWriter:
         self._written: WrittenFile | None = None
         num_leaves = sum(1 for field in schema.walk() if not field.children)
         share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(num_leaves, 1)))
-        self._sink = store.open_writer(path)
+        self._sink = store.open_writer(path, durable=durable)
         try:
             self._body: FileBody = (
                 BatchBody(self._sink, schema, dictionaries or Dictionaries(schema), batch_offsets)

@@ -36,19 +36,21 @@ def commit_operation(
     *,
     properties: Mapping[str, str] | None = None,
     own_files: Sequence[OwnFile] = (),
+    after: Sequence[str] = (),
     file_version: FileVersion | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Snapshot:
     """Commit an operation that was planned on this snapshot; return the snapshot of the version it made.
 
     `own_files` are what the operation would bring into the table: they are deleted when it is certain that it did not.
-    After `CommitStateUnknown` they stay. The other errors are those of `transactions.commit`.
+    After `CommitStateUnknown` they stay. Files that are not durable yet are those `after` which the version may appear.
+    The other errors are those of `transactions.commit`.
     """
     with removing_on_failure(snapshot.store, own_files):
         _check_counts(snapshot, operation)
     transaction = Transaction.new(snapshot.version, operation, properties)
     root = DatasetRoot(snapshot.store, snapshot.committer, snapshot.storage_options)
-    manifest = _commit(root, transaction, snapshot.manifest, own_files, file_version, max_retries)
+    manifest = _commit(root, transaction, snapshot.manifest, own_files, after, file_version, max_retries)
     return snapshot.with_manifest(manifest)
 
 
@@ -63,14 +65,15 @@ def create_dataset(
     config: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
     own_files: Sequence[OwnFile] = (),
+    after: Sequence[str] = (),
 ) -> Snapshot:
     """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
 
-    `own_files` are deleted then, as `commit_operation` does.
+    `own_files` and `after` are as for `commit_operation`.
     """
     operation = Overwrite(tuple(fragments), schema, config or {}, base_paths)
     transaction = Transaction.new(0, operation, properties)
-    manifest = _commit(root, transaction, None, own_files, file_version, stable_row_ids=stable_row_ids)
+    manifest = _commit(root, transaction, None, own_files, after, file_version, stable_row_ids=stable_row_ids)
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
 
@@ -134,6 +137,7 @@ def _commit(
     transaction: Transaction,
     base: Manifest | None,
     own_files: Sequence[OwnFile],
+    after: Sequence[str],
     file_version: FileVersion | None,
     max_retries: int = MAX_RETRIES,
     *,
@@ -150,6 +154,7 @@ def _commit(
             max_retries=max_retries,
             stable_row_ids=stable_row_ids,
             storage_options=root.storage_options,
+            after=after,
         )
     except CommitStateUnknown:
         raise

@@ -63,7 +63,8 @@ class FragmentWriter:
 
     The files go to `targets` in turn, by default beneath the root. As a context manager it deletes, on an exception,
     every file it wrote: nothing refers to them yet. Dictionaries of a 0.1 table whose values its schema does not say
-    are begun here; who commits the fragments settles them.
+    are begun here; who commits the fragments settles them. With `durable=False` he also makes their `data_paths`
+    durable.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class FragmentWriter:
         limits: FragmentLimits | None = None,
         *,
         targets: WriteTargets | None = None,
+        durable: bool = True,
     ) -> None:
         self._store = store
         self._targets = targets or WriteTargets(Bases(store))
@@ -83,6 +85,7 @@ class FragmentWriter:
         self._holds_blobs = any(holds_blobs_v2(field) for field in schema.fields)
         self._arrow_schema = values_schema(schema)
         self._version = version
+        self._durable = durable
         self._limits = limits or FragmentLimits()
         self._finished: list[Fragment] = []
         self._writer: FileWriter | None = None
@@ -138,7 +141,14 @@ class FragmentWriter:
         self._file_name, self._base_id = data_file_name(), next(self._base_ids)
         self._place = self._targets.bases.data_file(self._base_id, self._file_name)
         store, path = self._place
-        self._writer = FileWriter(store, path, self._schema, self._version, dictionaries=self._dictionaries)
+        self._writer = FileWriter(
+            store,
+            path,
+            self._schema,
+            self._version,
+            dictionaries=self._dictionaries,
+            durable=self._durable or self._base_id is not None,
+        )
         if self._holds_blobs:
             self._blobs = BlobWriter(store, self._writer, external=self._limits.external_blobs)
         self._rows = 0
@@ -177,9 +187,11 @@ def write_fragments(
     version: FileVersion,
     limits: FragmentLimits | None = None,
     targets: WriteTargets | None = None,
+    *,
+    durable: bool = True,
 ) -> list[Fragment]:
-    """Write all `batches`; when one fails, nothing is left of them."""
-    with FragmentWriter(store, schema, version, limits, targets=targets) as writer:
+    """Write all `batches`; when one fails, nothing is left of them. `durable` is as for `FragmentWriter`."""
+    with FragmentWriter(store, schema, version, limits, targets=targets, durable=durable) as writer:
         for batch in batches:
             writer.write(batch)
         return writer.finish()
@@ -193,8 +205,11 @@ def write_new_table(
     limits: FragmentLimits | None = None,
     targets: WriteTargets | None = None,
 ) -> tuple[Schema, tuple[Fragment, ...]]:
-    """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left."""
-    with FragmentWriter(store, schema, version, limits, targets=targets) as writer:
+    """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left.
+
+    Whoever commits the fragments makes their `data_paths` durable.
+    """
+    with FragmentWriter(store, schema, version, limits, targets=targets, durable=False) as writer:
         for batch in batches:
             writer.write(batch)
         fragments = tuple(writer.finish())

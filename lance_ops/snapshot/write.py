@@ -13,7 +13,7 @@ from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
-from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments, write_new_table
+from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
 from lance_ops.snapshot.row_writer import output_version
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.write_targets import AT_ROOT, WriteTargets
@@ -70,6 +70,7 @@ def create(
             config=table.config,
             properties=properties,
             own_files=() if or_append else own_files,
+            after=data_paths(fragments),
         )
     except CommitStateUnknown:
         raise
@@ -89,7 +90,8 @@ def create(
             raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: append again")
         if table.stable_row_ids:
             check_stable_row_ids(theirs)
-    return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files)
+    after = data_paths(fragments)
+    return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files, after=after)
 
 
 def check_stable_row_ids(snapshot: Snapshot) -> None:
@@ -110,9 +112,9 @@ def append(
 ) -> Snapshot:
     """Add rows after those there are, in files of the table's version unless asked otherwise (see `output_version`)."""
     targets, version = WriteTargets(snapshot.bases, base_ids), output_version(snapshot, file_version)
-    written = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets)
-    own_files = targets.files_of(written)
-    return commit_operation(snapshot, Append(tuple(written)), properties=properties, own_files=own_files)
+    written = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
+    own_files, after = targets.files_of(written), data_paths(written)
+    return commit_operation(snapshot, Append(tuple(written)), properties=properties, own_files=own_files, after=after)
 
 
 def overwrite(
@@ -132,5 +134,6 @@ def overwrite(
         Overwrite(fragments, schema),
         properties=properties,
         own_files=targets.files_of(fragments),
+        after=data_paths(fragments),
         file_version=version,
     )

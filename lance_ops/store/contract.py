@@ -8,7 +8,7 @@ dataset gets a fresh name, and `put` replaces an object whole.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -58,7 +58,7 @@ class StoreWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Make the object visible and durable. A second call does nothing."""
+        """Make the object visible, and durable unless it need not be. A second call does nothing."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -132,7 +132,7 @@ class Store(ABC):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         """Write or replace an object whole; readers see the old bytes or the new, nothing between.
 
-        With `durable=False` a power cut may lose it again, never mix it.
+        With `durable=False` a power cut may lose it again, until `make_durable` or a `put_if_absent` after it.
         """
 
     def put_hint(self, path: str, data: BytesLike) -> None:
@@ -143,20 +143,23 @@ class Store(ABC):
         self.put(path, data, durable=False)
 
     @abstractmethod
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         """Create an object durably if none is there; of any number of racing callers exactly one creates it.
+
+        It appears only once the objects `after` which it comes are durable. They need not have been until now: making
+        all of them durable at once costs little more than one.
 
         Raises `UnsafeStore` where the store has no such primitive, `WriteRefused` when nothing was written and nothing
         will appear later, and any other `StoreError` when that is not known.
         """
 
     @abstractmethod
-    def make_durable(self, path: str) -> None:
-        """Make sure that an object somebody can see outlives a power cut."""
+    def make_durable(self, *paths: str) -> None:
+        """Make sure that objects somebody can see outlive a power cut."""
 
     @abstractmethod
-    def open_writer(self, path: str) -> StoreWriter:
-        """Start writing or replacing an object too large to hold in memory."""
+    def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
+        """Start writing or replacing an object too large to hold in memory; `durable` is as for `put`."""
 
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
@@ -169,6 +172,13 @@ class Store(ABC):
         Beside objects a file system has directories and temporary files, which may be among them. Where
         `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
         """
+
+    def stamp(self, directory: str) -> object:
+        """Return a value that changes with the names in a directory, None where none is as cheap as asking for one.
+
+        Names that come within one tick of the file system's clock may share a stamp.
+        """
+        return None
 
     @abstractmethod
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -155,17 +155,23 @@ class FaultyStore(Store):
     def put_hint(self, path: str, data: BytesLike) -> None:
         self._write("put_hint", path, lambda: self._inner.put_hint(path, data), data)
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
-        return self._write("put_if_absent", path, lambda: self._inner.put_if_absent(path, data), data)
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
+        needed = tuple(after)
+        return self._write("put_if_absent", path, lambda: self._inner.put_if_absent(path, data, after=needed), data)
 
-    def make_durable(self, path: str) -> None:
-        self._write("make_durable", path, lambda: self._inner.make_durable(path))
+    def make_durable(self, *paths: str) -> None:
+        self._write("make_durable", " ".join(paths), lambda: self._inner.make_durable(*paths))
 
-    def open_writer(self, path: str) -> StoreWriter:
-        return self._write("open_writer", path, lambda: _FaultyWriter(self, path, self._inner.open_writer(path)))
+    def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
+        return self._write(
+            "open_writer", path, lambda: _FaultyWriter(self, path, self._inner.open_writer(path, durable=durable))
+        )
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._read("list", prefix, lambda: self._inner.list(prefix))
+
+    def stamp(self, directory: str) -> object:
+        return self._read("stamp", directory, lambda: self._inner.stamp(directory))
 
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._read("list_temporary", prefix, lambda: self._inner.list_temporary(prefix))

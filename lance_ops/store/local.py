@@ -1,20 +1,20 @@
 """A directory of a local (or network) POSIX file system.
 
-Whatever becomes visible was written to a temporary file in the same directory first, fsynced, then named in one step;
-the directory is fsynced before the call returns, and so is the parent of every directory made on the way. That comes
-last: a file system with a journal has written such parents down by then, together with the file. A writer's file whose
-name is new is named before it is fsynced: nobody knows the name before `close` returns.
+Whatever becomes visible was written to a temporary file in the same directory first, then named in one step. What is to
+be durable is synced before the call returns, and with it its directory and the parent of every directory made on the
+way, all at the same time. A file whose name is new is named before it is synced: nobody knows the name before the call
+returns. One that takes another's place is synced first, and so is what `put_if_absent` creates, since its name is what
+others wait for.
 """
 
 from __future__ import annotations
 
-import errno
 import os
+import secrets
 import shutil
 import stat
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import FileIO
@@ -30,19 +30,18 @@ from lance_ops.store.maps import MAPS
 from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 from lance_ops.store.reserve import reserve
+from lance_ops.store.syncing import make_directory, sync, with_names
 from lance_ops.store.writeback import start_writeback
 
 __all__ = ["LocalStore"]
 
-_WRITE_BUFFER_BYTES = 1 << 20
+_WRITE_BUFFER_BYTES = 64 << 10
 _COPY_BYTES = 4 << 20
 # A file's bytes are on their way to the disk in pieces of this size while the next are being made.
 _FLUSH_BYTES = 4 << 20
 # What is at least this long gets its room on the disk in one piece.
 _RESERVED_BYTES = 256 << 10
 _DIRECTORY_ATTEMPTS = 10
-# Directories that this process made and whose names a power cut may take back, and which making of each it was.
-_UNSYNCED: dict[str, object] = {}
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -96,20 +95,24 @@ class LocalStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         target = self._file(path)
         with self._translating("write", path):
-            staged = _stage(target, lambda file: _write_all(file, data), durable)
-            _publish(staged, target, durable)
+            _publish(_stage(target, lambda file: _write_all(file, data)), target, durable)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
         """Write in place where that cuts nothing short: a new file costs more than all else that a hint takes."""
         target = self._file(path)
         with self._translating("write", path):
             if not _overwrite(target, data):
-                _publish(_stage(target, lambda file: _write_all(file, data), durable=False), target, durable=False)
+                _publish(_stage(target, lambda file: _write_all(file, data)), target, durable=False)
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         target = self._file(path)
+        needed = [self._file(other) for other in after]
+        if os.path.lexists(target):
+            return PutOutcome.EXISTS
         try:
-            staged = _stage(target, lambda file: _write_all(file, data), durable=True)
+            staged = _stage(target, lambda file: _write_all(file, data))
+            with _discarding_on_failure(staged):
+                sync([staged, *with_names(needed)])
         except OSError as error:  # before the name is taken, nothing can have appeared
             raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
         with self._translating("write", path):
@@ -118,20 +121,19 @@ class LocalStore(Store):
             finally:
                 _discard(staged)
             if created:
-                _sync_names(os.path.dirname(target))
+                sync([os.path.dirname(target)])
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
-    def make_durable(self, path: str) -> None:
-        file = self._file(path)
-        with self._translating("sync", path):
-            _sync(file, os.O_RDONLY)
-            _sync_names(os.path.dirname(file))
+    def make_durable(self, *paths: str) -> None:
+        files = [self._file(path) for path in paths]
+        with self._translating("sync", ", ".join(paths)):
+            sync(with_names(files))
 
-    def open_writer(self, path: str) -> StoreWriter:
+    def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         target = self._file(path)
         with self._translating("write", path):
             staged, descriptor = _create_temporary(os.path.dirname(target))
-        return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES))
+        return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES), durable)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._walk(check_directory(prefix), lambda name: not is_temporary(name))
@@ -144,6 +146,13 @@ class LocalStore(Store):
         with suppress(ObjectNotFound), self._translating("list", directory):
             return os.listdir(folder)
         return []
+
+    def stamp(self, directory: str) -> object:
+        folder = self._locate(check_directory(directory))
+        with suppress(ObjectNotFound), self._translating("list", directory):
+            status = os.stat(folder)
+            return status.st_dev, status.st_ino, status.st_mtime_ns
+        return None
 
     def delete(self, path: str) -> None:
         target = self._file(path)
@@ -164,7 +173,7 @@ class LocalStore(Store):
             with self._translating("read", source):
                 file = stack.enter_context(open(origin, "rb", buffering=0))
             with self._translating("write", target):
-                staged = _stage(destination, lambda copy: shutil.copyfileobj(file, copy, _COPY_BYTES), durable=True)
+                staged = _stage(destination, lambda copy: shutil.copyfileobj(file, copy, _COPY_BYTES))
                 _publish(staged, destination, durable=True)
 
     def now(self) -> datetime:
@@ -254,12 +263,13 @@ class _Translation:
 
 
 class _LocalWriter(StoreWriter):
-    def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO) -> None:
+    def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
         self._store = store
         self._path = path
         self._target = target
         self._staged = staged
         self._file = file
+        self._durable = durable
         self._num_bytes = 0
         self._num_flushed = 0
 
@@ -283,27 +293,12 @@ class _LocalWriter(StoreWriter):
         with self._store._translating("write", self._path):
             try:
                 self._file.flush()
-                if os.path.lexists(self._target):
-                    os.fsync(self._file.fileno())  # a power cut leaves the old object or the new
-                    os.replace(self._staged, self._target)
-                    self._file.close()
-                else:
-                    self._close_under_new_name()
+                # Of a file whose bytes are on their way already, there is nothing to gain by waiting.
+                _publish(self._staged, self._target, self._durable or self._num_flushed > 0)
+                self._file.close()
             except BaseException:
                 self.abort()
                 raise
-            _sync_names(os.path.dirname(self._target))
-
-    def _close_under_new_name(self) -> None:
-        """Give the file its name before it is synced: one commit of the journal is enough for both."""
-        os.replace(self._staged, self._target)
-        try:
-            os.fsync(self._file.fileno())
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(self._target)
-            raise
-        self._file.close()
 
     def abort(self) -> None:
         if self._file.closed:
@@ -315,7 +310,7 @@ class _LocalWriter(StoreWriter):
 
 def _create_temporary(directory: str) -> tuple[str, int]:
     """Create an empty temporary file, making directories on demand; return its path and descriptor."""
-    staged = f"{directory}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    staged = f"{directory}/{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
     attempts = 0
     while True:
         attempts += 1
@@ -324,20 +319,14 @@ def _create_temporary(directory: str) -> tuple[str, int]:
         except FileNotFoundError:  # not made yet, or a concurrent delete pruned it after it was made here
             if attempts == _DIRECTORY_ATTEMPTS:
                 raise
-        _make_directory(directory)
+        make_directory(directory)
 
 
-def _stage(target: str, fill: Callable[[FileIO], object], durable: bool) -> str:
+def _stage(target: str, fill: Callable[[FileIO], object]) -> str:
     """Write a temporary file beside `target` and return its path; leave nothing on failure."""
     staged, descriptor = _create_temporary(os.path.dirname(target))
-    try:
-        with FileIO(descriptor, "wb") as file:
-            fill(file)
-            if durable:
-                os.fsync(descriptor)
-    except BaseException:
-        _discard(staged)
-        raise
+    with _discarding_on_failure(staged), FileIO(descriptor, "wb") as file:
+        fill(file)
     return staged
 
 
@@ -347,14 +336,27 @@ def _discard(staged: str) -> None:
         os.unlink(staged)
 
 
-def _publish(staged: str, target: str, durable: bool) -> None:
+@contextmanager
+def _discarding_on_failure(written: str) -> Iterator[None]:
     try:
-        os.replace(staged, target)
+        yield
     except BaseException:
-        _discard(staged)
+        _discard(written)
         raise
-    if durable:
-        _sync_names(os.path.dirname(target))
+
+
+def _publish(staged: str, target: str, durable: bool) -> None:
+    """Give a staged file its name; leave nothing of it on failure."""
+    with _discarding_on_failure(staged):
+        replaces = durable and os.path.lexists(target)
+        if replaces:
+            sync([staged])  # a power cut leaves the old object or the new
+        os.replace(staged, target)
+    if replaces:
+        sync([os.path.dirname(target)])
+    elif durable:
+        with _discarding_on_failure(target):
+            sync(with_names([target]))
 
 
 def _write_all(file: FileIO, data: BytesLike) -> None:
@@ -375,42 +377,3 @@ def _overwrite(target: str, data: BytesLike) -> bool:
             return False
         _write_all(file, data)
     return True
-
-
-def _make_directory(directory: str) -> None:
-    if os.path.isdir(directory):
-        return
-    _make_directory(os.path.dirname(directory))
-    _UNSYNCED[directory] = object()  # before it can be seen: whoever finds it there must find it here
-    with suppress(FileExistsError):
-        os.mkdir(directory)
-
-
-def _sync_names(directory: str) -> None:
-    """Make the names in a directory durable, and its own where this process made it, and so on upwards."""
-    made = {}
-    above = directory
-    while above in _UNSYNCED:
-        made[above] = _UNSYNCED[above]
-        above = os.path.dirname(above)
-    for parent in reversed(made):
-        _sync_directory(os.path.dirname(parent))
-    _sync_directory(directory)
-    for path, making in made.items():
-        if _UNSYNCED.get(path) is making:  # not made anew meanwhile
-            del _UNSYNCED[path]
-
-
-def _sync_directory(directory: str) -> None:
-    _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def _sync(path: str, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system that has nothing to sync here
-            raise
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,7 @@ create. A forked child goes on with a copy of its own.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from weakref import WeakValueDictionary
@@ -97,14 +97,15 @@ class MemoryStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         self._tree[self._key(path)] = self._copied(data)
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         ours = self._copied(data)
         return PutOutcome.CREATED if self._tree.setdefault(self._key(path), ours) is ours else PutOutcome.EXISTS
 
-    def make_durable(self, path: str) -> None:
-        self._object(path)
+    def make_durable(self, *paths: str) -> None:
+        for path in paths:
+            self._object(path)
 
-    def open_writer(self, path: str) -> StoreWriter:
+    def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         check_path(path)
         return _MemoryWriter(self, path)
 

@@ -1,4 +1,4 @@
-"""What a process shares and no child of it may touch: clients of servers, and the threads that read through them.
+"""What a process shares and no child of it may touch: clients of servers, and the threads that wait for I/O.
 
 A client holds connections and perhaps an event loop's thread, neither of which survives a fork: a child makes its own.
 fsspec's cache of file systems is not used, since it keeps one per thread and lists directories from memory.
@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["PER_PROCESS", "PerProcess"]
 
-_READ_THREADS = 16
+_IO_THREADS = 16
 
 
 class PerProcess:
@@ -37,10 +37,10 @@ class PerProcess:
             return self._clients[key]
 
     def pool(self) -> ThreadPoolExecutor:
-        """Return the threads for concurrent reads. Work done there must not wait for the pool itself."""
+        """Return the threads for concurrent I/O. Work done there must not wait for the pool itself."""
         with self._lock:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(_READ_THREADS, thread_name_prefix="lance-ops-read")
+                self._pool = ThreadPoolExecutor(_IO_THREADS, thread_name_prefix="lance-ops-io")
             return self._pool
 
 

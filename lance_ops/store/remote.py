@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -118,7 +118,7 @@ class FsspecStore(Store):
         with self._translating("write", path):
             self._fs().pipe_file(key, _bytes(data))
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         key = self._key(path)
         with self._translating("write", path):
             try:
@@ -127,11 +127,12 @@ class FsspecStore(Store):
                 return PutOutcome.EXISTS
         return PutOutcome.CREATED
 
-    def make_durable(self, path: str) -> None:
+    def make_durable(self, *paths: str) -> None:
         """Do nothing: an object store shows no object before it is durable."""
-        self._key(path)
+        for path in paths:
+            self._key(path)
 
-    def open_writer(self, path: str) -> StoreWriter:
+    def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         key = self._key(path)
         with self._translating("write", path):
             return _RemoteWriter(self, path, self._fs().open(key, "wb"))

@@ -36,9 +36,9 @@ def commit_clone(committer: Committer, store: Store, clone: Clone, source: Manif
     if committer.latest() is not None:
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already")
     encoded = transaction.encode()
-    store.put(transaction.path, encoded)
+    store.put(transaction.path, encoded, durable=False)
     try:
-        outcome = committer.commit(made.version, encode_manifest(made, encoded))
+        outcome = committer.commit(made.version, encode_manifest(made, encoded), after=[transaction.path])
     except (WriteRefused, UnsafeStore):
         _remove(store, transaction)
         raise

@@ -82,12 +82,13 @@ def commit(
     storage_options: Mapping[str, str] | None = None,
     max_retries: int = MAX_RETRIES,
     timeout_seconds: float = 1800.0,
+    after: Iterable[str] = (),
 ) -> CommitResult:
     """Commit a transaction; `base` is the manifest of its `read_version`, read again if not given.
 
     Version 0 as `read_version` means that the table is to be created. The next two arguments matter to a creation or an
     overwrite only. `storage_options` open what lies under the table's base paths. `max_retries` bounds how many races
-    may be lost.
+    may be lost. What the transaction brings is durable already, but for the files `after` which the version comes.
 
     Raises `RetryableConflict`, `IncompatibleTransaction`, `TooManyConcurrentWriters`, `DatasetAlreadyExists` and, for
     what cannot be written, `InvalidInput` or `UnsupportedFeature`: nothing was committed. Raises `CommitStateUnknown`
@@ -95,7 +96,14 @@ def commit(
     """
     context = Context(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
     attempt = _Attempt(
-        committer, store, transaction, context, storage_options, time.monotonic() + timeout_seconds, max_retries
+        committer,
+        store,
+        transaction,
+        context,
+        storage_options,
+        time.monotonic() + timeout_seconds,
+        max_retries,
+        (*after, transaction.path),
     )
     try:
         result = attempt.run(base)
@@ -139,6 +147,7 @@ class _Attempt:
         storage_options: Mapping[str, str] | None,
         deadline: float,
         max_retries: int,
+        after: tuple[str, ...],
     ) -> None:
         self._committer = committer
         self._store = store
@@ -147,6 +156,7 @@ class _Attempt:
         self._deadline = deadline
         self._max_retries = max_retries
         self._new_fields = NewFields(transaction.operation)
+        self._after = after
         self._must_rebase = False
         self._moves: list[Move] = []
         self._superseded: tuple[str, ...] = ()
@@ -155,7 +165,7 @@ class _Attempt:
         self._vectors = DeletionVectors(store, Bases(store))
 
     def run(self, base: Manifest | None) -> CommitResult:
-        latest = self._committer.latest() or 0
+        latest = self._committer.latest(known=base.version if base else None) or 0
         base = self._base(base, latest)
         newest = base
         for lost_races in range(self._max_retries + 1):
@@ -298,9 +308,7 @@ class _Attempt:
         encoded = transaction.encode()
         if encoded != self._written:
             self._written = encoded
-            # Its name is known to nobody before the version is: named first, it needs one commit of a journal, not two.
             self._store.put(transaction.path, encoded, durable=False)
-            self._store.make_durable(transaction.path)
         match self._put(made.version, encode_manifest(made, encoded)):
             case Committed():
                 self._check_not_revived(made, newest)
@@ -314,7 +322,7 @@ class _Attempt:
 
     def _put(self, version: int, data: bytes) -> CommitOutcome:
         try:
-            return self._committer.commit(version, data)
+            return self._committer.commit(version, data, after=(*self._after, *self._vectors.written_paths))
         except (WriteRefused, UnsafeStore):
             raise
         except Exception as error:

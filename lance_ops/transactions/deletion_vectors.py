@@ -27,7 +27,7 @@ _AT_ONCE = 16
 class DeletionVectors:
     """Deletion vectors of one table as one commit sees them: each is read once, and written only when it changed.
 
-    They are read wherever `bases` has them, and written to the table's own `store`.
+    They are read wherever `bases` has them, and written to the table's own `store`; the commit makes them durable.
     """
 
     store: Store
@@ -67,6 +67,11 @@ class DeletionVectors:
         files = {fragment_id: fragment.deletion_file for fragment_id, (_, fragment) in self._written.items()}
         return {fragment_id: file for fragment_id, file in files.items() if file is not None}
 
+    @property
+    def written_paths(self) -> list[str]:
+        """The deletion files written here, which need not be durable yet."""
+        return [_path(fragment) for _, fragment in self._written.values()]
+
     def remove_written(self) -> None:
         """Remove what was written: it will not be in any version."""
         self._remove([fragment for _, fragment in self._written.values()])
@@ -76,7 +81,7 @@ class DeletionVectors:
         deletion_file, data = encode_deletion_vector(vector, read_version, new_deletion_file_id())
         fragment = Fragment(fragment_id, (), deletion_file)
         self._written[fragment_id] = vector, fragment  # first, because a put that fails may have put it there
-        self.store.put(_path(fragment), data)
+        self.store.put(_path(fragment), data, durable=False)
 
     def _remove(self, fragments: Iterable[Fragment]) -> None:
         for fragment in fragments:

@@ -69,7 +69,7 @@ def stream(num_bytes: int, num_rows: int = 8192) -> Iterator[pa.RecordBatch]:
 class Nowhere(MemoryStore):
     """Forgets what is written to it."""
 
-    def open_writer(self, path: str) -> StoreWriter:
+    def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         return _NowhereWriter()
 
 

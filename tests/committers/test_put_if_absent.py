@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -108,7 +110,7 @@ class Refusing(MemoryStore):
         super().__init__()
         self.landed = landed
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         if self.landed is not None:
             self.put(path, self.landed)
         raise WriteRefused(f"no space left for {len(memoryview(data))} bytes")
@@ -141,7 +143,7 @@ class Careless(MemoryStore):
     def needs_proof(self) -> bool:
         return True
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         self.put(path, data)
         return PutOutcome.CREATED
 
@@ -235,3 +237,39 @@ def test_errors_of_listing_are_raised_not_taken_for_an_empty_dataset() -> None:
     for use in (committer.latest, committer.versions, lambda: committer.commit(1, OURS)):
         with pytest.raises(StoreError):
             use()
+
+
+def test_the_newest_is_looked_for_again_only_where_a_version_came_or_went(tmp_path: Path) -> None:
+    store = FaultyStore(LocalStore(str(tmp_path)))
+    committer, other = PutIfAbsentCommitter(store), PutIfAbsentCommitter(LocalStore(str(tmp_path)))
+
+    def looks(known: int | None) -> tuple[int | None, int]:
+        before = len(store.calls)
+        newest = committer.latest(known)
+        return newest, [call.operation for call in store.calls[before:]].count("list_names")
+
+    def long_ago(seconds: int) -> None:  # no change shares a tick of the clock with one to come
+        os.utime(tmp_path / "_versions", (seconds, seconds))
+
+    for version in (1, 2, 3):
+        other.commit(version, b"%d" % version)
+    long_ago(1)
+    assert looks(None) == (3, 1)
+    assert looks(3) == (3, 0)
+    assert looks(2) == (3, 1)
+    assert looks(None) == (3, 1)
+    other.commit(4, b"4")
+    long_ago(2)
+    assert looks(3) == (4, 1)
+    other.remove(1)
+    assert looks(4) == (4, 1)
+    assert looks(4) == (4, 0)
+
+
+def test_a_store_without_stamps_is_asked_each_time() -> None:
+    store = FaultyStore(MemoryStore())
+    committer = PutIfAbsentCommitter(store)
+    committer.commit(1, b"1")
+    before = len(store.calls)
+    assert [committer.latest(), committer.latest(1), committer.latest(1)] == [1, 1, 1]
+    assert [call.operation for call in store.calls[before:]].count("list_names") == 3

@@ -24,10 +24,12 @@ from tests.crash.verbs import VERBS, Ending, table
 
 REPOSITORY = Path(__file__).parents[2]
 SYSTEM_CALLS = (
-    "openat,write,pwrite64,writev,ftruncate,fallocate,fsync,fdatasync,sync_file_range,"
+    "openat,write,pwrite64,writev,ftruncate,fallocate,fsync,fdatasync,sync_file_range,io_submit,io_getevents,"
     "link,linkat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir"
 )
 BEFORE = list(range(12))
+_SYNC = re.compile(r"(?:fsync\(|aio_fildes=)\d+<([^>]+)>")
+_NAMING = re.compile(r"link\(\"[^\"]+\", \"([^\"]+\.manifest)\"\)")
 _CALL = re.compile(r"^(\d+) +([a-z0-9_]+)\(")
 
 
@@ -55,18 +57,20 @@ class Zygote:
         self._trace = folder / "trace"
         self.injected = False
         """Whether an error was put in the place of a call in the last run."""
+        self.trace: list[str] = []
+        """What strace wrote of the last run, each descriptor with its path."""
 
     def run(self, uri: str, verb: str, strike: Strike | None = None) -> tuple[int | None, Counter[str]]:
         """Do a verb under strace; return how it ended, None if it was killed, and the system calls it made."""
         process = int(self._ask(json.dumps({"uri": uri, "verb": verb})))
         what = ["-e", f"trace={SYSTEM_CALLS}", *(["-e", strike.injection] if strike else [])]
-        command = ["strace", "-f", "-qq", "-o", str(self._trace), *what, "-p", str(process)]
+        command = ["strace", "-f", "-qq", "-y", "-o", str(self._trace), *what, "-p", str(process)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL):
             _wait_until_traced(process)
             status = int(self._ask("go"))
-        trace = self._trace.read_text()
-        self.injected = "(INJECTED)" in trace
-        by_thread = Counter(found.groups() for line in trace.splitlines() if (found := _CALL.match(line)))
+        self.trace = self._trace.read_text().splitlines()
+        self.injected = any("(INJECTED)" in line for line in self.trace)
+        by_thread = Counter(found.groups() for line in self.trace if (found := _CALL.match(line)))
         calls: Counter[str] = Counter()
         for (_, call), times in by_thread.items():
             calls[call] = max(calls[call], times)  # strace counts for each thread by itself
@@ -139,7 +143,7 @@ def test_a_verb_that_is_stopped_at_a_system_call_leaves_all_or_nothing(
     shutil.copytree(template, uri)
     ended, calls = zygote.run(uri, verb)
     assert ended == Ending.DONE and _ids(uri) == after
-    assert calls["fsync"] + calls["fdatasync"] > 0 or verb == "clean up", "the commit was not synced"
+    assert calls["fsync"] + calls["io_submit"] > 0 or verb == "clean up", "the commit was not synced"
     strikes = [Strike(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
     struck = 0
     for strike in strikes[::every]:
@@ -165,3 +169,31 @@ def test_a_verb_that_is_stopped_at_a_system_call_leaves_all_or_nothing(
         assert _stray(uri) == [], strike
         shutil.rmtree(uri)
     assert struck > 0.8 * len(strikes[::every]), "some calls were not made again, and nothing struck"
+
+
+@pytest.mark.parametrize("verb", ["create", "append", "delete", "compact"])
+def test_what_a_version_names_is_synced_before_it_has_its_name(
+    verb: str, zygote: Zygote, template: Path, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "new" / "table")
+    if verb != "create":
+        shutil.copytree(template, uri)
+    old = {str(tmp_path), *(str(path) for path in tmp_path.rglob("*"))}
+    zygote.run(uri, "append" if verb == "create" else verb)
+
+    so_far: set[str] = set()
+    synced: dict[str, set[str]] = {}
+    for line in zygote.trace:
+        so_far.update(_SYNC.findall(line))
+        synced |= {manifest: set(so_far) for manifest in _NAMING.findall(line)}
+    newest = lance_ops.dataset(uri).snapshot
+    manifest, fragments = newest.manifest, newest.manifest.fragments
+    named = [f"_transactions/{manifest.transaction_file}", *(path for one in fragments for path in one.data_paths())]
+    named += [path for fragment in fragments if (path := fragment.deletion_path)]
+    files = {f"{uri}/{path}" for path in named} - old
+    folders = {os.path.dirname(file) for file in files}
+    made = {above for file in files for above in Path(file).parents if above.is_relative_to(tmp_path)}
+    leading = {str(folder.parent) for folder in made if str(folder) not in old}
+    assert len(files) > 1
+    assert files | folders | leading <= synced[newest.manifest_uri]
+    assert f"{uri}/_versions" in so_far

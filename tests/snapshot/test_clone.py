@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -104,11 +105,11 @@ def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
 ) -> None:
     uri, original = str(tmp_path / "clone"), PutIfAbsentCommitter.commit
 
-    def beaten(self: PutIfAbsentCommitter, version: int, data: bytes) -> Any:
+    def beaten(self: PutIfAbsentCommitter, version: int, data: bytes, *, after: Iterable[str]) -> Any:
         with monkeypatch.context() as inner:
             inner.setattr(PutIfAbsentCommitter, "commit", original)
             source.shallow_clone(uri, 1)
-        return original(self, version, data)
+        return original(self, version, data, after=after)
 
     with monkeypatch.context() as patch:
         patch.setattr(PutIfAbsentCommitter, "commit", beaten)

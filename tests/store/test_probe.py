@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -37,8 +38,8 @@ class Promising(MemoryStore):
     def needs_proof(self) -> bool:
         return True
 
-    def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
-        outcome = super().put_if_absent(path, data)
+    def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
+        outcome = super().put_if_absent(path, data, after=after)
         if self.overwrites:
             self.put(path, data)
         return outcome if self.keeps else PutOutcome.CREATED
@@ -80,8 +81,8 @@ def test_a_probe_that_cannot_be_removed_does_not_hinder_and_is_found_as_temporar
 
 def test_a_first_create_that_was_retried_by_the_client_is_no_lie() -> None:
     class RetriedByItself(Promising):
-        def put_if_absent(self, path: str, data: BytesLike) -> PutOutcome:
-            super().put_if_absent(path, data)
+        def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
+            super().put_if_absent(path, data, after=after)
             return PutOutcome.EXISTS
 
     prove_conditional_create(RetriedByItself())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ from lance_ops.transactions import (
     newest_first,
     read_version,
 )
+from tests.fleeting_store import FleetingStore
 from tests.table.samples import SCHEMA, index
 from tests.transactions.samples import OVERWRITE, new_fragment, rewrite, set_config
 from tests.transactions.tables import Table
@@ -57,23 +59,25 @@ class RacingCommitter(PutIfAbsentCommitter):
         self.store = store
         self.races = races
 
-    def commit(self, version: int, data: bytes) -> CommitOutcome:
+    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
         if self.races:
             self.races -= 1
             rival = Table(self.store)
             rival.commit(append(f"rival{self.races}"))
-        return super().commit(version, data)
+        return super().commit(version, data, after=after)
 
 
 class TestAlone:
-    def test_the_transactions_file_is_durable_before_the_version_is_made(self) -> None:
-        store = FaultyStore(Table().store)
+    def test_what_the_version_names_is_durable_when_it_appears(self) -> None:
+        store = FleetingStore()
+        table = Table(store)
+        store.put("data/a", b"x", durable=False)
         transaction = Transaction.new(1, append("a"))
 
-        commit(PutIfAbsentCommitter(store), store, transaction)
+        commit(table.committer, store, transaction, after=["data/a"])
 
-        steps = [call for call in store.calls if call.path == transaction.path or call.operation == "put_if_absent"]
-        assert [call.operation for call in steps] == ["put", "make_durable", "put_if_absent"]
+        assert store.exists(transaction.path)
+        assert store.lost_with == {table.committer.location(version): frozenset() for version in (1, 2)}
 
     @pytest.mark.parametrize("creates", [True, False], ids=["creation", "append"])
     def test_a_commit_lists_once_before_it_and_once_after_it(self, creates: bool, tmp_path: Path) -> None:
@@ -294,7 +298,7 @@ class TestRefusals:
 
     def test_a_refused_write_is_a_definite_failure(self) -> None:
         class Refusing(PutIfAbsentCommitter):
-            def commit(self, version: int, data: bytes) -> CommitOutcome:
+            def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
                 raise WriteRefused("no")
 
         table = Table()
@@ -309,7 +313,7 @@ class TestDoubt:
     @pytest.mark.parametrize("raises", [False, True])
     def test_an_unknown_outcome_deletes_nothing(self, raises: bool) -> None:
         class Doubtful(PutIfAbsentCommitter):
-            def commit(self, version: int, data: bytes) -> CommitOutcome:
+            def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
                 if raises:
                     raise StoreError("the line went dead")
                 return Unknown(version, "the line went dead")
@@ -413,11 +417,11 @@ class TestDeletions:
         class Racing(PutIfAbsentCommitter):
             has_raced = False
 
-            def commit(self, version: int, data: bytes) -> CommitOutcome:
+            def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
                 if not self.has_raced:
                     self.has_raced = True
                     Table(store).commit(second, read_version=1)
-                return super().commit(version, data)
+                return super().commit(version, data, after=after)
 
         result = commit(Racing(store), store, Transaction.new(1, ours))
 

@@ -1,0 +1,109 @@
+"""Sync several open files at the same time: one commit of a file system's journal serves all that wait for it.
+
+Linux takes them in one call of its asynchronous I/O and syncs them in threads of its own, which costs a third of what
+threads here do. Elsewhere, and where a sandbox forbids that, there are threads here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+from collections.abc import Callable, Sequence
+
+from lance_ops.store.per_process import PER_PROCESS
+
+__all__ = ["fsync_all"]
+
+_MAX_REQUESTS = 64
+_NOTHING_TO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # what some file systems say of a directory
+_NUMBERS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
+"""Of io_setup, io_submit and io_getevents, which the C library does not wrap."""
+_REQUEST = struct.Struct("<QIiHhIQQqQII")  # iocb of linux/aio_abi.h
+_EVENT = struct.Struct("<QQqq")  # io_event: whose, which request, its result, 0
+_FSYNC = 2  # IOCB_CMD_FSYNC
+
+
+def fsync_all(descriptors: Sequence[int]) -> None:
+    """Sync files and directories; raise `OSError` if one could not be, after all have come to an end."""
+    if len(descriptors) == 1:
+        _fsync(descriptors[0])
+        return
+    for start in range(0, len(descriptors), _MAX_REQUESTS):
+        some = descriptors[start : start + _MAX_REQUESTS]
+        taken = _KERNEL.fsync(some)
+        if taken < len(some):
+            for done in [PER_PROCESS.pool().submit(_fsync, descriptor) for descriptor in some[taken:]]:
+                done.result()
+
+
+def _fsync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOTHING_TO_SYNC:
+            raise
+
+
+class _Kernel:
+    """The asynchronous I/O of Linux, as far as it is there.
+
+    A context is used by one thread at a time. A forked child has none of its parent's.
+    """
+
+    def __init__(self) -> None:
+        is_known = sys.platform == "linux" and sys.maxsize > 1 << 32 and sys.byteorder == "little"
+        numbers = _NUMBERS.get(platform.machine()) if is_known else None
+        self._setup, self._submit, self._get_events = numbers or (0, 0, 0)
+        self._call: Callable[..., int] | None = ctypes.CDLL(None, use_errno=True).syscall if numbers else None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every context."""
+        self._idle: list[ctypes.c_ulong] = []
+
+    def fsync(self, descriptors: Sequence[int]) -> int:
+        """Sync as many of these, from the first on, as the kernel takes; return how many. Raises `OSError`."""
+        context = self._context()
+        if context is None or self._call is None:
+            return 0
+        requests = b"".join(_REQUEST.pack(0, 0, 0, _FSYNC, 0, each, 0, 0, 0, 0, 0, 0) for each in descriptors)
+        block = ctypes.create_string_buffer(requests, len(requests))
+        first = ctypes.addressof(block)
+        places = (ctypes.c_void_p * len(descriptors))(*range(first, first + len(requests), _REQUEST.size))
+        taken = max(self._call(self._submit, context, len(descriptors), places), 0)
+        failures = [-result for result in self._results(context, taken) if result < 0]
+        self._idle.append(context)
+        for code in failures:
+            if code not in _NOTHING_TO_SYNC:
+                raise OSError(code, os.strerror(code))
+        return taken
+
+    def _results(self, context: ctypes.c_ulong, wanted: int) -> list[int]:
+        assert self._call is not None
+        results: list[int] = []
+        while len(results) < wanted:
+            missing = wanted - len(results)
+            events = ctypes.create_string_buffer(missing * _EVENT.size)
+            ended = self._call(self._get_events, context, missing, missing, events, None)
+            if ended < 0 and ctypes.get_errno() != errno.EINTR:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            results += [result for _, _, result, _ in list(_EVENT.iter_unpack(events))[: max(ended, 0)]]
+        return results
+
+    def _context(self) -> ctypes.c_ulong | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            made = ctypes.c_ulong(0)
+        if self._call is not None and self._call(self._setup, _MAX_REQUESTS, ctypes.byref(made)) == 0:
+            return made
+        self._call = None  # forbidden here, or the system has none left
+        return None
+
+
+_KERNEL = _Kernel()
+os.register_at_fork(after_in_child=_KERNEL.reset)

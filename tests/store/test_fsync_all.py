@@ -1,0 +1,97 @@
+"""Several files synced at once, by the kernel or in threads."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lance_ops.store import fsync_all as room
+from lance_ops.store.fsync_all import fsync_all
+
+
+@pytest.fixture(params=["kernel", "threads"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    kernel = room._Kernel()
+    if request.param == "threads":
+        kernel._call = None
+    elif kernel._context() is None:
+        pytest.skip("this system has no asynchronous I/O for us")
+    monkeypatch.setattr(room, "_KERNEL", kernel)
+    return str(request.param)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[list[int]]:
+    paths = [tmp_path / str(number) for number in range(100)]
+    for path in paths:
+        path.write_bytes(b"x")
+    descriptors = [os.open(path, os.O_RDONLY) for path in (*paths, tmp_path)]
+    yield descriptors
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 64, 65, 101])
+def test_any_number_of_files_and_directories_is_synced(
+    how: str, files: list[int], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    fsync_all(files[-number:] if number else [])
+    by_the_kernel = number - len(synced)
+    assert by_the_kernel == (number if how == "kernel" and number > 1 else 0)
+
+
+@pytest.mark.parametrize("bad", [0, 3, 9])
+def test_a_file_that_cannot_be_synced_is_an_error_and_the_next_call_is_none(
+    how: str, files: list[int], bad: int
+) -> None:
+    broken = [*files[:10]]
+    broken[bad] = 1 << 20
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        fsync_all(broken)
+    fsync_all(files)
+
+
+def test_what_has_nothing_to_sync_is_no_error(how: str, files: list[int]) -> None:
+    reading, writing = os.pipe()
+    try:
+        fsync_all([files[0], reading, files[1]])
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_failure_that_the_kernel_reports_is_raised(
+    files: list[int], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = room._Kernel()
+    monkeypatch.setattr(room, "_KERNEL", kernel)
+    monkeypatch.setattr(kernel, "_context", object)
+    monkeypatch.setattr(kernel, "_call", lambda *_: 3)
+    monkeypatch.setattr(kernel, "_results", lambda *_: [0, -code, -errno.EINVAL])
+    with pytest.raises(OSError, match=os.strerror(code)):
+        fsync_all(files[:3])
+
+
+def test_threads_do_not_wait_for_each_others_files(how: str, files: list[int]) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(fsync_all, files[start : start + 9]) for start in range(80)]:
+            done.result(timeout=60)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking beside threads is what is tested
+def test_a_forked_child_syncs_by_itself(how: str, files: list[int]) -> None:
+    fsync_all(files)
+    child = multiprocessing.get_context("fork").Process(target=fsync_all, args=(files,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    fsync_all(files)
