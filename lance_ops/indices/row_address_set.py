@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
+from lance_ops.table.roaring import offsets_in
 
 __all__ = ["FragmentIds", "RowAddressSet"]
 
@@ -86,7 +87,7 @@ class RowAddressSet:
 
     def addresses(self) -> Addresses:
         """Return all row addresses, ascending, shape (len(self),)."""
-        parts = [row_addrs(fragment_id, np.asarray(bitmap.to_array())) for fragment_id, bitmap in self]
+        parts = [row_addrs(fragment_id, offsets_in(bitmap)) for fragment_id, bitmap in self]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def restrict(self, fragment_ids: FragmentIds) -> RowAddressSet:

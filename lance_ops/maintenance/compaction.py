@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
 from pyroaring import BitMap
 
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
@@ -32,6 +31,7 @@ from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.roaring import offsets_in
 from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
 
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
@@ -63,7 +63,7 @@ class RewriteResult:
     def moved(self) -> RewrittenGroup:
         """Return where the rows went."""
         old = tuple(
-            OldFragment(fragment.id, fragment.physical_rows, np.array(BitMap.deserialize(deleted), dtype=np.uint32))
+            OldFragment(fragment.id, fragment.physical_rows, offsets_in(BitMap.deserialize(deleted)))
             for fragment, deleted in zip(self.old_fragments, self.deleted_offsets, strict=True)
         )
         return RewrittenGroup(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import offsets_in
 from lance_ops.table.row_ids import encode_row_ids, encode_versions
 from lance_ops.table.row_runs import RowIds, RowVersions
 
@@ -24,7 +23,7 @@ def with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Frag
     ids, created, updated = [], [], []
     for fragment in old:
         lineage = snapshot.lineage(fragment)
-        deleted = np.frombuffer(snapshot.deletion_vector(fragment).to_array(), np.uint32)
+        deleted = offsets_in(snapshot.deletion_vector(fragment))
         ids.append(lineage.row_ids.without(deleted))
         created.append(lineage.created_at_versions.without(deleted))
         updated.append(lineage.last_updated_at_versions.without(deleted))

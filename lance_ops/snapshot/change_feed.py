@@ -30,6 +30,7 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import offsets_in
 from lance_ops.table.row_runs import RowIds
 
 __all__ = ["Changes", "changes_between"]
@@ -146,12 +147,12 @@ def _all_runs(snapshot: Snapshot) -> _Runs:
 
 
 def _live_runs(snapshot: Snapshot, fragment: Fragment) -> tuple[U64s, ...]:
-    deleted = np.frombuffer(snapshot.deletion_vector(fragment).to_array(), np.uint32)
+    deleted = offsets_in(snapshot.deletion_vector(fragment))
     return _columns(snapshot, fragment, snapshot.lineage(fragment).row_ids.without(deleted))
 
 
 def _runs_of(snapshot: Snapshot, fragment: Fragment, rows: BitMap) -> tuple[U64s, ...]:
-    offsets = np.frombuffer(rows.to_array(), np.uint32)
+    offsets = offsets_in(rows)
     return _columns(snapshot, fragment, snapshot.lineage(fragment).row_ids.only(offsets))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_ops.core.addresses import row_addrs
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import offsets_in
 
 __all__ = [
     "ROW_ADDRESS",
@@ -58,5 +59,5 @@ def row_column(
     gone = None
     if null_if_deleted and name == ROW_ID:
         deleted = snapshot.deletion_vector(fragment)
-        gone = np.isin(offsets, np.frombuffer(deleted.to_array(), np.uint32))
+        gone = np.isin(offsets, offsets_in(deleted))
     return pa.array(_VALUES[name](snapshot, fragment, offsets), mask=gone)

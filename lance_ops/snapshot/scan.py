@@ -27,6 +27,7 @@ from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_column, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import offsets_in
 
 __all__ = [
     "TASK_READAHEAD",
@@ -220,7 +221,7 @@ def _row_blocks(
 ) -> Iterator[Block]:
     at_once = _block_rows(snapshot, fragment, request.schema)
     live = rows.offsets(fragment.id) - snapshot.deletion_vector(fragment)
-    offsets = np.frombuffer(live.to_array(), np.uint32).astype(np.uint64)
+    offsets = offsets_in(live).astype(np.uint64)
     return (
         Block(fragment, 0, fragment.physical_rows, offsets[at : at + at_once], predicate)
         for at in range(0, len(offsets), at_once)
@@ -314,20 +315,18 @@ def _matches(
     columns = block.predicate.columns()
     names = [name for name in columns if name not in ROW_COLUMNS]
     schema = snapshot.schema.project(names)
-    if offsets is None:
-        table = reader.read(schema, block.start, block.stop)
-        offsets = np.arange(block.start, block.stop, dtype=np.uint64)
-    else:
-        table = reader.take(schema, offsets)
     request = ScanRequest(
         schema,
         with_row_id=ROW_ID in columns,
         with_row_address=ROW_ADDRESS in columns,
         version_columns=tuple(name for name in VERSION_COLUMNS if name in columns),
     )
-    mask = block.predicate.mask(with_row_columns(snapshot, table, block.fragment, offsets, request))
-    filled: npt.NDArray[np.bool_] = mask.fill_null(False).to_numpy(zero_copy_only=False)
-    return filled
+    table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)
+    if request.row_columns:
+        if offsets is None:
+            offsets = np.arange(block.start, block.stop, dtype=np.uint64)
+        table = with_row_columns(snapshot, table, block.fragment, offsets, request)
+    return block.predicate.holds(table)
 
 
 def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None:
@@ -337,7 +336,7 @@ def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None
     if not inside:
         return None
     live = np.ones(block.stop - block.start, dtype=np.bool_)
-    live[np.fromiter(inside, np.int64, len(inside)) - block.start] = False
+    live[offsets_in(inside) - block.start] = False
     return live
 
 

@@ -28,6 +28,7 @@ from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
 from lance_ops.table.bases import Bases
+from lance_ops.table.roaring import offsets_in
 from lance_ops.table.row_id_index import RowIdIndex, build_row_id_index
 from lance_ops.transactions import read_manifest
 
@@ -163,7 +164,7 @@ class Snapshot:
         """Return the physical offsets of a fragment's live rows, ascending."""
         offsets = np.arange(fragment.physical_rows, dtype=np.uint64)
         deleted = self.deletion_vector(fragment)
-        return np.delete(offsets, np.fromiter(deleted, np.int64, len(deleted))) if deleted else offsets
+        return np.delete(offsets, offsets_in(deleted)) if deleted else offsets
 
     def row_ids(self, fragment: Fragment, offsets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Return the row ids at physical offsets: the stable ids of a table that has them, else the addresses."""

@@ -18,6 +18,7 @@ from lance_ops.file.order import reorder
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import ScanRequest, empty_answer, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table.roaring import offsets_in
 
 __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 
@@ -64,7 +65,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Addresses, request: ScanRequest) -
             if beyond.any():
                 raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
             deleted = snapshot.deletion_vector(fragment)
-            live[places] = ~np.isin(offsets[places], np.frombuffer(deleted.to_array(), np.uint32))
+            live[places] = ~np.isin(offsets[places], offsets_in(deleted))
     return _take(snapshot, row_ids[live], request)
 
 

@@ -21,7 +21,7 @@ from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.names import deletion_file_name
 from lance_ops.pb import table_pb2
 from lance_ops.table.arrow_messages import read_batches
-from lance_ops.table.roaring import decode_bitmap, encode_bitmap
+from lance_ops.table.roaring import decode_bitmap, encode_bitmap, offsets_in
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletion_vector", "encode_deletion_vector"]
@@ -99,7 +99,7 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
     count = len(vector)
     if count > MAX_ARROW_ROWS:
         return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), encode_bitmap(vector)
-    offsets = pa.array(np.fromiter(vector, np.uint32, count))
+    offsets = pa.array(offsets_in(vector))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_batch(pa.record_batch([offsets], schema=_SCHEMA))

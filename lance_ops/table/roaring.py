@@ -15,11 +15,12 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-from pyroaring import BitMap
+import numpy.typing as npt
+from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile
 
-__all__ = ["decode_bitmap", "encode_bitmap"]
+__all__ = ["decode_bitmap", "encode_bitmap", "offsets_in"]
 
 _COOKIE = 0x303A
 _COOKIE_WITH_RUNS = 0x303B
@@ -34,6 +35,11 @@ def encode_bitmap(bitmap: BitMap) -> bytes:
     compact = BitMap(bitmap)
     compact.run_optimize()
     return bytes(compact.serialize())
+
+
+def offsets_in(bitmap: BitMap | FrozenBitMap) -> npt.NDArray[np.uint32]:
+    """Return the numbers in a bitmap, ascending."""
+    return np.frombuffer(bitmap.to_array(), np.uint32)
 
 
 def decode_bitmap(data: bytes | memoryview, path: str, place: str) -> BitMap:

@@ -21,6 +21,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
+from lance_ops.table.roaring import offsets_in
 from lance_ops.table.row_runs import RowIds
 
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
@@ -101,7 +102,7 @@ def build_row_id_index(fragments: Iterable[tuple[int, RowIds, BitMap]], path: st
     Raises `CorruptFile` if two live rows have the same id.
     """
     live = [
-        _Live(row_addr(number, 0), ids.without(np.frombuffer(deleted.to_array(), np.uint32)) if deleted else ids)
+        _Live(row_addr(number, 0), ids.without(offsets_in(deleted)) if deleted else ids)
         for number, ids, deleted in fragments
     ]
     starts = _joined([part.row_ids.starts for part in live])

@@ -18,6 +18,7 @@ from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addr
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Manifest
 from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.roaring import offsets_in
 from lance_ops.transactions.conflicts import Moved, Retry
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.operations import Rewrite, RewriteGroup
@@ -79,13 +80,10 @@ def follow(group: RewriteGroup, rows: Mapping[int, BitMap], vectors: DeletionVec
     vectors.read_ahead(group.old_fragments)
     try:
         rewritten = RewrittenGroup(
-            tuple(
-                OldFragment(old.id, old.physical_rows, np.array(vectors.read(old), dtype=np.uint32))
-                for old in group.old_fragments
-            ),
+            tuple(OldFragment(old.id, old.physical_rows, offsets_in(vectors.read(old))) for old in group.old_fragments),
             tuple(NewFragment(position, new.physical_rows) for position, new in enumerate(group.new_fragments)),
         )
-        addresses = np.concatenate([row_addrs(key, np.array(offsets, np.uint64)) for key, offsets in rows.items()])
+        addresses = np.concatenate([row_addrs(key, offsets_in(offsets)) for key, offsets in rows.items()])
         addresses = AddressMap((rewritten,)).remap(addresses)
     except InvalidInput as error:
         return Retry(f"a rewrite does not say where its rows went ({error})")

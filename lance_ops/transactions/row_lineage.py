@@ -10,6 +10,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.table import Fragment, RowSequence
+from lance_ops.table.roaring import offsets_in
 from lance_ops.table.row_ids import (
     FIRST_VERSION,
     decode_row_ids,
@@ -45,7 +46,7 @@ def stamp_rewritten_offsets(fragment: Fragment, offsets: BitMap | None, version:
     if not offsets:
         return fragment
     versions = _versions(fragment.last_updated_at_versions, fragment).expand()
-    versions[np.frombuffer(offsets.to_array(), np.uint32)] = version
+    versions[offsets_in(offsets)] = version
     return replace(fragment, last_updated_at_versions=encode_versions(RowVersions.of(versions)))
 
 

@@ -42,7 +42,7 @@ class Case(Expression):
         places: list[npt.NDArray[np.int64]] = []
         rest, left = batch, np.arange(batch.num_rows)
         for condition, value in self.branches:
-            taken = condition.mask(rest).fill_null(False).to_numpy(zero_copy_only=False)
+            taken = condition.holds(rest)
             if taken.any():
                 parts.append(self._values(value, rest.filter(pa.array(taken))))
                 places.append(left[taken])

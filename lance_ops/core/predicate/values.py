@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -225,7 +226,11 @@ def _compute(op: ArithmeticOp, left: Values, right: Values) -> Values:
 
 def _remainder(left: Values, right: Values) -> Values:
     if not pa.types.is_floating(left.type):
-        return pc.subtract_checked(left, pc.multiply_checked(right, pc.divide(left, right)))
+        if isinstance(left, pa.Array) and not left.null_count and isinstance(right, pa.Scalar) and right.is_valid:
+            divisor = right.as_py()
+            if divisor > 0:
+                return pa.array(_remainders_of_one(left.to_numpy(), divisor))
+        return pc.subtract(left, pc.multiply(right, pc.divide(left, right)))  # nothing of this can overflow
     # The formula above loses digits of doubles; fmod is exact.
     length = max((len(side) for side in (left, right) if isinstance(side, pa.Array)), default=None)
     numbers = [_as_numpy(side) for side in (left, right)]
@@ -234,6 +239,14 @@ def _remainder(left: Values, right: Values) -> Values:
     unknown = pc.or_(pc.is_null(left), pc.is_null(right))
     values = pa.scalar(float(result)) if length is None else pa.array(np.broadcast_to(result, length))
     return pc.if_else(unknown, pa.scalar(None, pa.float64()), values)
+
+
+def _remainders_of_one(numbers: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
+    """Return the remainders of a division that drops the fraction. By one number, numpy divides without dividing."""
+    remainders: npt.NDArray[np.int64] = numbers - numbers // divisor * divisor  # as much as the sign of the divisor has
+    if len(numbers) and numbers.min() < 0:
+        remainders[(numbers < 0) & (remainders > 0)] -= divisor
+    return remainders
 
 
 def _as_numpy(values: Values) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

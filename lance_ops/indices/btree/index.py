@@ -44,6 +44,7 @@ from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.table.address_map import AddressMap
 from lance_ops.table.key_codes import NO_CODE, KeyCodes
+from lance_ops.table.roaring import offsets_in
 
 __all__ = ["BTreeIndex"]
 
@@ -163,9 +164,7 @@ class BTreeIndex(LoadedIndex):
 
     def _rows_of(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
         """Yield the sorted rows of these fragments, all of them for None."""
-        wanted = (
-            None if fragments is None else KeyCodes(np.frombuffer(fragments.to_array(), np.uint32).astype(np.uint64))
-        )
+        wanted = None if fragments is None else KeyCodes(offsets_in(fragments).astype(np.uint64))
         schema = self._page_data.schema.project([VALUES, IDS])
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
             rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))

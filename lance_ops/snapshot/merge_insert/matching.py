@@ -181,7 +181,7 @@ def _orphaned(merge: BoundMerge, rows: pa.Table, hits: Rows, addresses: Addresse
     doomed = np.ones(len(rows), np.bool_)
     doomed[hits] = False
     if merge.unmatched is not None:
-        doomed &= merge.unmatched.mask(rows).fill_null(False).to_numpy(zero_copy_only=False)
+        doomed &= merge.unmatched.holds(rows)
     gone: Addresses = addresses[doomed]
     return gone
 
@@ -194,9 +194,7 @@ def _holds(
         SOURCE: _struct(merge.source.take(pa.array(source_rows))),
         TARGET: _struct(rows.drop_columns([ROW_ADDRESS]).take(pa.array(places))),
     }
-    truths = condition.mask(pa.record_batch(list(sides.values()), names=list(sides)))
-    holds: npt.NDArray[np.bool_] = truths.fill_null(False).to_numpy(zero_copy_only=False)
-    return holds
+    return condition.holds(pa.record_batch(list(sides.values()), names=list(sides)))
 
 
 def _struct(rows: pa.Table) -> pa.StructArray:

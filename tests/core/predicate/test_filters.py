@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from fractions import Fraction
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate import Compare, Contains, EndsWith, Like, Predicate, StartsWith, parse_filter
+from lance_ops.core.predicate import Compare, Contains, EndsWith, Like, Predicate, StartsWith, parse_filter, parse_value
 
 SCHEMA = pa.schema(
     [
@@ -346,3 +349,26 @@ def test_a_predicate_is_bound_again_to_another_schema() -> None:
 def test_something_else_is_no_filter() -> None:
     with pytest.raises(InvalidFilter, match="not int"):
         parse_filter(1, SCHEMA)
+
+
+WHOLE = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(WHOLE, min_size=1, max_size=8), WHOLE.filter(bool), st.booleans())
+def test_a_remainder_has_the_sign_of_what_is_divided(numbers: list[int], divisor: int, with_null: bool) -> None:
+    columns = {"id": pa.array([*numbers, None] if with_null else numbers, pa.int64())}
+    batch = pa.record_batch({**columns, "divisor": pa.array([divisor] * len(columns["id"]), pa.int64())})
+    found = [parse_value(text, batch.schema).evaluate(batch) for text in (f"id % {divisor}", "id % divisor")]
+    expected = [number - divisor * int(Fraction(number, divisor)) for number in numbers]
+    for remainders in found:
+        assert remainders.to_pylist() == [*expected, *([None] if with_null else [])]
+
+
+@given(st.lists(st.sampled_from([True, False, None]), max_size=40), st.integers(0, 9), st.integers(1, 30))
+def test_rows_hold_where_a_predicate_is_true(truths: list[bool | None], offset: int, chunk: int) -> None:
+    flags = pa.table({"flag": pa.array(truths, pa.bool_())})
+    table = pa.Table.from_batches(flags.to_batches(max_chunksize=chunk), flags.schema).slice(offset)
+    predicate = parse_filter("flag", table.schema)
+    assert predicate.holds(table).tolist() == [truth is True for truth in truths[offset:]]
+    for batch in table.to_batches():
+        assert predicate.holds(batch).tolist() == [truth is True for truth in batch.column(0).to_pylist()]
