@@ -17,7 +17,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.codecs import Codec, Lz4, Zstd
 from lance_ops.encodings.constant import ConstantEncoding
-from lance_ops.encodings.contract import Encoding
+from lance_ops.encodings.contract import DEFAULT_LIMITS, ChunkLimits, Encoding
 from lance_ops.encodings.dictionary import DictionaryValues, encode_dictionary
 from lance_ops.encodings.fixed_size_list import FixedSizeListEncoding
 from lance_ops.encodings.flat import FlatEncoding
@@ -39,6 +39,7 @@ __all__ = [
     "choose_block",
     "choose_dictionary",
     "choose_levels",
+    "choose_limits",
     "choose_mini_block",
     "choose_structure",
     "choose_zipped",
@@ -51,6 +52,9 @@ _HUGE_VALUE_BYTES = 32 * 1024
 # A slower encoding must save this share of the bytes.
 _WORTH = 0.97
 # Fewer bytes do not pay for a symbol table, or for a general codec's headers.
+_MAX_SMALL_CHUNK = 32 * 1024
+_LEAST_CHUNK_BYTES = 1024
+"""Room for more than one value of those that mini-block pages are for: a lone one would look like a last chunk."""
 _MIN_FSST_BYTES = 16 * 1024
 _MIN_GENERAL_BYTES = 4 * 1024
 _MIN_DICTIONARY_VALUES = 100
@@ -140,6 +144,16 @@ def choose_mini_block(
     return _lists(values)
 
 
+def choose_limits(values: Values, options: EncodingOptions, version: FileVersion) -> ChunkLimits:
+    """Choose how large chunks get: byte strings may be asked to come in smaller or larger ones."""
+    asked = options.minichunk_size
+    if asked is None or not isinstance(values, VariableWidth):
+        return DEFAULT_LIMITS
+    if asked >= _MAX_SMALL_CHUNK and version < FileVersion.V2_2:
+        return DEFAULT_LIMITS  # more than a chunk's word can say
+    return ChunkLimits(max_bytes=max(asked, _LEAST_CHUNK_BYTES))
+
+
 def choose_zipped(values: Values, options: EncodingOptions, version: FileVersion) -> Encoding:
     """Choose the encoding of a full-zip page's values."""
     if isinstance(values, FixedWidth):
@@ -163,7 +177,8 @@ def choose_block(values: Values, options: EncodingOptions, version: FileVersion)
     asked = options.dict_values_compression
     if version < FileVersion.V2_2 or asked == "none":
         return plain
-    compressed = GeneralEncoding(Zstd() if asked == "zstd" else Lz4(), plain)
+    codec = Zstd(options.dict_values_compression_level) if asked == "zstd" else Lz4()
+    compressed = GeneralEncoding(codec, plain)
     size = len(plain.encode_block(values))
     return compressed if size and len(compressed.encode_block(values)) < size * _WORTH else plain
 

@@ -27,10 +27,13 @@ class EncodingOptions:
     """A dictionary and its indices take at most this share of the values' bytes."""
     dict_values_compression: str | None = None
     """`none`, `lz4` or `zstd`: for the entries of a dictionary."""
+    dict_values_compression_level: int | None = None
     byte_stream_split: str | None = None
     """`off`, `on` or `auto`."""
     structural_encoding: str | None = None
     """`miniblock` or `fullzip`."""
+    minichunk_size: int | None = None
+    """Bytes that a mini-block chunk of text or bytes takes at most, as far as its page can say so."""
     packed: bool = False
 
     @classmethod
@@ -38,15 +41,21 @@ class EncodingOptions:
         """Read the options among a field's metadata; raises `InvalidInput` for a value that means nothing."""
         level, threshold = metadata.get(_PREFIX + "compression-level"), metadata.get(_PREFIX + "rle-threshold")
         divisor, ratio = metadata.get(_PREFIX + "dict-divisor"), metadata.get(_PREFIX + "dict-size-ratio")
+        values_level = metadata.get(_PREFIX + "dict-values-compression-level")
+        chunk = metadata.get(_PREFIX + "minichunk-size")
         return cls(
             compression=_word(metadata, "compression", "none", "lz4", "zstd", "fsst"),
-            compression_level=None if level is None else int(_number("compression-level", level, -(1 << 17), 22)),
+            compression_level=None if level is None else _level("compression-level", level),
             rle_threshold=None if threshold is None else _number("rle-threshold", threshold, 0, 1),
             dict_divisor=None if divisor is None else int(_number("dict-divisor", divisor, 1, 1 << 31)),
             dict_size_ratio=None if ratio is None else _number("dict-size-ratio", ratio, 0, 1),
             dict_values_compression=_word(metadata, "dict-values-compression", "none", "lz4", "zstd"),
+            dict_values_compression_level=(
+                None if values_level is None else _level("dict-values-compression-level", values_level)
+            ),
             byte_stream_split=_word(metadata, "bss", "off", "on", "auto"),
             structural_encoding=_word(metadata, "structural-encoding", "miniblock", "fullzip"),
+            minichunk_size=None if chunk is None else int(_number("minichunk-size", chunk, 0, 1 << 31)),
             packed=metadata.get(_PREFIX + "packed", metadata.get("packed", "")).lower() == "true",
         )
 
@@ -59,6 +68,10 @@ def _word(metadata: Mapping[str, str], key: str, *allowed: str) -> str | None:
     if text is None or text.lower() in allowed:
         return text if text is None else text.lower()
     raise InvalidInput(f"field metadata {_PREFIX}{key} is {text!r}; it may be {', '.join(allowed)}")
+
+
+def _level(key: str, text: str) -> int:
+    return int(_number(key, text, -(1 << 17), 22))
 
 
 def _number(key: str, text: str, least: float, most: float) -> float:

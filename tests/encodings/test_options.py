@@ -18,12 +18,14 @@ def test_every_key_is_read() -> None:
         "dict-divisor": "10",
         "dict-size-ratio": "0.5",
         "dict-values-compression": "none",
+        "dict-values-compression-level": "3",
         "bss": "on",
         "structural-encoding": "fullzip",
+        "minichunk-size": "2048",
         "packed": "true",
     }
     assert EncodingOptions.from_metadata({f"lance-encoding:{key}": value for key, value in metadata.items()}) == (
-        EncodingOptions("zstd", 6, 0.25, 10, 0.5, "none", "on", "fullzip", packed=True)
+        EncodingOptions("zstd", 6, 0.25, 10, 0.5, "none", 3, "on", "fullzip", 2048, packed=True)
     )
 
 
@@ -37,6 +39,8 @@ def test_the_old_spelling_of_packed_is_read() -> None:
         ("compression", "gzip"),
         ("compression-level", "high"),
         ("compression-level", "23"),
+        ("dict-values-compression-level", "high"),
+        ("minichunk-size", "small"),
         ("rle-threshold", "1.5"),
         ("rle-threshold", "nan"),
         ("dict-divisor", "0"),

@@ -147,3 +147,40 @@ def test_a_higher_level_compresses_more_and_is_stated(version: str, tmp_path: Pa
         sizes[level] = (tmp_path / level).stat().st_size
         assert LanceFileReader(str(tmp_path / level)).read_all().to_table().column(0).combine_chunks().equals(words())
     assert sizes["19"] < sizes["1"]
+
+
+@pytest.mark.parametrize(("version", "largest"), [("2.1", 16 * 1024), ("2.2", 64 * 1024)])
+def test_chunks_of_text_are_as_large_as_asked_and_the_reference_reads_them(
+    version: str, largest: int, tmp_path: Path
+) -> None:
+    from lance.file import LanceFileReader
+
+    counts = {}
+    for size in (0, 1024, 4096, largest):
+        metadata = {"lance-encoding:minichunk-size": str(size), "lance-encoding:compression": "none"}
+        table = pa.table([words()], pa.schema([pa.field("c", pa.string(), metadata=metadata)]))
+        words_of(tmp_path / "f", table, version)
+        (page,) = FileReader(LocalStore(str(tmp_path)), "f").column(0).pages
+        width = 2 if version == "2.1" else 4
+        counts[size] = page.buffers[0].size // width
+        assert page.buffers[1].size / counts[size] <= max(size, 1024) + 64
+        reader = LanceFileReader(str(tmp_path / "f"))
+        assert reader.read_all().to_table().column(0).combine_chunks().equals(words())
+        offsets = [0, 7, len(words()) - 1]
+        assert reader.take_rows(offsets).to_table().column(0).to_pylist() == [words()[at].as_py() for at in offsets]
+    assert counts[0] == counts[1024] > 2 * counts[4096] > 4 * counts[largest]
+
+
+def test_a_dictionary_is_compressed_at_the_level_asked_for(tmp_path: Path) -> None:
+    from lance.file import LanceFileReader
+
+    column = pa.array([f"{i % 900} a rather long entry of a dictionary {i % 900}" for i in range(4000)])
+    sizes = {}
+    for level in ("1", "19"):
+        keys = {"dict-values-compression": "zstd", "dict-values-compression-level": level}
+        metadata = {f"lance-encoding:{key}": value for key, value in keys.items()}
+        table = pa.table([column], pa.schema([pa.field("c", pa.string(), metadata=metadata)]))
+        assert {"dictionary", "dictionary:general"} <= words_of(tmp_path / level, table, "2.2")
+        sizes[level] = (tmp_path / level).stat().st_size
+        assert LanceFileReader(str(tmp_path / level)).read_all().to_table().column(0).combine_chunks().equals(column)
+    assert sizes["19"] < sizes["1"]

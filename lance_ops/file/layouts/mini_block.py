@@ -20,8 +20,8 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.memory import new_bytes
-from lance_ops.encodings.choose import choose_block, choose_levels, choose_mini_block
-from lance_ops.encodings.contract import DEFAULT_LIMITS, CorruptValues, EncodedChunks, Picks, check
+from lance_ops.encodings.choose import choose_block, choose_levels, choose_limits, choose_mini_block
+from lance_ops.encodings.contract import CorruptValues, EncodedChunks, Picks, check
 from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.stats import FixedStatistics
@@ -261,7 +261,7 @@ def encode_mini_block(
     between two of its values.
     """
     encoding = choose_mini_block(values, choice.options, choice.version, statistics)
-    chunks = encoding.encode_chunks(values, DEFAULT_LIMITS)
+    chunks = encoding.encode_chunks(values, choose_limits(values, choice.options, choice.version))
     chunk_ends = _entry_ends(levels, chunks.num_values)
     num_levels = np.diff(chunk_ends, prepend=0)
     large = choice.large_chunks
