@@ -26,7 +26,7 @@ from lance_ops.store.contract import Store
 __all__ = ["FileReader"]
 
 _TAIL_BYTES = 64 * 1024
-"""Read at once when a file is opened; most files' metadata fits."""
+"""Read at once when a file is opened; most files' metadata fits, and of a small file everything."""
 
 _WINDOW_BYTES = 32 * 1024 * 1024
 """Encoded bytes that `iter_batches` decodes at a time."""
@@ -50,6 +50,8 @@ class FileReader:
         self._source = FileSource(store, path, size_bytes)
         size = self._source.size_bytes
         tail = self._source.read(max(0, size - _TAIL_BYTES), size)
+        if len(tail) == size:
+            self._source.hold(tail)
         self.version = read_footer_version(tail, self._source.name)
         if self.version is FileVersion.V0_1:
             self._file = open_v0_1(self._source, tail, schema)

@@ -100,6 +100,12 @@ class FileSource:
         actual = store.get(path).size if store.reads_in_place else size_bytes or store.size(path)
         self.size_bytes = size_bytes or actual
         self._check_size(actual)
+        self._held: Bytes | None = None
+
+    def hold(self, data: bytes) -> None:
+        """Keep the whole file's bytes, which somebody has read, so that nobody asks a remote store for them again."""
+        if not self._store.reads_in_place:
+            self._held = np.frombuffer(data, dtype=np.uint8)
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of one range that lies in the file."""
@@ -112,6 +118,8 @@ class FileSource:
             data = np.frombuffer(self._store.get(self._path), dtype=np.uint8)
             self._check_size(len(data))
             return SourceBytes(data, _WHOLE, _WHOLE)
+        if self._held is not None:
+            return SourceBytes(self._held, _WHOLE, _WHOLE)
         starts, stops = _merge(ranges)
         buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
         sizes = stops - starts

@@ -1,7 +1,7 @@
 """Data files kept open, so that reading a few rows again does not begin with their metadata.
 
-What an open file knows is small: where pages and chunks are, dictionaries, symbol tables. It holds no bytes of values
-and no descriptor, so a file that clean-up deletes is gone, whoever has it open here.
+What an open file knows is small: where pages and chunks are, dictionaries, symbol tables; and all bytes of a file in a
+remote store that is no larger than what is read to open it. It holds no descriptor.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ Offsets = npt.NDArray[np.uint64]
 TASK_READAHEAD = 2
 """Blocks that a scan inside of a plan's task reads ahead: tasks run side by side already."""
 
+_REMOTE_READERS = 8  # of a remote store a reader waits far longer than it decodes
 _BLOCK_BYTES = 16 * 1024**2
 _MAX_BLOCK_ROWS = 1024**2
 _VARIABLE_BYTES = 16  # what a value of no fixed width is taken for where its file says less
@@ -157,9 +158,10 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer block by block, fragment by fragment; blocks without a matching row are left out."""
     plan = plan_scan(snapshot, request)
     cores = available_cores()
-    ahead = min(request.readahead or 2 * cores, len(plan.blocks))
-    workers = max(1, min(cores, ahead))
-    threads = cores // workers  # for each block, where there are fewer blocks than cores
+    readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
+    ahead = min(request.readahead or 2 * readers, len(plan.blocks))
+    workers = max(1, min(readers, ahead))
+    threads = max(1, cores // workers)  # for each block, where there are fewer blocks than cores
     # no more open files than blocks in hand
     reader_of = lru_cache(ahead + 1)(lambda fragment: snapshot.reader(fragment, threads=threads))
     parts = map_ordered(

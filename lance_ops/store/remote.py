@@ -146,8 +146,13 @@ class FsspecStore(Store):
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
         key = self._directory_key(directory)
         with self._translating("list", directory):
-            names = self._service.names(self._fs(), key, limit if self.lists_in_order else None)
-        return [name for name in names if not is_temporary(name)]
+            asked = limit if self.lists_in_order else None
+            names = self._service.names(self._fs(), key, asked)
+            found = [name for name in names if not is_temporary(name)]
+            if asked is not None and len(found) < len(names) == asked:  # what crashed writers left stands before others
+                names = self._service.names(self._fs(), key, None)
+                found = [name for name in names if not is_temporary(name)][:asked]
+        return found
 
     def delete(self, path: str) -> None:
         key = self._key(path)

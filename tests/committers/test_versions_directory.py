@@ -45,7 +45,7 @@ def test_only_manifests_are_versions(store: Store, naming: ManifestNaming) -> No
 
 
 @pytest.mark.parametrize("naming", list(ManifestNaming))
-@pytest.mark.parametrize("num_versions", [99, 100, 101, 250])
+@pytest.mark.parametrize("num_versions", [15, 16, 17, 60])
 def test_the_newest_is_found_however_many_there_are(store: Store, naming: ManifestNaming, num_versions: int) -> None:
     write(store, naming, range(1, num_versions + 1))
 

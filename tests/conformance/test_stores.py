@@ -219,6 +219,13 @@ def test_list_names_finds_what_is_directly_in_a_directory(store: Store) -> None:
         assert store.list_names("v", limit=2) == ["1", "2"]
 
 
+def test_what_crashed_writers_left_takes_no_place_in_a_limit(store: Store) -> None:
+    for name in (f"{TEMPORARY_PREFIX}1", f"{TEMPORARY_PREFIX}2", "1", "2", "3"):
+        store.put(f"v/{name}", b"x")
+    if store.lists_in_order:
+        assert store.list_names("v", limit=2) == ["1", "2"]
+
+
 def test_the_stores_clock_is_that_of_its_objects(store: Store) -> None:
     before = store.now()
     store.put("a", b"x")
