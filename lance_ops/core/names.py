@@ -31,6 +31,7 @@ __all__ = [
     "blob_file_name",
     "branch_directory",
     "check_branch_name",
+    "check_index_name",
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
@@ -57,6 +58,7 @@ DIRECTORIES = frozenset(
 MAIN_BRANCH = "main"
 """How the line of versions in the root itself is called; no branch may have the name."""
 
+_SYSTEM_INDEX = "__lance"
 _SUFFIX = ".manifest"
 _U64_MAX = (1 << 64) - 1
 _V2_DIGITS = 20
@@ -124,6 +126,15 @@ def check_reference_name(name: str) -> str:
         raise InvalidInput(
             f"tag name {name!r}: use letters, digits, '.', '_' and '-'; begin with a letter or digit, no '..', "
             "do not end with '.' or '.lock'"
+        )
+    return name
+
+
+def check_index_name(name: str) -> str:
+    """Return the name of an index if it may be one: printable, and none of the format's own."""
+    if not name or not name.isprintable() or name.startswith(_SYSTEM_INDEX):
+        raise InvalidInput(
+            f"index name {name!r}: use printable characters, and do not begin with {_SYSTEM_INDEX!r}; pass name=…"
         )
     return name
 

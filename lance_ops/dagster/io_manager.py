@@ -30,7 +30,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
     """Stores outputs as Lance datasets under one URI. `${NAME}` in the fields is expanded when they are used."""
 
     base_uri: str
-    storage_options: dict[str, str] = Field(default_factory=dict)
+    storage_options: dict[str, str] = Field(default_factory=dict, repr=False)
     mode: Literal["overwrite", "append"] = "overwrite"
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:

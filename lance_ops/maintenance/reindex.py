@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
-from lance_ops.core.names import INDICES_DIR
+from lance_ops.core.names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.snapshot.commit import commit_operation
@@ -43,7 +43,7 @@ def create_scalar_index(
     """
     kind = index_type_named(index_type)
     kind.check(snapshot.schema.field(column))
-    index_name = name or f"{column}_idx"
+    index_name = check_index_name(f"{column}_idx" if name is None else name)
 
     def attempt(current: Snapshot) -> Snapshot:
         same_name = tuple(index for index in current.manifest.indices if index.name == index_name)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_ops.committers import open_base
 from lance_ops.core.addresses import fragment_of
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.source import FileSource, Ranges
@@ -26,6 +26,7 @@ from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.take import take_addresses
+from lance_ops.store import is_local, is_well_known
 from lance_ops.table import DataFile
 from lance_ops.table.bases import Place
 
@@ -153,6 +154,9 @@ class BlobReader:
 
     def _external(self, uri: str, position: int, size: int) -> BlobPlace:
         folder, _, name = uri.rpartition("/")
+        # A data file was written by others, and must not make this process talk to any server, or show its own files.
+        if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
+            raise UnsafePath(f"{self._snapshot.uri}: a blob is said to be at {uri!r}, where none is looked for")
         source = self._open(Place(open_base(folder, self._snapshot.storage_options), name))
         return _checked(source, position, size or source.size_bytes - position)
 

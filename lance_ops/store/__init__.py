@@ -6,7 +6,7 @@ from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, 
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
 from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
-from lance_ops.store.opening import is_well_known, open_store, path_beneath
+from lance_ops.store.opening import is_local, is_well_known, open_store, path_beneath
 from lance_ops.store.probe import prove_conditional_create
 from lance_ops.store.remote import FsspecStore
 
@@ -26,6 +26,7 @@ __all__ = [
     "Store",
     "StoreWriter",
     "When",
+    "is_local",
     "is_well_known",
     "open_store",
     "path_beneath",

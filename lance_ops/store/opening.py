@@ -14,7 +14,7 @@ from lance_ops.store.memory import MemoryStore
 from lance_ops.store.remote import FsspecStore
 from lance_ops.store.services import service_of
 
-__all__ = ["is_well_known", "open_store", "path_beneath"]
+__all__ = ["is_local", "is_well_known", "open_store", "path_beneath"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: `C:` is no scheme
 
@@ -38,6 +38,8 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
         return LocalStore(_file_path(text))
     if scheme == "memory":
         return MemoryStore(rest.strip("/") or "default")
+    if ":" in rest.partition("/")[0].rpartition("@")[0]:  # what names a place is shown, and stored in manifests
+        raise InvalidInput(f"a {scheme}:// URI with a password in it: pass credentials in storage_options")
     if "+" in scheme:
         raise UnsupportedFeature(f"the external manifest store of {scheme}://", "URI")
     return FsspecStore(text, storage_options)
@@ -47,7 +49,13 @@ def is_well_known(uri: str) -> bool:
     """Return whether a URI names this machine's disk, memory, or an object store that is known by name."""
     match = _SCHEME.match(uri)
     scheme = match[1].lower() if match else ""
-    return scheme in ("", "file", "local", "memory") or scheme in service_of(scheme).schemes
+    return is_local(uri) or scheme in service_of(scheme).schemes
+
+
+def is_local(uri: str) -> bool:
+    """Return whether a URI names this machine's disk or this process's memory."""
+    match = _SCHEME.match(uri)
+    return match is None or match[1].lower() in ("file", "local", "memory")
 
 
 def path_beneath(root: str, uri: str) -> str | None:

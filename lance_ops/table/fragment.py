@@ -26,7 +26,8 @@ class DataFile:
     """One file of a fragment and the fields it holds.
 
     `column_indices` says which column of the file is each field's; 0.1 files have none. A `file_size_bytes` of 0 is
-    not known. With a `base_id` the path is beneath that base path, not beneath the table's root.
+    not known. With a `base_id` the path is beneath that base path, not beneath the table's root. Raises `UnsafePath`
+    for a path that leaves its directory.
     """
 
     path: str
@@ -37,6 +38,9 @@ class DataFile:
     file_size_bytes: int = 0
     base_id: int | None = None
     unknown: bytes = b""
+
+    def __post_init__(self) -> None:
+        check_path(self.path)
 
     @property
     def live_fields(self) -> tuple[int, ...]:
@@ -50,9 +54,9 @@ class DataFile:
 
     @classmethod
     def from_pb(cls, message: table_pb2.DataFile) -> DataFile:
-        """Read the message; raise `UnsafePath` for a path that leaves its directory."""
+        """Read the message."""
         return cls(
-            path=check_path(message.path),
+            path=message.path,
             fields=tuple(message.fields),
             column_indices=tuple(message.column_indices),
             file_major_version=message.file_major_version,
@@ -79,17 +83,20 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ExternalFile:
-    """Bytes of a file beneath the table's root."""
+    """Bytes of a file beneath the table's root; raises `UnsafePath` for a path that leaves it."""
 
     path: str
     offset: int
     size: int
     unknown: bytes = b""
 
+    def __post_init__(self) -> None:
+        check_path(self.path)
+
     @classmethod
     def from_pb(cls, message: table_pb2.ExternalFile) -> ExternalFile:
-        """Read the message; raise `UnsafePath` for a path that leaves the root."""
-        return cls(check_path(message.path), message.offset, message.size, unknown_fields(message))
+        """Read the message."""
+        return cls(message.path, message.offset, message.size, unknown_fields(message))
 
     def to_pb(self) -> table_pb2.ExternalFile:
         """Return the message."""

@@ -36,16 +36,19 @@ class IndexDetails:
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """A file of the segment, its path relative to the segment's directory."""
+    """A file of the segment, its path relative to the segment's directory, or else `UnsafePath` is raised."""
 
     path: str
     size_bytes: int
     unknown: bytes = b""
 
+    def __post_init__(self) -> None:
+        check_path(self.path)
+
     @classmethod
     def from_pb(cls, message: table_pb2.IndexFile) -> IndexFile:
-        """Read the message; raise `UnsafePath` for a path that leaves the directory."""
-        return cls(check_path(message.path), message.size_bytes, unknown_fields(message))
+        """Read the message."""
+        return cls(message.path, message.size_bytes, unknown_fields(message))
 
     def to_pb(self) -> table_pb2.IndexFile:
         """Return the message."""
