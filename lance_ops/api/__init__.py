@@ -11,10 +11,12 @@ from lance_ops.api.operations import LanceOperation
 from lance_ops.api.optimize import DatasetOptimizer
 from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.scanner_builder import ScannerBuilder
 from lance_ops.api.schema_changes import AlterColumn
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import AutoCleanupConfig, write_dataset
+from lance_ops.snapshot.sorted_scan import ColumnOrdering
 
 __all__ = [
     "AlterColumn",
@@ -23,6 +25,7 @@ __all__ = [
     "Branch",
     "Branches",
     "BulkCommitResult",
+    "ColumnOrdering",
     "DatasetBasePath",
     "DatasetDelta",
     "DatasetOptimizer",
@@ -33,6 +36,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "MergeInsertBuilder",
+    "ScannerBuilder",
     "Tag",
     "Tags",
     "UpdateResult",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.api.data_frames import LAZY
 from lance_ops.api.fragment_changes import FragmentChanges
 from lance_ops.api.projection import Columns, project
 from lance_ops.api.requests import Filter, scan_request
+from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.core.addresses import row_addrs
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.snapshot.take import take_addresses
 from lance_ops.table import DataFile, Fragment
 
@@ -59,8 +62,14 @@ class LanceFragment(FragmentChanges):
         """Return the live rows for which the filter is true."""
         return self.scanner(filter=filter).count_rows()
 
+    def head(self, num_rows: int) -> pa.Table:
+        """Return the first live rows."""
+        return self.scanner(limit=num_rows).to_table()
+
     def scanner(
         self,
+        schema: pa.Schema | None = None,
+        *,
         columns: Columns = None,
         batch_size: int | None = None,
         filter: Filter = None,
@@ -68,18 +77,42 @@ class LanceFragment(FragmentChanges):
         offset: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling: str | None = None,
+        order_by: OrderBy = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
     ) -> LanceScanner:
-        """Return a scan of this fragment."""
-        projection = project(self._snapshot, columns, with_row_id=with_row_id, with_row_address=with_row_address)
-        request = scan_request(
-            self._snapshot,
-            projection,
+        """Return a scan of this fragment; see `LanceDataset.scanner`.
+
+        `schema` is what pyarrow's fragments take first; it must be the table's own.
+        """
+        if schema is not None and not schema.equals(self.schema):
+            raise UnsupportedFeature("a fragment's scanner with another schema than the table's", self._snapshot.uri)
+        options = ScanOptions(
+            columns=columns,
+            batch_size=batch_size,
             filter=filter,
             limit=limit,
             offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            batch_readahead=batch_readahead,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
             fragment_ids=(self.fragment_id,),
         )
-        return LanceScanner(self._snapshot, request, projection, batch_size)
+        return make_scanner(self._snapshot, options)
 
     def to_table(
         self,
@@ -89,15 +122,97 @@ class LanceFragment(FragmentChanges):
         offset: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
+        blob_handling: str | None = None,
+        order_by: OrderBy = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
     ) -> pa.Table:
-        """Return its live rows."""
-        return self.scanner(columns, None, filter, limit, offset, with_row_id, with_row_address).to_table()
+        """Return its live rows; see `scanner`."""
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
+        ).to_table()
 
     def to_batches(
-        self, columns: Columns = None, batch_size: int | None = None, filter: Filter = None
+        self,
+        *,
+        columns: Columns = None,
+        batch_size: int | None = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling: str | None = None,
+        order_by: OrderBy = None,
+        use_scalar_index: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        include_deleted_rows: bool | None = None,
+        batch_size_bytes: int | None = None,
+        strict_batch_size: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield its live rows."""
-        return self.scanner(columns, batch_size, filter).to_batches()
+        """Yield its live rows; see `scanner`."""
+        return self.scanner(
+            columns=columns,
+            batch_size=batch_size,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            batch_readahead=batch_readahead,
+            blob_handling=blob_handling,
+            order_by=order_by,
+            use_scalar_index=use_scalar_index,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            include_deleted_rows=include_deleted_rows,
+            batch_size_bytes=batch_size_bytes,
+            strict_batch_size=strict_batch_size,
+        ).to_batches()
+
+    def to_pandas(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        batch_size: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_mode: str = LAZY,
+        order_by: OrderBy = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return its live rows as a data frame; see `LanceScanner.to_pandas`."""
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            batch_size=batch_size,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            order_by=order_by,
+        ).to_pandas(blob_mode=blob_mode, **kwargs)
 
     def take(self, indices: Sequence[int], columns: Columns = None) -> pa.Table:
         """Return live rows by their position among the fragment's live rows, in the order asked for."""

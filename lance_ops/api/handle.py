@@ -12,6 +12,7 @@ class Handle:
     """A handle on one version of a dataset."""
 
     def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__()
         self._snapshot = snapshot
 
     @property

@@ -13,13 +13,14 @@ from typing import Any, TypedDict
 
 import pyarrow as pa
 
+from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.base_paths import BaseStoreParams, with_params
 from lance_ops.api.commits import Commits
 from lance_ops.api.copies import Copies
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.optimize import DatasetOptimizer
-from lance_ops.api.requests import refuse
+from lance_ops.api.requests import Filter, refuse
 from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.schema_changes import SchemaChanges
 from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
@@ -46,7 +47,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
+class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -95,8 +96,8 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits):
         """Numbers about fragments and indices."""
         return DatasetStats(self._snapshot)
 
-    def get_fragments(self) -> list[LanceFragment]:
-        """Return the fragments, in the order in which their rows are scanned."""
+    def get_fragments(self, filter: Filter = None) -> list[LanceFragment]:
+        """Return the fragments, in the order in which their rows are scanned; `filter`, a hint, rules none out."""
         return [LanceFragment(self._snapshot, fragment) for fragment in self._snapshot.fragments]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:

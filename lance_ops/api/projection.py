@@ -7,7 +7,7 @@ a dotted path with a column of that very name, a take with the struct around it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -15,16 +15,18 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json_columns import json_to_text, text_field
+from lance_ops.core.predicate import Assignment, Column
 from lance_ops.core.schema import Field, Schema
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, with_blobs_as
 from lance_ops.snapshot.blobs import BlobReader, cut_by_blobs
+from lance_ops.snapshot.columns.add import bind_computed
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Columns", "Projection", "project"]
 
 Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
-"""Column names or dotted paths; None means all."""
+"""Column names or dotted paths, or new names with the SQL expressions to compute; None means all columns."""
 
 _ALL_BINARY = "all_binary"
 _BLOB_HANDLINGS = (_ALL_BINARY, "blobs_descriptions", "all_descriptions")
@@ -32,11 +34,21 @@ _BLOB_HANDLINGS = (_ALL_BINARY, "blobs_descriptions", "all_descriptions")
 
 @dataclass(frozen=True)
 class _Output:
-    """A column of the answer, and the field it is made of: as it is stored, and its path from a column that is read."""
+    """A column of the answer, and the field it is made of: as it is stored, and its path from a column that is read.
+
+    With a `value` it is computed instead.
+    """
 
     field: pa.Field
     stored: pa.Field
     path: tuple[str, ...]
+    value: Assignment | None = None
+
+    @property
+    def row_columns(self) -> frozenset[str]:
+        """The row columns that it is made of."""
+        names = (self.path[0],) if self.value is None else self.value.value.columns()
+        return frozenset(names).intersection(ROW_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -48,9 +60,10 @@ class Projection:
     snapshot: Snapshot
     blobs_as_bytes: bool = False
 
-    def has(self, name: str) -> bool:
-        """Whether the answer has a column of that name."""
-        return any(output.field.name == name for output in self.outputs)
+    def needs(self, row_column: str) -> bool:
+        """Whether rows must be read with a row column."""
+        needed = row_column == ROW_ADDRESS and self.needs_addresses
+        return needed or any(row_column in output.row_columns for output in self.outputs)
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,8 +72,19 @@ class Projection:
 
     @property
     def needs_addresses(self) -> bool:
-        """Whether rows must be read with their addresses: a blob is found by the file that it is in."""
+        """Whether blobs must be found: by the file that they are in."""
         return self.blobs_as_bytes and any(map(holds_blobs_v2, self.read.fields))
+
+    @property
+    def blob_columns(self) -> dict[str, Field]:
+        """The answer's columns that say where blobs are, each with its field."""
+        schema = self.snapshot.schema
+        fields = {
+            output.field.name: schema.lineage(".".join(output.path))[-1]
+            for output in self.outputs
+            if not self.blobs_as_bytes and output.value is None and output.path[0] not in ROW_COLUMNS
+        }
+        return {name: field for name, field in fields.items() if field.is_blob_v1 or field.is_blob_v2}
 
     def apply(self, table: pa.Table) -> pa.Table:
         """Make the answer out of rows that were read, which may have more columns."""
@@ -68,7 +92,7 @@ class Projection:
             return table.select([])  # remembers how many rows there are
         if self.needs_addresses:
             table = self._with_bytes(table)
-        columns = [_column(table.column(output.path[0]), output, self.snapshot.uri) for output in self.outputs]
+        columns = [_column(table, output, self.snapshot.uri) for output in self.outputs]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def cut(self, table: pa.Table) -> Iterator[pa.Table]:
@@ -94,39 +118,70 @@ def project(
     with_row_versions: bool = False,
     flatten: bool = True,
     blob_handling: str | None = None,
+    also: Sequence[str] = (),
 ) -> Projection:
-    """Check the columns against the snapshot's schema.
+    """Check the columns against the snapshot's schema; those of `also` are read, but not in the answer.
 
     Blobs come as descriptions of where they are, or as their bytes for the `blob_handling` `all_binary`.
 
-    Raises `InvalidInput` for one that is unknown or named twice, `UnsupportedFeature` for SQL expressions.
+    Raises `InvalidInput` for one that is unknown or named twice, and for a mapping what `bind_computed` raises.
     """
-    if isinstance(columns, Mapping):
-        raise UnsupportedFeature("columns as a mapping of names to SQL expressions", snapshot.uri)
-    if isinstance(columns, str) or not isinstance(columns, Sequence | None):
-        raise InvalidInput(f"columns must be a list of names, not {columns!r}")
+    if isinstance(columns, str) or not isinstance(columns, Sequence | Mapping | None):
+        raise InvalidInput(f"columns must be a list of names, or names with SQL expressions, not {columns!r}")
     if blob_handling not in (None, *_BLOB_HANDLINGS):
         raise InvalidInput(f"blob_handling {blob_handling!r} is none of {', '.join(_BLOB_HANDLINGS)}")
     as_bytes = blob_handling == _ALL_BINARY
     schema = snapshot.schema if as_bytes else snapshot.schema.described
+    asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address, **dict.fromkeys(VERSION_COLUMNS, with_row_versions)}
+    added = [name for name, wanted in asked.items() if wanted]
+    if isinstance(columns, Mapping):
+        return _computed(snapshot, schema, columns, [name for name in added if name not in columns], also, as_bytes)
     names = schema.names if columns is None else list(columns)
     twice = sorted({name for name in names if names.count(name) > 1}) if columns is not None else []
     if twice:
         raise InvalidInput(f"column {twice[0]!r} is asked for twice")
-    asked = {ROW_ID: with_row_id, ROW_ADDRESS: with_row_address, **dict.fromkeys(VERSION_COLUMNS, with_row_versions)}
-    names = names + [name for name, wanted in asked.items() if wanted and name not in names]
+    names += [name for name in added if name not in names]
     stored = [name for name in names if name not in ROW_COLUMNS]
-    read = schema if columns is None else schema.project(stored)
+    read = schema if columns is None else schema.project([*stored, *also])
     outputs = {output.field.name: output for output in (_output(read, name, flatten=flatten) for name in names)}
     return Projection(read, tuple(outputs.values()), snapshot, as_bytes)
+
+
+def _computed(
+    snapshot: Snapshot,
+    schema: Schema,
+    columns: Mapping[str, str],
+    added: Sequence[str],
+    also: Sequence[str],
+    as_bytes: bool,
+) -> Projection:
+    """Bind SQL expressions; one that is a column's name alone stands for that column, whatever is in it."""
+    values = bind_computed(snapshot, columns)[1].assignments if columns else ()
+    paths = [path for each in values for path in each.value.columns() if path not in ROW_COLUMNS]
+    read = schema.project([*paths, *also])
+    outputs = []
+    for each in values:
+        if isinstance(each.value, Column):
+            output = _output(read, each.value.name, flatten=True)
+            outputs.append(replace(output, field=output.field.with_name(each.column)))
+            continue
+        blob = next((path for path in each.value.columns() if _is_blob(snapshot.schema, path)), None)
+        if blob is not None:
+            raise UnsupportedFeature(f"a value computed from the blobs of column {blob!r}", snapshot.uri)
+        field = pa.field(each.column, each.arrow_type)
+        outputs.append(_Output(field, field, (each.column,), each))
+    outputs += [_output(read, name, flatten=True) for name in added]
+    return Projection(read, tuple(outputs), snapshot, as_bytes)
+
+
+def _is_blob(schema: Schema, path: str) -> bool:
+    return path not in ROW_COLUMNS and any(field.is_blob_v1 or field.is_blob_v2 for field in schema.lineage(path))
 
 
 def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
     if name in ROW_COLUMNS:
         return _Output(row_field(name), row_field(name), (name,))
-    lineage: list[Field] = [read.field(name)]
-    while (parent := read.by_id(lineage[0].parent_id)) is not None:
-        lineage.insert(0, parent)
+    lineage = read.lineage(name)
     if len(lineage) == 1 or not flatten:
         root = lineage[0]
         return _Output(_shown(root), _read(root), (root.name,))
@@ -145,8 +200,11 @@ def _shown(field: Field) -> pa.Field:
     return text_field(_read(field)) if holds_blobs_v2(field) else field.to_arrow()
 
 
-def _column(column: pa.ChunkedArray, output: _Output, uri: str) -> pa.ChunkedArray:
+def _column(table: pa.Table, output: _Output, uri: str) -> pa.ChunkedArray:
     wanted = output.field.type
+    if output.value is not None:
+        return pa.chunked_array([output.value.evaluate(batch) for batch in table.to_batches()], wanted)
+    column = table.column(output.path[0])
     if column.type == wanted:
         return column
     chunks = []

@@ -37,16 +37,16 @@ def scan_request(
     for name, value in (("limit", limit), ("offset", offset)):
         if value is not None and value < 0:
             raise InvalidInput(f"{name} must not be negative, not {value}")
-    if include_deleted_rows and not projection.has(ROW_ID):
+    if include_deleted_rows and not projection.needs(ROW_ID):
         raise InvalidInput("include_deleted_rows needs with_row_id=True: a deleted row is known by its null row id")
     return ScanRequest(
         schema=projection.read,
-        predicate=None if filter is None else bind_filter(snapshot, filter),
+        predicate=None if filter is None else bind_filter(snapshot, filter, whatever_arrow_can=True),
         limit=limit,
         offset=offset or 0,
-        with_row_id=projection.has(ROW_ID),
-        with_row_address=projection.has(ROW_ADDRESS) or projection.needs_addresses,
-        version_columns=tuple(name for name in VERSION_COLUMNS if projection.has(name)),
+        with_row_id=projection.needs(ROW_ID),
+        with_row_address=projection.needs(ROW_ADDRESS),
+        version_columns=tuple(name for name in VERSION_COLUMNS if projection.needs(name)),
         include_deleted_rows=bool(include_deleted_rows),
         fragment_ids=fragment_ids,
         rows=rows,

@@ -3,30 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.api.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.projection import Projection
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.scan import ScanRequest, empty_answer, plan_scan, scan
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.sorted_scan import ColumnOrdering, describe_order, scan_sorted, unordered
 
-__all__ = ["DEFAULT_BATCH_SIZE", "LanceScanner"]
+__all__ = ["DEFAULT_BATCH_SIZE", "BatchSize", "LanceScanner"]
 
 DEFAULT_BATCH_SIZE = 8192
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """How many rows a batch has at most, and about how many bytes; if `strict`, all but the last have all the rows."""
+
+    num_rows: int = DEFAULT_BATCH_SIZE
+    num_bytes: int | None = None
+    strict: bool = False
+
+    def cut(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """Cut tables into batches; only strict ones are put together from several tables."""
+        return self._exact(tables) if self.strict else self._at_most(tables)
+
+    def _at_most(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            num_rows = self.num_rows
+            if self.num_bytes is not None:
+                num_rows = min(num_rows, max(table.num_rows * self.num_bytes // max(table.nbytes, 1), 1))
+            yield from table.to_batches(max_chunksize=num_rows)
+
+    def _exact(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.Table] = []
+        num_held = 0
+        for table in tables:
+            held.append(table)
+            num_held += table.num_rows
+            if num_held >= self.num_rows:
+                whole = pa.concat_tables(held)
+                end = num_held - num_held % self.num_rows
+                for start in range(0, end, self.num_rows):
+                    yield _one_batch(whole.slice(start, self.num_rows))
+                held, num_held = [whole.slice(end)], num_held - end
+        if num_held:
+            yield _one_batch(pa.concat_tables(held))
 
 
 class LanceScanner:
     """A scan that can be run any number of times; make one with `LanceDataset.scanner`."""
 
     def __init__(
-        self, snapshot: Snapshot, request: ScanRequest, projection: Projection, batch_size: int | None = None
+        self,
+        snapshot: Snapshot,
+        request: ScanRequest,
+        projection: Projection,
+        batch_size: BatchSize = BatchSize(),
+        order_by: tuple[ColumnOrdering, ...] = (),
     ) -> None:
         self._snapshot = snapshot
         self._request = request
         self._projection = projection
-        self._batch_size = batch_size or DEFAULT_BATCH_SIZE
+        self._batch_size = batch_size
+        self._order_by = order_by
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -40,21 +85,37 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """Return the whole answer."""
-        tables = list(scan(self._snapshot, self._request)) or [empty_answer(self._request)]
+        tables = list(self._rows(self._request)) or [empty_answer(self._request)]
         return self._projection.apply(pa.concat_tables(tables))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the answer in batches of at most `batch_size` rows, holding only a few blocks at a time."""
-        for table in scan(self._snapshot, self._request):
-            for part in self._projection.cut(table):
-                yield from self._projection.apply(part).to_batches(max_chunksize=self._batch_size)
+        parts = (part for table in self._rows(self._request) for part in self._projection.cut(table))
+        return self._batch_size.cut(self._projection.apply(part) for part in parts)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the batches as a reader."""
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
+    def to_pandas(self, *, blob_mode: str = LAZY, **kwargs: Any) -> Any:
+        """Return the whole answer as a data frame; the other arguments are those of `pyarrow.Table.to_pandas`.
+
+        Blobs that are columns come as `BlobFile`s for the `blob_mode` `lazy`, as their bytes for `bytes`, or as where
+        they are for `descriptions`. Raises `InvalidInput` for any other.
+        """
+        check_blob_mode(blob_mode)
+        addressed = replace(self._request, with_row_address=True)
+        tables = list(self._rows(addressed)) or [empty_answer(addressed)]
+        return data_frame(pa.concat_tables(tables), self._projection, blob_mode, **kwargs)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Return the first rows of the answer."""
+        limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
+        request = replace(self._request, limit=limit)
+        return LanceScanner(self._snapshot, request, self._projection, self._batch_size, self._order_by).to_table()
 
     def count_rows(self) -> int:
         """Return how many rows the answer has, reading only the columns of the filter."""
@@ -67,10 +128,33 @@ class LanceScanner:
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe how the answer will be found, one node a line."""
-        return plan_scan(self._snapshot, self._request).explain()
+        if not self._order_by:
+            return plan_scan(self._snapshot, self._request).explain()
+        plan = plan_scan(self._snapshot, unordered(self._request)).explain()
+        indented = "\n".join(f"  {line}" for line in plan.splitlines())
+        return f"{describe_order(self._order_by, self._request)}\n{indented}"
+
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        """Find the answer (with `count_rows` only how many rows it has), and say after the plan what that took."""
+        started = perf_counter()
+        num_rows = self.count_rows() if count_rows else sum(batch.num_rows for batch in self.to_batches())
+        elapsed_ms = 1000 * (perf_counter() - started)
+        return f"AnalyzeExec: elapsed={elapsed_ms:.3f}ms, metrics=[output_rows={num_rows}]\n{self.explain_plan()}"
+
+    def _rows(self, request: ScanRequest) -> Iterator[pa.Table]:
+        if self._order_by:
+            return scan_sorted(self._snapshot, request, self._order_by)
+        return scan(self._snapshot, request)
 
     def _num_live_rows(self, fragment_ids: Collection[int] | None) -> int:
         if fragment_ids is None:
             return self._snapshot.num_rows
         wanted = set(fragment_ids)
         return sum(self._snapshot.num_live_rows(f) for f in self._snapshot.fragments if f.id in wanted)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    if table.num_columns == 0:
+        return table.to_batches()[0]
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)

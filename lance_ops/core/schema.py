@@ -220,7 +220,23 @@ class Schema:
 
         Raises `InvalidInput` naming the columns there are.
         """
-        return self._lineage(path)[-1]
+        return self.lineage(path)[-1]
+
+    def lineage(self, path: str) -> list[Field]:
+        """Return the fields on the way to the one at a path, the column first; see `field`."""
+        exact = next((column for column in self.fields if column.name == path), None)
+        if exact is not None:
+            return [exact]
+        lineage: list[Field] = []
+        siblings = self.fields
+        for name in split_path(path):
+            node = next((column for column in siblings if column.name == name), None)
+            if node is None:
+                known = ", ".join(column.name for column in siblings) or "none"
+                raise InvalidInput(f"no column {path!r}: {name!r} is not among {known}")
+            lineage.append(node)
+            siblings = node.children
+        return lineage
 
     def path_of(self, field_id: int) -> str:
         """Return the dotted path of a field, a name that holds a dot back-quoted."""
@@ -238,26 +254,11 @@ class Schema:
         """
         kept: dict[int, set[int]] = {}
         for path in columns:
-            lineage = self._lineage(path)
+            lineage = self.lineage(path)
             wanted = kept.setdefault(lineage[0].id, set())
             wanted.update(node.id for node in lineage)
             wanted.update(node.id for node in lineage[-1].walk())
         return Schema(tuple(_prune(self._by_id[root], ids) for root, ids in kept.items()), self.metadata)
-
-    def _lineage(self, path: str) -> list[Field]:
-        exact = next((column for column in self.fields if column.name == path), None)
-        if exact is not None:
-            return [exact]
-        lineage: list[Field] = []
-        siblings = self.fields
-        for name in split_path(path):
-            node = next((column for column in siblings if column.name == name), None)
-            if node is None:
-                known = ", ".join(column.name for column in siblings) or "none"
-                raise InvalidInput(f"no column {path!r}: {name!r} is not among {known}")
-            lineage.append(node)
-            siblings = node.children
-        return lineage
 
     @cached_property
     def _by_id(self) -> dict[int, Field]:

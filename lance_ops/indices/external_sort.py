@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from lance_ops.indices.sorted_merge import merge_sorted, sort_batch
+from lance_ops.indices.row_order import FIRST_COLUMN, RowOrder
+from lance_ops.indices.sorted_merge import merge_sorted
 
 __all__ = ["DEFAULT_SORT_BYTES", "sort_rows"]
 
@@ -28,14 +29,14 @@ _LONGEST_RUN_BYTES = 1 << 30
 
 @contextmanager
 def sort_rows(
-    batches: Iterable[pa.RecordBatch], sort_bytes: int = DEFAULT_SORT_BYTES
+    batches: Iterable[pa.RecordBatch], sort_bytes: int = DEFAULT_SORT_BYTES, order: RowOrder = FIRST_COLUMN
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Provide rows sorted by the first column, ties in the order they came.
+    """Provide rows in order, ties in the order they came.
 
     `sort_bytes` bounds the memory; what does not fit is in the local temporary directory until the context ends.
     """
     # A run exists twice while it is sorted, beside its keys and indices, and the run before it is still held.
-    runs = map(sort_batch, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
+    runs = map(order.sort, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
     first, second = next(runs, None), next(runs, None)
     if second is None:
         yield iter([] if first is None else [first])
@@ -46,8 +47,8 @@ def sort_rows(
         del first, second
         while len(paths) > FAN_IN:
             groups = [paths[start : start + FAN_IN] for start in range(0, len(paths), FAN_IN)]
-            paths = [spill.write(merge_sorted([spill.read(path) for path in group])) for group in groups]
-        yield merge_sorted([spill.read(path) for path in paths])
+            paths = [spill.write(merge_sorted([spill.read(path) for path in group], order)) for group in groups]
+        yield merge_sorted([spill.read(path) for path in paths], order)
 
 
 class _Spill:

@@ -17,9 +17,12 @@ UserFilter: TypeAlias = str | pc.Expression | Predicate
 """SQL text, a `pyarrow.compute` expression, or a predicate tree."""
 
 
-def bind_filter(snapshot: Snapshot, given: UserFilter) -> Predicate:
-    """Return the predicate; raise `InvalidFilter` or `UnsupportedFeature` as `parse_filter` does."""
-    return parse_filter(given, schema_with_row_columns(snapshot))
+def bind_filter(snapshot: Snapshot, given: UserFilter, *, whatever_arrow_can: bool = False) -> Predicate:
+    """Return the predicate; raise `InvalidFilter` or `UnsupportedFeature` as `parse_filter` does.
+
+    `whatever_arrow_can` is for scans, which need no predicate that can be written down.
+    """
+    return parse_filter(given, schema_with_row_columns(snapshot), whatever_arrow_can=whatever_arrow_can)
 
 
 def schema_with_row_columns(snapshot: Snapshot) -> pa.Schema:

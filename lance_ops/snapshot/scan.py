@@ -34,6 +34,7 @@ __all__ = [
     "ScanPlan",
     "ScanRequest",
     "empty_answer",
+    "limited",
     "plan_scan",
     "scan",
     "with_row_columns",
@@ -56,8 +57,11 @@ class ScanRequest:
     """What to return. `limit` and `offset` count rows of the answer.
 
     Of `fragment_ids`, in this order, only `rows`; None means all. `version_columns` are those of `VERSION_COLUMNS` to
-    add. Rows of no columns at all come with their addresses, since a table must have a column to have rows. `readahead`
-    is how many blocks are read before they are asked for.
+    add. Rows of no columns at all come with their addresses, since a table must have a column to have rows.
+
+    `readahead` is how many blocks are read before they are asked for, of at most `buffer_bytes` together. The columns
+    in `late_columns` are read after the predicate was tested, and only where it is true; None: those of which few are
+    needed. With `indexed_only`, fragments that an index in use does not cover are left out.
     """
 
     schema: Schema
@@ -71,7 +75,11 @@ class ScanRequest:
     fragment_ids: tuple[int, ...] | None = None
     rows: RowAddressSet | None = None
     use_scalar_index: bool = True
+    use_stats: bool = True
+    indexed_only: bool = False
+    late_columns: frozenset[str] | None = None
     readahead: int | None = None
+    buffer_bytes: int | None = None
 
     @property
     def row_columns(self) -> tuple[str, ...]:
@@ -149,7 +157,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     for fragment in fragments:
         if lookup is not None and fragment.id in lookup.covered:
             blocks.extend(_row_blocks(snapshot, fragment, lookup.rows, lookup.remainder, request))
-        else:
+        elif lookup is None or not request.indexed_only:
             blocks.extend(_range_blocks(snapshot, fragment, 0, fragment.physical_rows, request))
     return ScanPlan(request, tuple(blocks), request.offset, lookup)
 
@@ -160,6 +168,8 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     cores = available_cores()
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
     ahead = min(request.readahead or 2 * readers, len(plan.blocks))
+    if request.buffer_bytes is not None:
+        ahead = min(ahead, max(request.buffer_bytes // _BLOCK_BYTES, 1))
     workers = max(1, min(readers, ahead))
     threads = max(1, cores // workers)  # for each block, where there are fewer blocks than cores
     # no more open files than blocks in hand
@@ -171,10 +181,11 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
         ahead,
     )
     tables = chain.from_iterable(parts)
-    yield from _limited((table for table in tables if table.num_rows), plan.offset, request.limit)
+    yield from limited((table for table in tables if table.num_rows), plan.offset, request.limit)
 
 
-def _limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
+def limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
+    """Skip `offset` rows, and end after `limit` more."""
     left = limit
     for table in tables:
         if left is not None and left <= 0:
@@ -258,7 +269,8 @@ def _width(arrow_type: pa.DataType) -> int:
 def _read_parts(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> Iterable[pa.Table]:
     """Read what of a block may match; one that is too large for a single read in halves, each when it is asked for."""
     try:
-        return [_read_block(snapshot, reader, part, request) for part in _parts_that_may_match(snapshot, reader, block)]
+        parts = _parts_that_may_match(snapshot, reader, block) if request.use_stats else [block]
+        return [_read_block(snapshot, reader, part, request) for part in parts]
     except ReadTooLarge:
         halves = block.halves()
         if not halves:
@@ -290,11 +302,27 @@ def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, reques
     if live is not None:
         mask &= live
     offsets = np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
-    if len(offsets) < _TAKE_BELOW * len(mask):
-        table = reader.take(request.schema, offsets)
-    else:
-        table = _filtered(reader.read(request.schema, block.start, block.stop), mask)
+    table = _read_matches(reader, block, mask, offsets, request)
     return with_row_columns(snapshot, table, block.fragment, offsets, request)
+
+
+def _read_matches(
+    reader: FragmentReader, block: Block, mask: npt.NDArray[np.bool_], offsets: Offsets, request: ScanRequest
+) -> pa.Table:
+    """Read the block's rows that matched: early columns whole, then filtered; late ones row by row."""
+    schema, late = request.schema, request.late_columns
+    if late is None:
+        late = frozenset(schema.names if len(offsets) < _TAKE_BELOW * len(mask) else ())
+    taken = Schema(tuple(field for field in schema.fields if field.name in late), schema.metadata)
+    read = Schema(tuple(field for field in schema.fields if field.name not in late), schema.metadata)
+    if not read.fields:
+        return reader.take(schema, offsets)
+    table = _filtered(reader.read(read, block.start, block.stop), mask)
+    if not taken.fields:
+        return table
+    columns = dict(zip(read.names, table.columns, strict=True))
+    columns |= zip(taken.names, reader.take(taken, offsets).columns, strict=True)
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema.to_arrow_storage())
 
 
 def _read_offsets(

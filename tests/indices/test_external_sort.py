@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lance_ops.indices import external_sort
 from lance_ops.indices.external_sort import sort_rows
-from lance_ops.indices.sorted_merge import merge_sorted, sort_batch
+from lance_ops.indices.row_order import FIRST_COLUMN
+from lance_ops.indices.sorted_merge import merge_sorted
 
 VALUES = st.lists(st.none() | st.integers(-3, 3), max_size=30)
 
@@ -44,7 +45,7 @@ def test_any_budget_gives_the_order_of_one_stable_sort(chunks: list[list[int | N
 
 @given(st.lists(st.tuples(VALUES, st.integers(1, 7)), max_size=6))
 def test_merged_streams_are_one_stable_sort_of_them_all(streams: list[tuple[list[int | None], int]]) -> None:
-    batches = [sort_batch(batch) for batch in batches_of([values for values, _ in streams])]
+    batches = [FIRST_COLUMN.sort(batch) for batch in batches_of([values for values, _ in streams])]
     blocks = [
         [batch.slice(start, size) for start in range(0, batch.num_rows, size)]
         for batch, (_, size) in zip(batches, streams, strict=True)

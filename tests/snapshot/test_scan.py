@@ -141,3 +141,20 @@ def test_a_task_is_small_when_pickled_and_opens_the_version_where_it_arrives(dat
     dataset.cleanup_old_versions(timedelta(0))
     with pytest.raises(VersionNotFound, match="no version 1"):
         find_rows(arrived)
+
+
+def test_a_scan_in_batches_holds_a_few_blocks_and_not_the_table(
+    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_ops.snapshot.scan._BLOCK_BYTES", 1 << 18)
+    texts = pa.array([f"a text of its own, number {i * 7919 % 1_000_003}" for i in range(20_000)])
+    table = pa.table({"id": range(400_000), "text": pa.concat_arrays([texts] * 20)})
+    dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=100_000)
+    size_bytes = table.nbytes
+    del table, texts
+    before, peak, seen = pa.total_allocated_bytes(), 0, 0
+    for batch in dataset.to_batches(filter="id % 2 = 0", io_buffer_size=1 << 19):
+        seen += batch.num_rows
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert seen == 200_000
+    assert peak < 20 * (1 << 18) < size_bytes / 3

@@ -1,21 +1,7 @@
-"""A `pyarrow.compute` expression, translated into a tree bound to a schema.
-
-pyarrow has no way to walk an expression but pickles one as an Arrow file: a batch of one row holds its literals and
-options, and the schema's metadata lists its nodes in order, parents first, as (key, value) pairs
-
-    call NAME … end NAME              a function with the nodes between as arguments, `options COLUMN` before the end
-    field_ref NAME                    a column
-    nested_field_ref N, N field_refs  a field of a struct
-    literal COLUMN                    a value
-
-Keys repeat, which pyarrow's own metadata (a dict) does not show, so the pairs are read where Arrow's C data interface
-puts them: a count, then length and bytes of each key and value, lengths as 32-bit integers of the machine.
-(Substrait, the other way out of pyarrow, refuses a good part of the functions and types wanted here.)
-"""
+"""A `pyarrow.compute` expression, translated into a tree bound to a schema."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -24,8 +10,12 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate import build
+from lance_ops.core.predicate.arrow_condition import arrow_condition
+from lance_ops.core.predicate.arrow_nodes import ArrowNodes
 from lance_ops.core.predicate.calls import call
-from lance_ops.core.predicate.conditions import CompareOp
+from lance_ops.core.predicate.case import case
+from lance_ops.core.predicate.conditions import CompareOp, In, IsNull
+from lance_ops.core.predicate.logic import Not
 from lance_ops.core.predicate.nodes import Expression, Predicate
 from lance_ops.core.predicate.resolve import Name, resolve
 from lance_ops.core.predicate.types import compute_type
@@ -37,83 +27,84 @@ Options: TypeAlias = Any
 """A `pa.StructScalar` of a function's options, None for a function that has none."""
 
 
-def parse_arrow(expression: pc.Expression, schema: pa.Schema) -> Predicate:
-    """Translate an expression; raises `UnsupportedFeature` naming the function that has no translation."""
+def parse_arrow(expression: pc.Expression, schema: pa.Schema, *, whatever_arrow_can: bool = False) -> Predicate:
+    """Translate an expression; raises `UnsupportedFeature` naming the function that has no translation.
+
+    With `whatever_arrow_can`, a condition without one (of those that must all be true) is left to pyarrow.
+    """
     try:
-        return build.truth(_Translation(expression, schema).node())
+        nodes = ArrowNodes(expression)
+        if not whatever_arrow_can:
+            return build.truth(_Translation(nodes, schema).node())
+        return build.all_of(*(_condition(nodes, start, schema) for start in _conjuncts(nodes, 0)))
     except RecursionError as error:
         raise InvalidFilter("the filter is nested too deeply") from error
 
 
-class _Translation:
-    """One pass over the list of nodes."""
+def _conjuncts(nodes: ArrowNodes, start: int) -> Iterator[int]:
+    """Yield where the conditions begin that must all be true."""
+    if nodes[start] not in (("call", "and_kleene"), ("call", "and")):
+        yield start
+        return
+    at = start + 1
+    while nodes[at][0] != "end":
+        yield from _conjuncts(nodes, at)
+        at = nodes.end(at)
 
-    def __init__(self, expression: pc.Expression, schema: pa.Schema) -> None:
-        _, (data,) = expression.__reduce__()
-        with pa.ipc.open_file(data) as file:
-            self.values = file.get_batch(0)
-            self.pairs = iter(_metadata_pairs(file.schema))
-        self.schema = schema
+
+def _condition(nodes: ArrowNodes, start: int, schema: pa.Schema) -> Predicate:
+    try:
+        return build.truth(_Translation(nodes, schema, start).node())
+    except (InvalidFilter, UnsupportedFeature):
+        left_to_arrow = arrow_condition(nodes.expression(start), nodes.fields(start), schema)
+        if left_to_arrow is None:
+            raise
+        return left_to_arrow
+
+
+class _Translation:
+    """One pass over the nodes."""
+
+    def __init__(self, nodes: ArrowNodes, schema: pa.Schema, start: int = 0) -> None:
+        self._nodes = nodes
+        self._schema = schema
+        self._at = start
 
     def node(self) -> Expression:
-        return self._node(*next(self.pairs))
+        return self._node(*self._next())
+
+    def _next(self) -> tuple[str, str]:
+        self._at += 1
+        return self._nodes[self._at - 1]
 
     def _node(self, key: str, value: str) -> Expression:
         match key:
             case "call":
                 return self._call(value)
             case "literal":
-                return _literal(self._value(value))
+                return _literal(self._nodes.value(value))
             case "field_ref":
-                return resolve(self.schema, [Name(value)])
+                return resolve(self._schema, [Name(value)])
             case "nested_field_ref":
-                return resolve(self.schema, [Name(next(self.pairs)[1]) for _ in range(int(value))])
+                return resolve(self._schema, [Name(self._next()[1]) for _ in range(int(value))])
             case _:
                 raise UnsupportedFeature(f"{key} in a pyarrow expression used as a filter")
 
     def _call(self, function: str) -> Expression:
         arguments: list[Expression] = []
         options: Options = None
-        for key, value in self.pairs:
+        while True:
+            key, value = self._next()
             if key == "end":
                 break
             if key == "options":
-                options = self._value(value)
+                options = self._nodes.value(value)
             else:
                 arguments.append(self._node(key, value))
         translate = _FUNCTIONS.get(function)
         if translate is None:
             raise UnsupportedFeature(f"function {function} in a pyarrow expression used as a filter")
         return translate(arguments, options)
-
-    def _value(self, column: str) -> Any:
-        return self.values.column(int(column))[0]
-
-
-def _metadata_pairs(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    capsule = schema.__arrow_c_schema__()  # holds the memory read below
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address = _ArrowSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
-    texts = []
-
-    def number() -> int:
-        nonlocal address
-        value = ctypes.c_int32.from_address(address).value
-        address += 4
-        return value
-
-    for _ in range(2 * number()):
-        size_bytes = number()
-        texts.append(ctypes.string_at(address, size_bytes).decode())
-        address += size_bytes
-    return zip(texts[::2], texts[1::2], strict=True)
-
-
-class _ArrowSchema(ctypes.Structure):
-    """The start of the C data interface's `struct ArrowSchema`."""
-
-    _fields_ = (("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p))
 
 
 def _literal(value: pa.Scalar) -> Literal:
@@ -156,6 +147,20 @@ def _is_in(arguments: list[Expression], options: Options) -> Expression:
     return build.is_in(arguments[0], [_literal(value) for value in options["value_set"].values])
 
 
+def _if_else(arguments: list[Expression], _: Options) -> Expression:
+    condition, value, otherwise = arguments
+    if isinstance(otherwise, Literal) and not otherwise.value.is_valid and _is_unknown_unless(condition, value):
+        return value
+    return case([(build.truth(condition), value)], otherwise)
+
+
+def _is_unknown_unless(condition: Expression, value: Expression) -> bool:
+    """Whether a value is null of itself where the condition, that something is not null, is false."""
+    membership = value.part if isinstance(value, Not) else value
+    guarded = condition.part.operand if isinstance(condition, Not) and isinstance(condition.part, IsNull) else None
+    return isinstance(membership, In) and membership.operand == guarded
+
+
 def _pattern(
     condition: Callable[[Expression, Expression], Expression],
 ) -> Callable[[list[Expression], Options], Expression]:
@@ -194,6 +199,7 @@ _FUNCTIONS: dict[str, Callable[[list[Expression], Options], Expression]] = {
     "less_equal": _comparison(CompareOp.LE),
     "greater": _comparison(CompareOp.GT),
     "greater_equal": _comparison(CompareOp.GE),
+    "if_else": _if_else,
     "is_null": _is_null,
     "is_valid": lambda arguments, _: build.negate(build.is_null(arguments[0])),
     "true_unless_null": lambda arguments, _: build.negate(build.is_null(arguments[0])),

@@ -15,11 +15,14 @@ from lance_ops.core.predicate.values import Column
 __all__ = ["parse_filter"]
 
 
-def parse_filter(given: str | pc.Expression | Predicate, schema: pa.Schema) -> Predicate:
+def parse_filter(
+    given: str | pc.Expression | Predicate, schema: pa.Schema, *, whatever_arrow_can: bool = False
+) -> Predicate:
     """Turn a filter into a predicate on tables of that schema.
 
     Text is SQL as the reference implementation reads it: back quotes around names, single or double quotes around text.
-    A predicate made for another schema is bound again.
+    A predicate made for another schema is bound again. With `whatever_arrow_can`, conditions of a pyarrow expression
+    that have no translation are left to pyarrow; the predicate may then have no spelling in SQL.
 
     Raises `InvalidFilter` for text that does not parse, an unknown column, types that do not fit or a value that is not
     a condition; `UnsupportedFeature` for a function or construct that this library does not know.
@@ -27,7 +30,7 @@ def parse_filter(given: str | pc.Expression | Predicate, schema: pa.Schema) -> P
     if isinstance(given, str):
         return sql.parse_sql(given, schema)
     if isinstance(given, pc.Expression):
-        return parse_arrow(given, schema)
+        return parse_arrow(given, schema, whatever_arrow_can=whatever_arrow_can)
     if not isinstance(given, Predicate):
         raise InvalidFilter(f"a filter is SQL text, a pyarrow expression or a predicate, not {type(given).__name__}")
     columns = [node for node in given.walk() if isinstance(node, Column)]

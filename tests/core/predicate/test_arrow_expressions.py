@@ -67,6 +67,7 @@ INT, F, S, B = pc.field("i"), pc.field("f"), pc.field("s"), pc.field("b")
         (pc.abs(INT) == 1, "abs(i) = 1"),
         (INT.cast("int8") == 1, "CAST(i AS TINYINT) = 1"),
         (pc.coalesce(INT, 7) == 7, "coalesce(i, 7) = 7"),
+        (pc.if_else(B, INT, 7) == 7, "CASE WHEN b THEN i ELSE 7 END = 7"),
         (pc.field("ts") == dt.datetime(2020, 1, 1), "ts = '2020-01-01'"),
         (pc.field("ts") > pa.scalar(1, pa.timestamp("ns")), "ts > timestamp(9) '1970-01-01 00:00:00.000000001'"),
         (pc.field("utc") == dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "utc = '2020-01-01T00:00:00Z'"),
@@ -91,7 +92,6 @@ def test_names_with_any_letters_are_found() -> None:
 @pytest.mark.parametrize(
     ("expression", "words"),
     [
-        (pc.if_else(B, B, B), "function if_else"),
         (pc.starts_with(S, "a", ignore_case=True), "option ignore_case"),
         (pc.bit_wise_and(INT, 1) == 1, "function bit_wise_and"),
         (pc.field(0) == 1, "field"),

@@ -1,0 +1,44 @@
+"""Rows as a pandas data frame, in which a column of blobs holds the blobs themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.api.blob_file import BlobFile
+from lance_ops.api.projection import Projection
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.blobs import BlobReader
+from lance_ops.snapshot.row_columns import ROW_ADDRESS
+
+__all__ = ["LAZY", "check_blob_mode", "data_frame"]
+
+LAZY = "lazy"
+_BYTES = "bytes"
+_DESCRIPTIONS = "descriptions"
+_BLOB_MODES = (LAZY, _BYTES, _DESCRIPTIONS)
+
+
+def check_blob_mode(blob_mode: str) -> None:
+    """Raise `InvalidInput` for anything but the reference's three ways to show a blob."""
+    if blob_mode not in _BLOB_MODES:
+        raise InvalidInput(f"blob_mode {blob_mode!r} is none of {', '.join(_BLOB_MODES)}")
+
+
+def data_frame(rows: pa.Table, projection: Projection, blob_mode: str, **kwargs: Any) -> Any:
+    """Return rows that were read with their addresses; blobs below a list or a struct stay descriptions."""
+    answer = projection.apply(rows)
+    frame = answer.to_pandas(**kwargs)
+    blobs = {} if blob_mode == _DESCRIPTIONS else projection.blob_columns
+    reader, addresses = BlobReader(projection.snapshot), rows.column(ROW_ADDRESS).to_numpy()
+    for name, field in blobs.items():
+        places = reader.places(field, answer.column(name).combine_chunks(), addresses)
+        values = np.empty(len(places), dtype=object)
+        if blob_mode == _BYTES:
+            values[:] = reader.fetch(places)
+        else:
+            values[:] = [None if place is None else BlobFile(place) for place in places]
+        frame[name] = values
+    return frame

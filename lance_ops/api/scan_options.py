@@ -1,0 +1,134 @@
+"""What a scan may be asked for, under the reference's names, and the scan that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from lance_ops.api.projection import Columns, project
+from lance_ops.api.requests import Filter, refuse, scan_request
+from lance_ops.api.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.sorted_scan import ColumnOrdering, check_orderings
+
+__all__ = ["OrderBy", "ScanOptions", "make_scanner"]
+
+OrderBy: TypeAlias = Sequence[ColumnOrdering | str] | str | None
+"""Columns to sort by, ascending and nulls last where only a name is given."""
+
+
+@dataclass(frozen=True)
+class ScanOptions:
+    """The options of a scan; None leaves one at its default."""
+
+    columns: Columns = None
+    filter: Filter = None
+    limit: int | None = None
+    offset: int | None = None
+    nearest: Mapping[str, Any] | None = None
+    batch_size: int | None = None
+    batch_size_bytes: int | None = None
+    batch_readahead: int | None = None
+    fragment_readahead: int | None = None
+    scan_in_order: bool | None = None
+    fragment_ids: tuple[int, ...] | None = None
+    index_segments: Iterable[str | UUID] | None = None
+    full_text_query: str | Mapping[str, Any] | None = None
+    prefilter: bool | None = None
+    with_row_id: bool | None = None
+    with_row_address: bool | None = None
+    use_stats: bool | None = None
+    fast_search: bool | None = None
+    io_buffer_size: int | None = None
+    late_materialization: bool | Sequence[str] | None = None
+    blob_handling: str | None = None
+    use_scalar_index: bool | None = None
+    include_deleted_rows: bool | None = None
+    scan_stats_callback: Callable[[Any], None] | None = None
+    strict_batch_size: bool | None = None
+    order_by: OrderBy = None
+    disable_scoring_autoprojection: bool | None = None
+    row_addr_allowlist: bytes | None = None
+    row_addr_blocklist: bytes | None = None
+    substrait_aggregate: bytes | None = None
+
+
+def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
+    """Check the options against the snapshot; nothing is read.
+
+    Rows come in the order of the fragments whatever `scan_in_order` says, as in the reference. `prefilter` and
+    `disable_scoring_autoprojection` speak of searches, and there is none.
+
+    Raises `InvalidInput`, `InvalidFilter`, and `UnsupportedFeature` for a search.
+    """
+    refuse(
+        snapshot.uri,
+        nearest=options.nearest,
+        full_text_query=options.full_text_query,
+        index_segments=options.index_segments,
+        scan_stats_callback=options.scan_stats_callback,
+        row_addr_allowlist=options.row_addr_allowlist,
+        row_addr_blocklist=options.row_addr_blocklist,
+        substrait_aggregate=options.substrait_aggregate,
+    )
+    if options.strict_batch_size and options.batch_size_bytes is not None:
+        raise InvalidInput("strict_batch_size and batch_size_bytes exclude each other: one counts rows, one bytes")
+    for name in ("batch_size", "batch_size_bytes", "batch_readahead", "io_buffer_size"):
+        value = getattr(options, name)
+        if value is not None and value <= 0:
+            raise InvalidInput(f"{name} must be positive, not {value}")
+    order_by = _orderings(options.order_by)
+    check_orderings(snapshot.schema, order_by)
+    projection = project(
+        snapshot,
+        options.columns,
+        with_row_id=bool(options.with_row_id),
+        with_row_address=bool(options.with_row_address),
+        blob_handling=options.blob_handling,
+        also=[ordering.column_name for ordering in order_by],
+    )
+    request = scan_request(
+        snapshot,
+        projection,
+        filter=options.filter,
+        limit=options.limit,
+        offset=options.offset,
+        include_deleted_rows=options.include_deleted_rows,
+        fragment_ids=options.fragment_ids,
+        use_scalar_index=options.use_scalar_index,
+        fragment_readahead=options.fragment_readahead or options.batch_readahead,
+    )
+    request = replace(
+        request,
+        use_stats=options.use_stats is not False,
+        indexed_only=bool(options.fast_search),
+        late_columns=_late_columns(snapshot, options.late_materialization),
+        buffer_bytes=options.io_buffer_size,
+    )
+    batch_size = BatchSize(
+        options.batch_size or DEFAULT_BATCH_SIZE, options.batch_size_bytes, bool(options.strict_batch_size)
+    )
+    return LanceScanner(snapshot, request, projection, batch_size, order_by)
+
+
+def _orderings(order_by: OrderBy) -> tuple[ColumnOrdering, ...]:
+    asked = [order_by] if isinstance(order_by, str) else order_by or ()
+    orderings = tuple(ColumnOrdering(each) if isinstance(each, str) else each for each in asked)
+    for ordering in orderings:
+        if not isinstance(ordering, ColumnOrdering):
+            raise InvalidInput(f"order_by must be a list of names or ColumnOrdering, not {ordering!r}")
+    return orderings
+
+
+def _late_columns(snapshot: Snapshot, asked: bool | Sequence[str] | None) -> frozenset[str] | None:
+    match asked:
+        case None:
+            return None
+        case True:
+            return frozenset(snapshot.schema.names)
+        case False:
+            return frozenset()
+    return frozenset(snapshot.schema.lineage(path)[0].name for path in asked)

@@ -1,0 +1,272 @@
+"""The part of `LanceDataset` that scans, at the handle's version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from lance_ops.api.data_frames import LAZY
+from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.handle import Handle
+from lance_ops.api.projection import Columns
+from lance_ops.api.requests import Filter
+from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
+from lance_ops.api.scanner import LanceScanner
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["Scanning"]
+
+
+class Scanning(Handle):
+    """Scans, to an end or in batches."""
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        index_segments: Iterable[str | UUID] | None = None,
+        full_text_query: str | Mapping[str, Any] | None = None,
+        *,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        blob_handling: str | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        scan_stats_callback: Callable[[Any], None] | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: OrderBy = None,
+        disable_scoring_autoprojection: bool | None = None,
+        row_addr_allowlist: bytes | None = None,
+        row_addr_blocklist: bytes | None = None,
+    ) -> LanceScanner:
+        """Return a scan; nothing is read until it is asked for.
+
+        Rows come in the order of the fragments (of `fragments`, if given), or of `order_by`. What else the options do
+        and raise is in `scan_options`.
+        """
+        options = ScanOptions(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            fragment_ids=None if fragments is None else tuple(fragment.fragment_id for fragment in fragments),
+            index_segments=index_segments,
+            full_text_query=full_text_query,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            scan_stats_callback=scan_stats_callback,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            row_addr_allowlist=row_addr_allowlist,
+            row_addr_blocklist=row_addr_blocklist,
+        )
+        return make_scanner(self._snapshot, options)
+
+    def to_table(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        full_text_query: str | Mapping[str, Any] | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        blob_handling: str | None = None,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        order_by: OrderBy = None,
+        disable_scoring_autoprojection: bool | None = None,
+    ) -> pa.Table:
+        """Return the live rows for which `filter` is true; see `scanner`."""
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            full_text_query=full_text_query,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+        ).to_table()
+
+    def to_batches(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_size_bytes: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        full_text_query: str | Mapping[str, Any] | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        blob_handling: str | None = None,
+        use_scalar_index: bool | None = None,
+        strict_batch_size: bool | None = None,
+        order_by: OrderBy = None,
+        disable_scoring_autoprojection: bool | None = None,
+        **kwargs: Any,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the live rows for which `filter` is true, holding only a few blocks at a time; see `scanner`."""
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_size_bytes=batch_size_bytes,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            full_text_query=full_text_query,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            blob_handling=blob_handling,
+            use_scalar_index=use_scalar_index,
+            strict_batch_size=strict_batch_size,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+            **kwargs,
+        ).to_batches()
+
+    def to_pandas(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        *,
+        prefilter: bool | None = None,
+        with_row_id: bool | None = None,
+        with_row_address: bool | None = None,
+        use_stats: bool | None = None,
+        fast_search: bool | None = None,
+        full_text_query: str | Mapping[str, Any] | None = None,
+        io_buffer_size: int | None = None,
+        late_materialization: bool | Sequence[str] | None = None,
+        blob_mode: str = LAZY,
+        use_scalar_index: bool | None = None,
+        include_deleted_rows: bool | None = None,
+        order_by: OrderBy = None,
+        disable_scoring_autoprojection: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the live rows as a data frame; see `LanceScanner.to_pandas`."""
+        return self.scanner(
+            columns=columns,
+            filter=filter,
+            limit=limit,
+            offset=offset,
+            nearest=nearest,
+            batch_size=batch_size,
+            batch_readahead=batch_readahead,
+            fragment_readahead=fragment_readahead,
+            scan_in_order=scan_in_order,
+            prefilter=prefilter,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            use_stats=use_stats,
+            fast_search=fast_search,
+            full_text_query=full_text_query,
+            io_buffer_size=io_buffer_size,
+            late_materialization=late_materialization,
+            use_scalar_index=use_scalar_index,
+            include_deleted_rows=include_deleted_rows,
+            order_by=order_by,
+            disable_scoring_autoprojection=disable_scoring_autoprojection,
+        ).to_pandas(blob_mode=blob_mode, **kwargs)
+
+    def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
+        """Return the first rows; the options are those of `scanner`."""
+        return self.scanner(limit=num_rows, **kwargs).to_table()
+
+    def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
+        """Return the live rows from position `start` to before `end`."""
+        if not 0 <= start <= end:
+            raise InvalidInput(f"a slice needs 0 <= start <= end, not {start} and {end}")
+        return self.scanner(columns, offset=start, limit=end - start).to_table()
+
+    def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
+        """Return the live rows for which the filter is true; all of them without one, from the manifest alone."""
+        return self.scanner(filter=filter, **kwargs).count_rows()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.scanner().__arrow_c_stream__(requested_schema)

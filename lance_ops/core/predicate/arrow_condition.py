@@ -1,0 +1,80 @@
+"""A condition in pyarrow's own terms, for what the tree has no words for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.core.errors import InvalidFilter
+from lance_ops.core.extensions import EXTENSION_NAME
+from lance_ops.core.predicate.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.resolve import Name, resolve
+from lance_ops.core.predicate.stats import Statistics
+from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.values import Column
+
+__all__ = ["ArrowCondition", "arrow_condition"]
+
+_POSITION = "position of the row"
+
+
+@dataclass(frozen=True)
+class ArrowCondition(Predicate):
+    """A pyarrow expression, which two conditions share if it is serialized alike.
+
+    It says of a row that it matches or does not, never that this is unknown, so it may be part of a conjunction only.
+    """
+
+    expression: pc.Expression = field(compare=False)
+    serialized: bytes = field(repr=False)
+    operands: tuple[Column, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def evaluate(self, batch: pa.RecordBatch) -> Values:
+        names = dict.fromkeys(column.path[0] for column in self.operands)
+        table = pa.table({name: batch.column(name) for name in names})
+        numbered = table.append_column(_POSITION, pa.array(np.arange(batch.num_rows)))
+        mask = np.zeros(batch.num_rows, dtype=np.bool_)
+        mask[numbered.filter(self.expression).column(_POSITION).to_numpy()] = True
+        return pa.array(mask)
+
+    def possible(self, stats: Statistics) -> Truths:
+        return Truths.TRUE | Truths.FALSE
+
+    def to_sql(self) -> str:
+        return f"pyarrow: {self.expression}"
+
+
+def arrow_condition(
+    expression: pc.Expression, paths: Sequence[tuple[str, ...]], schema: pa.Schema
+) -> ArrowCondition | None:
+    """Return the condition on columns of that schema; None if pyarrow cannot tell either.
+
+    It could not for a column whose values are stored in another form than the user's expression takes them to have.
+    """
+    try:
+        columns = tuple(resolve(schema, [Name(name) for name in path]) for path in paths)
+    except InvalidFilter:
+        return None
+    fields = [schema.field(name) for name in dict.fromkeys(column.path[0] for column in columns)]
+    if not fields or any(map(_is_stored_otherwise, fields)):
+        return None
+    try:
+        pa.schema(fields).empty_table().filter(expression)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return None
+    _, (serialized,) = expression.__reduce__()
+    return ArrowCondition(expression, serialized.to_pybytes(), columns)
+
+
+def _is_stored_otherwise(column: pa.Field) -> bool:
+    below = (column.type.field(place) for place in range(column.type.num_fields))
+    named = EXTENSION_NAME.encode() in (column.metadata or {})
+    return named or isinstance(column.type, pa.BaseExtensionType) or any(map(_is_stored_otherwise, below))

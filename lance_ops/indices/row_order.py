@@ -1,0 +1,101 @@
+"""The order of rows by their first columns.
+
+Values compare as `sort_keys` says, whatever the type; each column ascends or descends, with its nulls before all values
+or after them either way. Ties keep the order in which the rows came.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_ops.indices.sort_keys import Key, Side, sort_indices, sort_keys
+
+__all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
+
+SortKey: TypeAlias = tuple[tuple[int, "Key | _Descending | None"], ...]
+"""What a row is sorted by: for each column where it stands by being null or not, and its value."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How one column sorts."""
+
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+class RowKeys:
+    """What the rows of a sorted batch are sorted by."""
+
+    def __init__(self, columns: Sequence[pa.Array], directions: Sequence[Direction]) -> None:
+        self._columns = columns
+        self._directions = directions
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __getitem__(self, row: int) -> SortKey:
+        pairs = zip(self._columns, self._directions, strict=True)
+        return tuple(_part(column[row].as_py(), direction) for column, direction in pairs)
+
+    def rank(self, key: SortKey, side: Side, start: int = 0) -> int:
+        """Return how many rows come before `key`, `start` of them known; equal ones count for side "right" only."""
+        return (bisect_left if side == "left" else bisect_right)(self, key, lo=start)
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """Sorts rows by their first columns, one for each direction, the first of them before the second."""
+
+    directions: tuple[Direction, ...]
+
+    def sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows in this order."""
+        return batch.take(self.indices(batch))
+
+    def keys(self, batch: pa.RecordBatch) -> RowKeys:
+        """Return what a batch in this order is sorted by."""
+        return RowKeys([sort_keys(batch.column(place)) for place in range(len(self.directions))], self.directions)
+
+    def indices(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the indices that sort the rows, stably."""
+        keys = [sort_keys(batch.column(place)) for place in range(len(self.directions))]
+        if self.directions == FIRST_COLUMN.directions:
+            return sort_indices(keys[0])
+        columns: list[pa.Array] = []
+        orders: list[tuple[str, str]] = []
+        for key, direction in zip(keys, self.directions, strict=True):
+            if key.null_count:  # a column of its own: not every pyarrow places the nulls of each key by itself
+                columns.append(pc.is_null(key).cast(pa.uint8()))
+                orders.append((str(len(orders)), "descending" if direction.nulls_first else "ascending"))
+            columns.append(key)
+            orders.append((str(len(orders)), "ascending" if direction.ascending else "descending"))
+        return pc.sort_indices(pa.Table.from_arrays(columns, [name for name, _ in orders]), sort_keys=orders)
+
+
+FIRST_COLUMN = RowOrder((Direction(nulls_first=True),))
+"""Rows as an index holds them: ascending by the first column, nulls first."""
+
+
+@total_ordering
+@dataclass(frozen=True)
+class _Descending:
+    """A value that comes before those it is greater than."""
+
+    value: Key
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(self.value > other.value)
+
+
+def _part(value: Key | None, direction: Direction) -> tuple[int, Key | _Descending | None]:
+    if value is None:
+        return -1 if direction.nulls_first else 1, None
+    return 0, value if direction.ascending else _Descending(value)

@@ -1,0 +1,189 @@
+"""Ordered scans: any columns, any directions, in memory or through the disk, and never a deleted row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.api import ColumnOrdering
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.snapshot import sorted_scan
+from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.snapshot.scan import ScanRequest
+from lance_ops.snapshot.sorted_scan import scan_sorted
+
+NUM_ROWS = 300
+
+
+def rows() -> pa.Table:
+    rng = np.random.default_rng(7)
+    few = rng.integers(0, 6, NUM_ROWS)
+    gone = rng.random(NUM_ROWS) < 0.2
+
+    def sparse(values: list[Any], arrow_type: pa.DataType) -> pa.Array:
+        kept = [None if null else value for value, null in zip(values, np.roll(gone, len(values) % 7), strict=True)]
+        return pa.array(kept, arrow_type)
+
+    texts = ["", "a", "B", "é", "zz", "z"]
+    return pa.table(
+        {
+            "id": range(NUM_ROWS),
+            "few": sparse(few.tolist(), pa.int16()),
+            "half": sparse((few / 2).astype(np.float16).tolist(), pa.float16()),
+            "text": sparse([texts[i] for i in few], pa.string()),
+            "kind": pa.array([texts[i] for i in few]).dictionary_encode(),
+            "price": sparse([Decimal(int(i) * 25) / 100 for i in few], pa.decimal128(9, 2)),
+            "at": sparse([dt.datetime(2024, 1, 1 + int(i)) for i in few], pa.timestamp("ns")),
+            "flag": sparse((few > 2).tolist(), pa.bool_()),
+            "deep": pa.array([{"x": int(i), "y": str(i)} if i else None for i in few]),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(NUM_ROWS * 4, dtype=np.float32)), 4),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance_ops.LanceDataset:
+    dataset = lance_ops.write_dataset(rows(), str(tmp_path_factory.mktemp("rows") / "t"), max_rows_per_file=70)
+    dataset.delete("id % 7 = 3")
+    return dataset
+
+
+def ids(table: pa.Table) -> list[int]:
+    return list(table.column("id").to_pylist())
+
+
+def expected_ids(*orderings: ColumnOrdering) -> list[int]:
+    """Sort in Python, last key first, each time stably."""
+    found = [row for row in rows().to_pylist() if row["id"] % 7 != 3]
+    for ordering in reversed(orderings):
+        name, _, below = ordering.column_name.partition(".")
+        values = [(row[name] or {}).get(below) if below else row[name] for row in found]
+        nulls = [row for row, value in zip(found, values, strict=True) if value is None]
+        pairs = [(value, row) for row, value in zip(found, values, strict=True) if value is not None]
+        ordered = sorted(pairs, key=lambda pair: pair[0], reverse=not ordering.ascending)  # ties stay in order
+        solid = [row for _, row in ordered]
+        found = nulls + solid if ordering.nulls_first else solid + nulls
+    return [row["id"] for row in found]
+
+
+ORDERS = [
+    (ColumnOrdering("few"),),
+    (ColumnOrdering("half", ascending=False),),
+    (ColumnOrdering("text", nulls_first=True), ColumnOrdering("id", ascending=False)),
+    (ColumnOrdering("kind", ascending=False), ColumnOrdering("few")),
+    (ColumnOrdering("price", ascending=False, nulls_first=True), ColumnOrdering("flag")),
+    (ColumnOrdering("at"), ColumnOrdering("text", ascending=False)),
+    (ColumnOrdering("deep.x", ascending=False), ColumnOrdering("id")),
+]
+
+
+@pytest.mark.parametrize("orderings", ORDERS, ids=str)
+@pytest.mark.parametrize("columns", [None, ["vector", "id"]], ids=str)
+def test_rows_come_in_the_order_asked_for_ties_as_they_lie(
+    dataset: lance_ops.LanceDataset,
+    orderings: tuple[ColumnOrdering, ...],
+    columns: list[str] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected = expected_ids(*orderings)
+    table = dataset.to_table(columns, order_by=orderings)
+    assert ids(table) == expected
+    taken = dataset.take([sorted(expected).index(row) for row in expected], columns)
+    assert table.schema == taken.schema
+    assert table.to_pylist() == taken.to_pylist()
+    first = dataset.to_table(columns, order_by=orderings, limit=20, offset=5, with_row_id=True)
+    assert ids(first) == expected[5:25]
+    monkeypatch.setattr(sorted_scan, "MOST_KEPT_ROWS", 0)
+    again = dataset.to_table(columns, order_by=orderings, limit=20, offset=5, with_row_id=True)
+    assert again.to_pylist() == first.to_pylist()
+
+
+@pytest.mark.parametrize("sort_bytes", [1, 20_000])
+def test_an_order_larger_than_memory_goes_through_the_disk(
+    dataset: lance_ops.LanceDataset, sort_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    orderings = (ColumnOrdering("text", ascending=False), ColumnOrdering("few"))
+    request = ScanRequest(dataset.snapshot.schema)
+    parts = scan_sorted(dataset.snapshot, request, orderings, sort_bytes)
+    first = next(parts)
+    assert list(tmp_path.iterdir())
+    table = pa.concat_tables([first, *parts])
+    assert table.to_pylist() == pa.concat_tables(scan_sorted(dataset.snapshot, request, orderings)).to_pylist()
+    assert ids(table) == expected_ids(*orderings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_first_rows_are_found_by_the_columns_of_the_order_alone(
+    dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: set[str] = set()
+    read = FragmentReader.read
+
+    def watched(self: FragmentReader, schema: Any, *args: Any) -> pa.Table:
+        scanned.update(schema.names)
+        return read(self, schema, *args)
+
+    monkeypatch.setattr(FragmentReader, "read", watched)
+    table = dataset.to_table(order_by=[ColumnOrdering("few", ascending=False)], limit=3, filter="flag")
+    assert table.num_rows == 3
+    assert scanned == {"few", "flag"}
+
+
+@pytest.mark.parametrize("limit", [0, 1, 250, 1000])
+def test_limits_offsets_and_filters_cut_the_ordered_answer(dataset: lance_ops.LanceDataset, limit: int) -> None:
+    expected = [row for row in expected_ids(ColumnOrdering("text")) if row > 100]
+    for offset in (0, 3, 500):
+        scanner = dataset.scanner(["id"], "id > 100", limit, offset, order_by="text")
+        assert ids(scanner.to_table()) == expected[offset : offset + limit]
+        assert scanner.count_rows() == len(expected[offset : offset + limit])
+        assert [row for batch in scanner.to_batches() for row in batch["id"].to_pylist()] == ids(scanner.to_table())
+
+
+def test_deleted_rows_are_ordered_where_they_are_asked_for(dataset: lance_ops.LanceDataset) -> None:
+    table = dataset.to_table(
+        ["id"], order_by=[ColumnOrdering("id", ascending=False)], limit=9, with_row_id=True, include_deleted_rows=True
+    )
+    assert ids(table) == list(range(299, 290, -1))
+    assert [row for row, key in zip(ids(table), table["_rowid"].to_pylist(), strict=True) if key is None] == [297]
+
+
+def test_a_plan_says_how_its_rows_will_be_ordered(dataset: lance_ops.LanceDataset) -> None:
+    orderings = [ColumnOrdering("few", ascending=False), ColumnOrdering("deep.x", nulls_first=True)]
+    plan = dataset.scanner(["id"], order_by=orderings, limit=2, offset=1).explain_plan()
+    assert plan.splitlines()[0] == "SortExec: TopK(fetch=3), expr=[few DESC NULLS LAST, deep.x ASC NULLS FIRST]"
+    assert "num_fragments=5" in plan
+
+
+def test_what_has_no_order_is_named(dataset: lance_ops.LanceDataset) -> None:
+    with pytest.raises(UnsupportedFeature, match="column 'vector': order_by on values of fixed_size_list"):
+        dataset.scanner(order_by=["vector"])
+    with pytest.raises(InvalidInput, match="no column 'nope'"):
+        dataset.scanner(order_by=["nope"])
+    with pytest.raises(InvalidInput, match="order_by must be a list of names or ColumnOrdering"):
+        dataset.scanner(order_by=[3])  # type: ignore[list-item]  # what is refused
+
+
+def test_memory_holds_no_more_than_the_budget_of_a_sort(dataset_uri: str) -> None:
+    budget = 4 << 20
+    values = np.random.default_rng(3).permutation(600_000)
+    wide = pa.table({"key": values, "a": values * 2, "b": values * 3})
+    dataset = lance_ops.write_dataset(wide, dataset_uri, max_rows_per_file=50_000)
+    before, peak, last = pa.total_allocated_bytes(), 0, -1
+    request = ScanRequest(dataset.snapshot.schema, readahead=1)
+    for part in scan_sorted(dataset.snapshot, request, [ColumnOrdering("key")], budget):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        keys = part["key"].to_numpy()
+        assert keys[0] == last + 1
+        assert (np.diff(keys) == 1).all()
+        assert (part["b"].to_numpy() == keys * 3).all()
+        last = int(keys[-1])
+    assert last == len(values) - 1
+    assert peak < budget < wide.nbytes / 3
