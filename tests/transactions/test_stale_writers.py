@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,10 +40,10 @@ def asleep(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Call
     kind: type[Committer] = type(table.snapshot.committer)
     commit = kind.commit
 
-    def later(self: Committer, version: int, data: bytes) -> CommitOutcome:
+    def later(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
         monkeypatch.undo()
         meanwhile()
-        return commit(self, version, data)
+        return commit(self, version, data, after=after)
 
     monkeypatch.setattr(kind, "commit", later)
 
@@ -115,9 +115,9 @@ def test_a_version_that_others_built_on_at_once_is_a_success(
     kind = type(table.snapshot.committer)
     commit = kind.commit
 
-    def first(self: Committer, version: int, data: bytes) -> CommitOutcome:
+    def first(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
         monkeypatch.undo()
-        outcome = commit(self, version, data)
+        outcome = commit(self, version, data, after=after)
         other.checkout_latest()
         others(other)
         return outcome
