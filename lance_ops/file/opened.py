@@ -29,8 +29,13 @@ class Columns(ABC):
 
     @property
     @abstractmethod
+    def field_ids(self) -> tuple[int, ...]:
+        """The id, in the file's own schema, of each column's field."""
+
+    @property
     def num_columns(self) -> int:
         """Number of columns that the file's schema asks for."""
+        return len(self.field_ids)
 
     @abstractmethod
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:

@@ -93,6 +93,11 @@ class FileReader:
         """Number of columns in the file: leaves in 2.1 and later, all fields before."""
         return self._file.columns.num_columns
 
+    @property
+    def field_ids(self) -> tuple[int, ...]:
+        """The id of each column's field in the file's schema, which need not be that of the table."""
+        return self._file.columns.field_ids
+
     def global_buffer(self, index: int) -> pa.Buffer:
         """Return a global buffer's bytes; 0 is the file's own description. Raises `InvalidInput` if there is none."""
         if not 0 <= index < len(self.global_buffers):

@@ -47,8 +47,8 @@ class StructuralColumns(Columns):
         self._pages: dict[tuple[int, int, bool], PageLayout] = {}
 
     @property
-    def num_columns(self) -> int:
-        return len(self._leaves)
+    def field_ids(self) -> tuple[int, ...]:
+        return tuple(leaf.field.id for leaf in self._leaves)
 
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))

@@ -1,7 +1,9 @@
 """Read physical rows of one fragment, whichever of its data files hold the columns.
 
 A fragment may keep its columns in several files (a column added later has a file of its own). A field that no file
-holds is null in every row: that is how a column is added without writing anything. Deletions are not looked at here.
+holds is null in every row: that is how a column is added without writing anything. Which column of a file is a field's
+is for the manifest to say: a file that was written apart may know the field by another id. Deletions are not looked at
+here.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.snapshot.batch_pruning import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
-from lance_ops.table import DataFile, Fragment
+from lance_ops.table import TOMBSTONED, DataFile, Fragment
 from lance_ops.table.bases import Bases
 
 __all__ = ["FragmentReader"]
@@ -49,6 +51,7 @@ class FragmentReader:
         self._fragment = fragment
         self._files = files
         self._threads = threads
+        self._stored_ids: dict[str, Mapping[int, int]] = {}
 
     @property
     def fragment(self) -> Fragment:
@@ -91,7 +94,7 @@ class FragmentReader:
         return sum(
             source.file.file_size_bytes
             if any(field.is_blob_v1 for field in source.schema.walk())
-            else self._open(source.file).encoded_bytes(source.schema)
+            else self._open(source.file).encoded_bytes(self._as_stored(source))
             for source in self._sources(schema)
         )
 
@@ -107,7 +110,7 @@ class FragmentReader:
     def _read(self, schema: Schema, num_rows: int, read: ReadFile) -> pa.Table:
         parts = []
         for source in self._sources(schema):
-            table = read(self._open(source.file), source.schema)
+            table = read(self._open(source.file), self._as_stored(source))
             self._check_rows(source.file, table.num_rows, num_rows)
             parts.append((source.schema, table))
         columns = [_assemble(field, parts, num_rows) for field in schema.fields]
@@ -128,6 +131,25 @@ class FragmentReader:
                 sources.append(_Source(file, Schema(fields)))
         return sources
 
+    def _as_stored(self, source: _Source) -> Schema:
+        """Return the source's part of the projection by the ids that the file itself knows its fields by."""
+        file = source.file
+        if file.path not in self._stored_ids:
+            self._stored_ids[file.path] = self._map_ids(file) if file.column_indices else {}
+        ids = self._stored_ids[file.path]
+        return Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
+
+    def _map_ids(self, file: DataFile) -> Mapping[int, int]:
+        """Return the file's own field ids by the table's, empty if all are the same."""
+        reader = self._open(file)
+        stored = reader.field_ids
+        if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= len(stored):
+            reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
+            raise CorruptFile(reader.path, f"{len(stored)} columns", reason)
+        placed = zip(file.fields, file.column_indices, strict=True)
+        ids = {field_id: stored[at] for field_id, at in placed if at >= 0 and field_id != TOMBSTONED}
+        return {} if all(field_id == own for field_id, own in ids.items()) else ids
+
     def _open(self, file: DataFile) -> FileReader:
         return self._files.open(self._bases.data_file(file.base_id, file.path), file.file_size_bytes)
 
@@ -143,6 +165,11 @@ def _part_in(field: Field, held: set[int]) -> Field | None:
     if children:
         return replace(field, children=children)
     return field if field.id in held else None
+
+
+def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
+    children = tuple(_renumbered(child, ids) for child in field.children)
+    return replace(field, id=ids.get(field.id, field.id), children=children)
 
 
 def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int) -> pa.ChunkedArray:

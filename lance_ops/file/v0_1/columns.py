@@ -60,8 +60,8 @@ class BatchColumns(Columns):
         self._dictionaries: dict[int, pa.Array] = {}
 
     @property
-    def num_columns(self) -> int:
-        return len(self._fields)
+    def field_ids(self) -> tuple[int, ...]:
+        return tuple(self._fields)
 
     def encoded_bytes(self, schema: Schema) -> int:
         wanted = sum(1 for _ in schema.walk())

@@ -69,8 +69,8 @@ class ArrayColumns(Columns):
         self._items_before: dict[int, list[int]] = {}
 
     @property
-    def num_columns(self) -> int:
-        return len(self._fields)
+    def field_ids(self) -> tuple[int, ...]:
+        return tuple(field.id for field in self._fields)
 
     def encoded_bytes(self, schema: Schema) -> int:
         wanted = [self._find(node) for root in schema.fields for node in columns_of_field(root)]
