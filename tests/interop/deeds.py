@@ -1,0 +1,235 @@
+"""One deed for each operation, by either library, on one small table, and what it does to the rows.
+
+The table has the columns `k`, `a` and `b`, `b` in files of its own, and two fragments of four rows, of each of which
+the first is deleted: the keys are 1 to 3 and 5 to 7. A deed is done at one of three places: `same` is where the deeds
+that are compared with it are done, `near` in the same fragment or column, `far` in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import lance
+import lance.file
+import pyarrow as pa
+
+import lance_ops
+from lance_ops.core.names import data_file_name
+from lance_ops.maintenance.compaction import Compaction, execute
+from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.snapshot import write
+from lance_ops.snapshot.commit import commit_operation
+from lance_ops.snapshot.fragment_writer import FragmentLimits
+from lance_ops.table import DataFile
+from lance_ops.transactions import DataReplacement, DataReplacementGroup, ReserveFragments, Restore
+from tests.interop import table_model as model
+from tests.interop.table_model import KEY, Change, Column, Condition, Record, State
+
+__all__ = ["CONTENT", "DEEDS", "Deed", "Place", "make_table"]
+
+Place = Literal["same", "near", "far"]
+Act = Callable[[Any, Place], object]
+
+COLUMNS = (Column(0, KEY, pa.int64()), Column(1, "a", pa.int64()), Column(2, "b", pa.int64()))
+ROWS: dict[Place, int] = {"same": 1, "near": 2, "far": 5}
+FRAGMENT: dict[Place, int] = {"same": 0, "near": 0, "far": 1}
+INDEX: dict[Place, tuple[str, str]] = {"same": ("b", "i"), "near": ("b", "j"), "far": ("a", "j")}
+NEW: dict[Place, int] = {"same": 20, "near": 30, "far": 40}
+
+
+def make_table(uri: str) -> None:
+    """Write the table in three versions, the second with all of its rows."""
+    keys = pa.array(range(8), pa.int64())
+    lance_ops.write_dataset(pa.table({KEY: keys, "a": keys}), uri, max_rows_per_file=4)
+    lance_ops.dataset(uri).add_columns({"b": f"{KEY} * 10"})
+    lance_ops.dataset(uri).delete(f"{KEY} IN (0, 4)")
+
+
+def _content(keys: list[int]) -> State:
+    state = State(COLUMNS)
+    return replace(state, rows={key: state.row_of({KEY: key, "a": key, "b": key * 10}, 1) for key in keys})
+
+
+ALL, CONTENT = _content([*range(8)]), _content([1, 2, 3, 5, 6, 7])
+
+
+@dataclass(frozen=True)
+class ReplaceValues(Change):
+    """The column `b` of a fragment gets new values in place."""
+
+    fragment: int
+
+    def applied(self, planned: State, newest: State, version: int) -> State:
+        here = [key for key in newest.rows if key // 4 == self.fragment]
+        rows = {
+            key: model.Row({**newest.rows[key].values, 2: _replaced(key)}, newest.rows[key].created_at, version)
+            for key in here
+        }
+        return replace(newest, rows={**newest.rows, **rows})
+
+
+def _replaced(key: int) -> int:
+    return 1000 + key
+
+
+@dataclass(frozen=True)
+class Deed:
+    """`ours` and `theirs` (where the reference can do it) do it once with a handle, without trying again."""
+
+    ours: Act
+    theirs: Act | None
+    change: Callable[[Place], Change]
+
+
+def _is_ours(handle: Any) -> bool:
+    return isinstance(handle, lance_ops.LanceDataset)
+
+
+def _new(place: Place) -> tuple[Record, ...]:
+    return ({KEY: NEW[place], "a": 0, "b": 0}, {KEY: NEW[place] + 1, "a": 1, "b": 1})
+
+
+def _append(handle: Any, place: Place) -> None:
+    rows = pa.Table.from_pylist(list(_new(place)), schema=CONTENT.schema)
+    if _is_ours(handle):
+        write.append(handle.snapshot, rows.to_batches(), FragmentLimits(), {})
+    else:
+        handle.insert(rows)
+
+
+def _overwrite(handle: Any, place: Place) -> None:
+    rows = pa.Table.from_pylist(list(_new(place)), schema=CONTENT.schema)
+    if _is_ours(handle):
+        snapshot = handle.snapshot
+        write.overwrite(snapshot, rows.to_batches(), snapshot.schema, snapshot.file_version, FragmentLimits(), {})
+    else:
+        handle.insert(rows, mode="overwrite")
+
+
+def _delete(handle: Any, place: Place) -> None:
+    handle.delete(f"{KEY} = {ROWS[place]}", conflict_retries=0)
+
+
+def _update(handle: Any, place: Place) -> None:
+    handle.update({"a": "a + 100"}, where=f"{KEY} = {ROWS[place]}", conflict_retries=0)
+
+
+def _merged(place: Place) -> tuple[Record, ...]:
+    return ({KEY: ROWS[place], "a": 7, "b": 8}, {KEY: 50 + ROWS[place], "a": 9, "b": 9})
+
+
+def _merge_insert(handle: Any, place: Place) -> None:
+    builder = handle.merge_insert(KEY).when_matched_update_all().when_not_matched_insert_all().conflict_retries(0)
+    builder.execute(pa.Table.from_pylist(list(_merged(place)), schema=CONTENT.schema))
+
+
+def _merge_change(place: Place) -> Change:
+    return model.MergeInsert(_merged(place), model.Matched(lambda source, target: True), True, False)
+
+
+def _rewrite(handle: Any, place: Place) -> None:
+    others = [1 - FRAGMENT[place]]
+    if _is_ours(handle):
+        options = CompactionOptions(4, materialize_deletions_threshold=0, excluded_fragment_ids=tuple(others))
+        done = [execute(task) for task in plan_compaction(handle.snapshot, options).tasks]
+        assert done
+        Compaction.commit(handle.snapshot, done)
+    else:
+        handle.optimize.compact_files(
+            target_rows_per_fragment=4, materialize_deletions_threshold=0.0, excluded_fragment_ids=others
+        )
+
+
+def _create_index(handle: Any, place: Place) -> None:
+    column, name = INDEX[place]
+    handle.create_scalar_index(column, "BTREE", name=name)
+
+
+def _replace_values(handle: Any, place: Place) -> None:
+    fragment, name = FRAGMENT[place], data_file_name()
+    path = Path(handle.uri, "data", name)
+    values = pa.table({"b": pa.array([_replaced(key) for key in range(fragment * 4, fragment * 4 + 4)], pa.int64())})
+    with lance.file.LanceFileWriter(str(path), values.schema, version="2.2") as writer:
+        writer.write_batch(values)
+    size = path.stat().st_size
+    if _is_ours(handle):
+        file = DataFile(name, (2,), (0,), 2, 2, size)
+        operation = DataReplacement((DataReplacementGroup(fragment, file),))
+        commit_operation(handle.snapshot, operation, own_files=[f"data/{name}"])
+    else:
+        theirs = lance.fragment.DataFile(name, [2], [0], 2, 2, size)
+        group = lance.LanceOperation.DataReplacementGroup(fragment, theirs)
+        lance.LanceDataset.commit(handle, lance.LanceOperation.DataReplacement([group]), read_version=handle.version)
+
+
+def _restore(handle: Any, place: Place) -> None:
+    if _is_ours(handle):
+        commit_operation(handle.snapshot, Restore(2))
+    else:
+        lance.LanceDataset.commit(handle, lance.LanceOperation.Restore(2), read_version=handle.version)
+
+
+def _add_base(handle: Any, place: Place) -> None:
+    name = "one" if place == "same" else "two"  # to the reference, two that have none have the same
+    kind: Any = lance_ops.DatasetBasePath if _is_ours(handle) else lance.DatasetBasePath
+    handle.add_bases([kind(path=f"/{name}", name=name, is_dataset_root=True)])
+
+
+def _nothing(place: Place) -> Change:
+    return model.Nothing("")
+
+
+def _key_of(place: Place) -> str:
+    return "x" if place == "same" else "y"
+
+
+DEEDS: dict[str, Deed] = {
+    "Append": Deed(_append, _append, lambda place: model.Append(_new(place))),
+    "Delete": Deed(
+        _delete, _delete, lambda place: model.Delete(Condition("", lambda record: record[KEY] == ROWS[place]))
+    ),
+    "Update": Deed(
+        _update,
+        _update,
+        lambda place: model.Update("a", _plus_100, Condition("", lambda record: record[KEY] == ROWS[place])),
+    ),
+    "MergeInsert": Deed(_merge_insert, _merge_insert, _merge_change),
+    "Rewrite": Deed(_rewrite, _rewrite, _nothing),
+    "Overwrite": Deed(_overwrite, _overwrite, lambda place: model.Overwrite(COLUMNS, _new(place))),
+    "CreateIndex": Deed(_create_index, _create_index, _nothing),
+    "Merge": Deed(
+        lambda handle, place: handle.add_columns({"c": f"{KEY} * 2"}),
+        lambda handle, place: handle.add_columns({"c": f"{KEY} * 2"}),
+        lambda place: model.AddColumn(Column(3, "c", pa.int64()), _doubled_key),
+    ),
+    "Project": Deed(
+        lambda handle, place: handle.drop_columns(["a"]),
+        lambda handle, place: handle.drop_columns(["a"]),
+        lambda place: model.DropColumn("a"),
+    ),
+    "Restore": Deed(_restore, _restore, lambda place: model.Restore(ALL)),
+    "UpdateConfig": Deed(
+        lambda handle, place: handle.update_config({_key_of(place): "1"}),
+        lambda handle, place: handle.update_config({_key_of(place): "1"}),
+        lambda place: model.Configure({_key_of(place): "1"}),
+    ),
+    "DataReplacement": Deed(_replace_values, _replace_values, lambda place: ReplaceValues(FRAGMENT[place])),
+    "ReserveFragments": Deed(
+        lambda handle, place: commit_operation(handle.snapshot, ReserveFragments(2)), None, _nothing
+    ),
+    "UpdateBases": Deed(_add_base, _add_base, _nothing),
+}
+
+
+def _plus_100(value: model.Value) -> model.Value:
+    assert isinstance(value, int)
+    return value + 100
+
+
+def _doubled_key(record: Record) -> model.Value:
+    key = record[KEY]
+    assert isinstance(key, int)
+    return key * 2

@@ -1,0 +1,158 @@
+"""The conflict matrix done for real: every ordered pair of operations, on two handles of one version.
+
+The later one is ours and the earlier one anybody's, or the other way round. What lands leaves the rows of one deed
+after the other, to both libraries; what does not is refused by the error that the matrix says, and changed nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pytest
+
+import lance_ops
+from lance_ops.core.errors import IncompatibleTransaction, RetryableConflict, TooManyConcurrentWriters
+from tests.interop.table_model import KEY, State
+from tests.transactions.test_conflict_matrix import BETTER, cells
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+from tests.interop.deeds import CONTENT, DEEDS, Place, make_table  # noqa: E402 # it needs the reference
+
+LANDS = BETTER | {("Rewrite", "CreateIndex")}
+"""What lands here though the reference gives up; a compaction remaps the index that was built meanwhile."""
+
+Outcome = Literal["ok", "R", "X"]
+
+PLACES: tuple[Place, ...] = get_args(Place)
+MEASURED = {(ours, theirs): cell for ours, theirs, cell in cells()}
+EVERYWHERE = {("Rewrite", "CreateIndex"), ("CreateIndex", "Rewrite"), ("CreateIndex", "DataReplacement")}
+"""An index is on all rows: it meets a rewrite, and new values of its column, wherever they are."""
+
+
+def expected(ours: str, theirs: str, place: Place) -> Outcome:
+    """Return what becomes of ours, done at the place `same`, after theirs; without what is better here."""
+    pair = _pair(ours, theirs)
+    match _cell(*pair):
+        case "m":
+            return "R" if place == "same" else "ok"
+        case "r" if pair == ("CreateIndex", "CreateIndex"):
+            return "R" if place == "same" else "ok"
+        case "r" if place != "far" or pair in EVERYWHERE:
+            return "R"
+        case "x" if place == "same":
+            return "X"
+        case "R":
+            return "R"
+        case "X":
+            return "X"
+        case _:
+            return "ok"
+
+
+def _pair(ours: str, theirs: str) -> tuple[str, str]:
+    """Return the names in the matrix."""
+    names = {"MergeInsert": "Update"}
+    return names.get(ours, ours), names.get(theirs, theirs)
+
+
+def _cell(ours: str, theirs: str) -> str:
+    if ours == "ReserveFragments":
+        return "X" if theirs in ("Overwrite", "Restore") else "ok"
+    if ours == theirs == "UpdateBases":
+        return "x"
+    return MEASURED.get((ours, theirs), "ok")
+
+
+def places(ours: str, theirs: str) -> tuple[Place, ...]:
+    """Return the places that make a difference."""
+    if _cell(*_pair(ours, theirs)) in ("m", "r", "x"):
+        return PLACES
+    return ("far",) if theirs == "Append" else ("same",)
+
+
+PAIRS = [(ours, theirs, place) for ours in DEEDS for theirs in DEEDS for place in places(ours, theirs)]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("matrix") / "table"
+    make_table(str(folder))
+    return folder
+
+
+@pytest.fixture
+def uri(template: Path, tmp_path: Path) -> str:
+    return str(shutil.copytree(template, tmp_path / "table"))
+
+
+@pytest.fixture(autouse=True)
+def without_trying_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verb plans once: what the commit itself can settle is the matter."""
+
+    def once(snapshot: Any, attempt: Callable[[Any], Any], *_: object) -> Any:
+        return attempt(snapshot)
+
+    for verb in ("maintenance.reindex", "api.schema_changes", "api.row_changes", "api.merge_insert"):
+        monkeypatch.setattr(f"lance_ops.{verb}.retry_conflicts", once)
+
+
+def check(uri: str, state: State) -> None:
+    ours, theirs = lance_ops.dataset(uri), lance.dataset(uri)
+    assert ours.version == theirs.version
+    assert ours.to_table().sort_by(KEY).to_pylist() == theirs.to_table().sort_by(KEY).to_pylist() == state.records()
+    assert ours.config() == theirs.config() == state.config
+    ours.validate()
+    theirs.validate()
+
+
+def files(uri: str) -> set[Path]:
+    return {path for folder in ("data", "_deletions", "_indices") for path in Path(uri, folder).rglob("*")}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "place", "by"),
+    [(*pair, by) for pair in PAIRS for by in ("ours", "pylance") if by == "ours" or DEEDS[pair[1]].theirs],
+)
+def test_ours_after_what_others_committed(uri: str, ours: str, theirs: str, place: Place, by: str) -> None:
+    mine, other = DEEDS[ours], DEEDS[theirs]
+    stale = lance_ops.dataset(uri)
+    act, library = (other.ours, lance_ops) if by == "ours" else (other.theirs, lance)
+    assert act is not None
+    act(library.dataset(uri), place)
+    landed = other.change(place).applied(CONTENT, CONTENT, 0)
+    before = files(uri)
+    outcome = "ok" if _pair(ours, theirs) in LANDS else expected(ours, theirs, place)
+
+    if outcome == "ok":
+        mine.ours(stale, "same")
+        check(uri, mine.change("same").applied(CONTENT, landed, 0))
+    else:
+        refusal = (RetryableConflict, TooManyConcurrentWriters) if outcome == "R" else IncompatibleTransaction
+        with pytest.raises(refusal):
+            mine.ours(stale, "same")
+        assert files(uri) == before
+        check(uri, landed)
+
+
+@pytest.mark.parametrize(("ours", "theirs", "place"), [pair for pair in PAIRS if DEEDS[pair[0]].theirs])
+def test_the_reference_after_what_we_committed(uri: str, ours: str, theirs: str, place: Place) -> None:
+    mine, other = DEEDS[ours], DEEDS[theirs]
+    stale = lance.dataset(uri)
+    other.ours(lance_ops.dataset(uri), place)
+    landed = other.change(place).applied(CONTENT, CONTENT, 0)
+    outcome = expected(ours, theirs, place)
+    assert mine.theirs is not None
+
+    if outcome == "ok":
+        mine.theirs(stale, "same")
+        check(uri, mine.change("same").applied(CONTENT, landed, 0))
+    else:
+        words = "(?i)retryable|too many concurrent" if outcome == "R" else "(?i)incompatible"
+        with pytest.raises((OSError, ValueError, RuntimeError), match=words):
+            mine.theirs(stale, "same")
+        check(uri, landed)
