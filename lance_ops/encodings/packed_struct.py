@@ -76,7 +76,7 @@ class PackedStructEncoding(Encoding):
         columns = np.split(table, np.cumsum(self.bits_per_child)[:-1] // 8, axis=1)
         return PackedValues(
             tuple(
-                FixedWidth(column.reshape(-1), bits, rows.num_values)
+                FixedWidth(np.ascontiguousarray(column).reshape(-1), bits, rows.num_values)
                 for column, bits in zip(columns, self.bits_per_child, strict=True)
             )
         )

@@ -2,7 +2,8 @@
 
 everywhere      dictionaries are of numbers, booleans, text or bytes; fixed-size lists not of text or bytes, nor of
                 binary of no bytes; blobs not of text
-from 2.1 on     no structs without fields in lists, nor before other fields of one column
+from 2.1 on     no structs without fields in lists, nor before other fields of one column; packed structs not of
+                nulls, nor of dictionaries
 before 2.2      no maps, no fixed-size lists of structs, no `lance.blob.v2`, no fixed-size binary of no bytes
 """
 
@@ -16,7 +17,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrays import is_variable
-from lance_ops.file.columns import Leaf, leaves_of_field
+from lance_ops.file.columns import Leaf, is_packed, leaves_of_field
 
 __all__ = ["check_types"]
 
@@ -58,6 +59,10 @@ def _refused(field: Field, version: FileVersion) -> str | None:
     is_text = pt.is_string(arrow_type) or pt.is_large_string(arrow_type)
     if is_text and field.metadata.get(BLOB_KEY, "").lower() == "true":
         return f"{arrow_type} as blobs (use large_binary)"
+    if version >= FileVersion.V2_1 and is_packed(field):
+        odd = next((child.type for child in arrow_type if pt.is_null(child.type) or pt.is_dictionary(child.type)), None)
+        if odd is not None:
+            return f"{odd} in a packed struct"
     if version >= FileVersion.V2_2:
         return None
     if field.is_blob_v2:

@@ -43,6 +43,8 @@ def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     levels = _levels_of(rows, array)
     if _has_no_value(levels):
         return encode_constant(None, levels, choice)
+    if pt.is_struct(array.type):
+        _refuse_null_children(array, levels)
     values = _visible_values(values_of(array), levels)
     constant = _only_value(values, levels, choice)
     if constant is not None:
@@ -95,6 +97,18 @@ def _encode_fieldless(rows: LeafRows, choice: PageChoice) -> EncodedPage:
     if rows.values.null_count or any(layer.validity is not None for layer in rows.layers):
         raise UnsupportedFeature("a null of a struct without fields, or of a struct around one,")
     return encode_constant(None, encode_levels([Items(len(rows.values), np.zeros(len(rows.values), np.bool_))]), choice)
+
+
+def _refuse_null_children(array: pa.Array, levels: EncodedLevels) -> None:
+    """Refuse nulls that rows of packed structs have no place for: items of lists have one, so has the struct."""
+    present, _ = _present(levels, slice(None))
+    for index, field in enumerate(array.type):
+        validity = validity_of(array.field(index))
+        if validity is None:
+            continue
+        validity = validity[levels.slots]
+        if not (validity if present is None else validity[present]).all():
+            raise UnsupportedFeature(f"a null in {field.name!r} of a packed struct")
 
 
 def _levels_of(rows: LeafRows, array: pa.Array) -> EncodedLevels:

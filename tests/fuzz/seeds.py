@@ -16,6 +16,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.writer import FileWriter
 from lance_ops.store.memory import MemoryStore
 from lance_ops.table import encode_deletion_vector, encode_manifest
+from tests.file.v2_0_pages import HAND_MADE
 from tests.interop.file_cases import CASES, LEGACY_CASES, UNREAD_CASES
 from tests.table.samples import (
     DICTIONARIES,
@@ -42,6 +43,8 @@ def file_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
                 for who, data in _both(table, version, reference):
                     if len(data) <= _MAX_BYTES:
                         yield f"{case.name} {version} {len(table)} {who}", data
+    for made in HAND_MADE:
+        yield made.name, made.data()
 
 
 def manifest_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:

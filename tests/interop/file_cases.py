@@ -274,6 +274,15 @@ CASES: tuple[Case, ...] = (
         {"lance-encoding:packed": "true"},
     ),
     Case(
+        "packed structs with bytes",
+        lambda: pa.StructArray.from_arrays(
+            [_small().cast(pa.int16()), _small().cast(pa.uint8(), safe=False), pa.array([b"abc"] * N, pa.binary(3))],
+            ["x", "y", "z"],
+        ),
+        _all({"packed_struct"}, {"mini_block", "packed_struct"}),
+        {"lance-encoding:packed": "true"},
+    ),
+    Case(
         "packed structs with strings",
         _struct_with_strings,
         {"2.2": {"full_zip", "variable_packed_struct"}},

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lance_ops
+from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
@@ -87,6 +88,56 @@ def test_the_reference_reads_any_column_whole_and_in_parts(
     if rows:
         offsets = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=10)))
         check_reference(path, rows, offsets, table, version)
+
+
+PACKED = {"lance-encoding:packed": "true"}
+NO_NULLS_IN_ROWS = {
+    "a number": pa.array([{"x": 1, "y": 2}, {"x": 1, "y": None}]),
+    "a string": pa.array([{"x": 1, "y": "a"}, {"x": None, "y": "b"}]),
+    "a list": pa.array([{"y": [2, 3]}, {"y": None}], pa.struct([("y", pa.list_(pa.int8(), 2))])),
+    "nothing but nulls": pa.array([{"x": 1, "y": None}], pa.struct([("x", pa.int8()), ("y", pa.null())])),
+    "dictionaries": pa.array([{"x": "a"}], pa.struct([("x", pa.dictionary(pa.int8(), pa.string()))])),
+}
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("name", NO_NULLS_IN_ROWS)
+def test_what_rows_of_packed_structs_have_no_place_for_is_refused_by_both(
+    name: str, version: str, tmp_path: Path
+) -> None:
+    from lance.file import LanceFileWriter
+
+    array = NO_NULLS_IN_ROWS[name]
+    for column, metadata in ((array, PACKED), (pa.ListArray.from_arrays([0, len(array)], array), None)):
+        field = pa.field("c", column.type, metadata=metadata)
+        if metadata is None:
+            field = pa.field("c", pa.list_(pa.field("item", array.type, metadata=PACKED)))
+        table = pa.table([column.cast(field.type)], pa.schema([field]))
+        with pytest.raises(UnsupportedFeature, match="column '(c|item)': .* packed struct"):
+            write_ours(tmp_path / "ours.lance", table, version)
+    writer = LanceFileWriter(str(tmp_path / "theirs.lance"), table.schema, version=version)
+    with pytest.raises(BaseException):  # noqa: B017, PT011, PT012 - it panics on some, at once or in the end
+        writer.write_batch(table)
+        writer.close()
+
+
+def test_lists_in_packed_structs_may_have_null_items(tmp_path: Path) -> None:
+    kind = pa.struct([("x", pa.int8()), ("y", pa.list_(pa.int8(), 2))])
+    array = pa.array([{"x": i % 100, "y": [i % 7, None]} for i in range(300)], kind)
+    table = pa.table([array], pa.schema([pa.field("c", kind, metadata=PACKED)]))
+    write_ours(tmp_path / "f.lance", table, "2.2")
+    assert FileReader(LocalStore(str(tmp_path)), "f.lance").read().equals(table)
+    check_reference(tmp_path / "f.lance", table.to_pylist(), [0, 5, 200], table, "2.2")
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_what_stands_beneath_a_null_packed_struct_may_be_null(version: str, tmp_path: Path) -> None:
+    rows = [{"x": i, "y": i % 100} if i % 3 else None for i in range(400)]
+    array = pa.array(rows, pa.struct([("x", pa.int32()), ("y", pa.int8())]))
+    assert array.field("x").null_count
+    table = pa.table([array], pa.schema([pa.field("c", array.type, metadata=PACKED)]))
+    write_ours(tmp_path / "f.lance", table.slice(7), version)
+    check_reference(tmp_path / "f.lance", table.slice(7).to_pylist(), [0, 5, 200], table.slice(7), version)
 
 
 def test_the_reference_reads_global_buffers_and_metadata(tmp_path: Path) -> None:
