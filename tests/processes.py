@@ -20,12 +20,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: Sequence[str], port: int) -> Iterator[None]:
-    """Run a server in a process of its own, from when it accepts connections to the end of the block."""
+def running(command: Sequence[str], port: int | None) -> Iterator[None]:
+    """Run a server in a process of its own, from when it accepts connections (if it has a port) to the block's end."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + _START_SECONDS
-        while True:
+        while port is not None:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
                 break
