@@ -88,3 +88,10 @@ class Committer(ABC):
     @abstractmethod
     def remove(self, version: int) -> None:
         """Forget a version, as clean-up does last. Never the newest: a stale writer could then commit it again."""
+
+    def withdraw(self, version: int) -> None:
+        """Remove a version as if it had never been made: for who made it, before anybody can have built on it."""
+        self.remove(version)
+
+    def forget(self) -> None:  # noqa: B027 # most remember nothing
+        """Let go of what is remembered of removed versions, the dataset being removed whole."""

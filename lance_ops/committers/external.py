@@ -118,6 +118,14 @@ class ExternalManifestCommitter(Committer):
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
 
+    def withdraw(self, version: int) -> None:
+        self.remove(version)
+        self._rows.remove(version)
+
+    def forget(self) -> None:
+        while (newest := self._rows.newest()) is not None:
+            self._rows.remove(newest.version)
+
     def _insert(self, staged: ManifestRow, path: str, data: bytes) -> CommitOutcome:
         """Make a staged manifest its version. Raises `VersionNotFound` if that was there and was removed since."""
         version = staged.version

@@ -102,8 +102,9 @@ def _check_unused(references: Store, name: str, branch: Branch) -> None:
 
 
 def _remove_line(root: DatasetRoot) -> None:
-    """Remove versions first, the oldest first, then all other files."""
+    """Remove versions first, the oldest first, then all other files, then the memory of the versions."""
     for version in root.committer.versions():
         root.committer.remove(version)
     for info in [*own_files(root.store)]:
         root.store.delete(info.path)
+    root.committer.forget()

@@ -58,7 +58,7 @@ def _check_alone(committer: Committer, store: Store, transaction: Transaction, v
     """Withdraw our version if somebody began another table here at the same moment, under another number."""
     others = [other for other in committer.versions() if other < version]
     if others:
-        committer.remove(version)
+        committer.withdraw(version)
         _remove(store, transaction)
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already: version {others[-1]} was made meanwhile")
 

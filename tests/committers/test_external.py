@@ -56,6 +56,9 @@ class Rows(ManifestStore):
         self._answer()
         self.rows.replace(row)
 
+    def remove(self, version: int) -> None:
+        self.rows.remove(version)
+
     def _answer(self) -> str | None:
         answer = self.answers.pop(0) if self.answers else None
         if answer == "refused":

@@ -48,6 +48,17 @@ def test_a_version_is_inserted_once_and_replaced_at_will(rows: ManifestStore) ->
     assert not rows.insert(first)
 
 
+def test_a_removed_row_is_gone_and_can_be_inserted_again(rows: ManifestStore) -> None:
+    for version in (1, 2, 10):
+        rows.insert(ManifestRow(version, f"of {version}", version))
+    rows.remove(10)
+    rows.remove(10)
+
+    assert rows.get(10) is None
+    assert rows.newest() == rows.get(2) == ManifestRow(2, "of 2", 2)
+    assert rows.insert(ManifestRow(10, "again", 1))
+
+
 def test_the_newest_is_the_greatest_number_not_the_last_inserted(rows: ManifestStore) -> None:
     for version in (9, 100, 10, (1 << 63) - 1, 2):
         rows.insert(ManifestRow(version, f"of {version}", version % 1000))

@@ -2,7 +2,7 @@
 
 It decides who makes a version, for object stores that cannot. A row is inserted once, naming a staged manifest, and
 replaced once, when the manifest has its final name; the rows of removed versions stay, so that no stale writer can make
-such a version again.
+such a version again. They go when the dataset is removed whole.
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ class ManifestStore(ABC):
     @abstractmethod
     def replace(self, row: ManifestRow) -> None:
         """Replace a version's row, which must be there."""
+
+    @abstractmethod
+    def remove(self, version: int) -> None:
+        """Remove a version's row if it is there; another may then be inserted."""
 
 
 def padded(version: int) -> str:

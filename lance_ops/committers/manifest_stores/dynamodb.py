@@ -66,9 +66,8 @@ class DynamoDbManifestStore(ManifestStore):
 
     def get(self, version: int) -> ManifestRow | None:
         """See `ManifestStore.get`."""
-        key = {"base_uri": {"S": self.base_uri}, "version": {"N": str(version)}}
         with self._client() as client:
-            found = client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+            found = client.get_item(TableName=self.table, Key=self._key(version), ConsistentRead=True)
         return self._row(found["Item"]) if "Item" in found else None
 
     def insert(self, row: ManifestRow) -> bool:
@@ -83,10 +82,17 @@ class DynamoDbManifestStore(ManifestStore):
         """See `ManifestStore.replace`."""
         self._put(row, "attribute_exists(base_uri) AND attribute_exists(version)")
 
+    def remove(self, version: int) -> None:
+        """See `ManifestStore.remove`."""
+        with self._client() as client:
+            client.delete_item(TableName=self.table, Key=self._key(version))
+
+    def _key(self, version: int) -> dict[str, dict[str, str]]:
+        return {"base_uri": {"S": self.base_uri}, "version": {"N": str(version)}}
+
     def _put(self, row: ManifestRow, condition: str) -> None:
         item = {
-            "base_uri": {"S": self.base_uri},
-            "version": {"N": str(row.version)},
+            **self._key(row.version),
             "path": {"S": f"{self.base_uri}/{row.path}"},
             "size": {"N": str(row.size_bytes)},
             "committer": {"S": _COMMITTER},

@@ -60,6 +60,10 @@ class EtcdManifestStore(ManifestStore):
         if not self._put(row, "GREATER"):
             raise StoreError(f"etcd at {self.endpoint}: {self.dataset_uri} has no row of version {row.version}")
 
+    def remove(self, version: int) -> None:
+        """See `ManifestStore.remove`."""
+        self._post("/v3/kv/deleterange", {"key": self._key(padded(version))})
+
     def _put(self, row: ManifestRow, created: str) -> bool:
         """Put a row if the revision that created its key compares with 0 (none) as said."""
         key = self._key(padded(row.version))

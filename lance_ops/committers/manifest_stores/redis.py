@@ -25,6 +25,10 @@ if redis.call('HSETNX', KEYS[1], ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('ZADD', KEYS[2], 0, ARGV[1])
 return 1
 """
+_REMOVE = """
+redis.call('ZREM', KEYS[2], ARGV[1])
+return redis.call('HDEL', KEYS[1], ARGV[1])
+"""
 _parse_url: Any = redis.connection.parse_url  # untyped
 _DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
@@ -66,6 +70,11 @@ class RedisManifestStore(ManifestStore):
         """See `ManifestStore.replace`."""
         with self._client() as client:
             client.hset(self._rows, padded(row.version), _encode(row))
+
+    def remove(self, version: int) -> None:
+        """See `ManifestStore.remove`."""
+        with self._client() as client:
+            client.eval(_REMOVE, 2, self._rows, self._versions, padded(version))
 
     @property
     def _rows(self) -> str:

@@ -75,9 +75,17 @@ class SqlManifestStore(ManifestStore):
 
     def replace(self, row: ManifestRow) -> None:
         """See `ManifestStore.replace`."""
-        this = sa.and_(_ROWS.c.base_uri == self.dataset_uri, _ROWS.c.version == row.version)
+        update = sa.update(_ROWS).where(self._is(row.version))
         with self._connection() as connection:
-            connection.execute(sa.update(_ROWS).where(this).values(path=row.path, size_bytes=row.size_bytes))
+            connection.execute(update.values(path=row.path, size_bytes=row.size_bytes))
+
+    def remove(self, version: int) -> None:
+        """See `ManifestStore.remove`."""
+        with self._connection() as connection:
+            connection.execute(sa.delete(_ROWS).where(self._is(version)))
+
+    def _is(self, version: int) -> sa.ColumnElement[bool]:
+        return sa.and_(_ROWS.c.base_uri == self.dataset_uri, _ROWS.c.version == version)
 
     def _select(self, query: sa.Select[Any]) -> ManifestRow | None:
         with self._connection() as connection:
