@@ -67,17 +67,24 @@ def stream(num_bytes: int, num_rows: int = 8192) -> Iterator[pa.RecordBatch]:
 
 
 class Nowhere(MemoryStore):
-    """Forgets what is written to it."""
+    """Forgets what is written to it; remembers how many bytes Arrow held at most when something was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrow_bytes = 0
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
-        return _NowhereWriter()
+        return _NowhereWriter(self)
 
 
 class _NowhereWriter(StoreWriter):
-    num_bytes = 0
+    def __init__(self, store: Nowhere) -> None:
+        self._store = store
+        self.num_bytes = 0
 
     def write(self, data: BytesLike) -> None:
         self.num_bytes += memoryview(data).nbytes
+        self._store.arrow_bytes = max(self._store.arrow_bytes, pa.total_allocated_bytes())
 
     def tell(self) -> int:
         return self.num_bytes
@@ -97,18 +104,17 @@ def peak_bytes(num_batches: int, version: FileVersion) -> int:
     """Return the most bytes that numpy, Python and Arrow held at once, beyond what was there before."""
     made = [small_batch_of(seed) for seed in range(2)]
     schema = made[0].schema
-    with FileWriter(Nowhere(), "f", Schema.from_arrow(schema), version, page_bytes=PAGE_BYTES) as writer:
+    store = Nowhere()
+    with FileWriter(store, "f", Schema.from_arrow(schema), version, page_bytes=PAGE_BYTES) as writer:
         tracemalloc.start()
         arrow_before = pa.total_allocated_bytes()
-        arrow_peak = 0
         for number in range(num_batches):
             # in memory of its own, as each batch of a stream is
             writer.write_batch(pa.record_batch([pa.concat_arrays([c, c[:0]]) for c in made[number % 2]], schema=schema))
-            arrow_peak = max(arrow_peak, pa.total_allocated_bytes() - arrow_before)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert writer.num_rows == num_batches * made[0].num_rows
-    return peak + arrow_peak
+    return int(peak + store.arrow_bytes - arrow_before)
 
 
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
