@@ -20,7 +20,16 @@ from lance_ops.snapshot.begun_dictionaries import begins_dictionaries, with_begu
 from lance_ops.snapshot.commit import commit_transaction
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.transactions import COMMIT_MESSAGE, Append, Merge, Operation, Overwrite, Restore, Transaction
+from lance_ops.transactions import (
+    COMMIT_MESSAGE,
+    Append,
+    Merge,
+    Operation,
+    Overwrite,
+    Restore,
+    Transaction,
+    find_transaction,
+)
 
 __all__ = ["BulkCommitResult", "Commits"]
 
@@ -86,6 +95,14 @@ class Commits(Handle):
         )
         clean_up_if_due(made.version - 1, made)
         return cls(made)
+
+    def resolve(self, uuid: str) -> int | None:
+        """Return the version that a transaction made, the answer to a `CommitStateUnknown`; None if it made none.
+
+        None counts once the store answers and some minutes have passed: a request that was lost can still arrive.
+        Raises `CommitStateUnknown` if clean-up left nothing to tell by.
+        """
+        return find_transaction(self._snapshot.store, self._snapshot.committer, uuid)
 
     @classmethod
     def commit_batch(

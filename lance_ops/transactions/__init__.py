@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lance_ops.transactions.begin import commit_clone
-from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit, find_token, find_transaction
+from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
+from lance_ops.transactions.finding import find_token, find_transaction
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.landed import Landed, newest_first, read_manifest, read_transaction, read_version

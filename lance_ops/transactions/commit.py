@@ -39,16 +39,16 @@ from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Re
 from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
-from lance_ops.transactions.landed import Landed, decode_version, newest_first, read_manifest, read_version
+from lance_ops.transactions.landed import Landed, decode_version, read_manifest, read_version
 from lance_ops.transactions.new_fields import NewFields
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Rewrite
 from lance_ops.transactions.rebase import rebase
-from lance_ops.transactions.tokens import kept_token, shared_batches, token_of
+from lance_ops.transactions.tokens import shared_batches, token_of
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["MAX_RETRIES", "CommitResult", "commit", "find_token", "find_transaction"]
+__all__ = ["MAX_RETRIES", "CommitResult", "commit"]
 
 MAX_RETRIES = 20
 """Races that a commit may lose, if its caller does not say; the reference's number."""
@@ -115,24 +115,6 @@ def commit(
     if result.transaction.uuid != transaction.uuid:
         attempt.undo()
     return result
-
-
-def find_transaction(store: Store, committer: Committer, uuid: str, *, since: int = 1) -> int | None:
-    """Return the version that a transaction made, looking through the retained versions from the newest to `since`.
-
-    This resolves a `CommitStateUnknown`: None, once the store answers and some minutes have passed, means that it did
-    not land.
-    """
-    versions = newest_first(store, committer, down_to=since)
-    return next((landed.version for landed in versions if landed.transaction and landed.transaction.uuid == uuid), None)
-
-
-def find_token(store: Store, committer: Committer, token: str) -> int | None:
-    """Return the version that carries a token, retained or removed since; None if the work was never committed."""
-    for landed in newest_first(store, committer):
-        if landed.transaction is not None and token_of(landed.transaction) == token:
-            return landed.version
-    return kept_token(store, token)
 
 
 class _Attempt:

@@ -1,0 +1,111 @@
+"""A commit whose outcome was unknown, and whose request arrives when others have gone on."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.committers import PutIfAbsentCommitter, opening
+from lance_ops.committers.certainty import Certainty
+from lance_ops.core.errors import CommitStateUnknown
+from lance_ops.store import Fault, FaultyStore, MemoryStore, When
+from lance_ops.transactions import TOKEN, find_token
+
+NOW = timedelta(0)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": ids})
+
+
+def append(uri: str, *ids: int) -> lance_ops.LanceDataset:
+    return lance_ops.write_dataset(rows(*ids), uri, mode="append")
+
+
+@pytest.fixture
+def lost(monkeypatch: pytest.MonkeyPatch) -> tuple[FaultyStore, CommitStateUnknown]:
+    """An append as version 3, under the token `t`, that nobody heard of again; its request is still under way."""
+    store = FaultyStore(MemoryStore(f"ghosts-{uuid.uuid4().hex}"))
+    append(store.uri, 1)
+    append(store.uri, 2)
+    faulty = FaultyStore(MemoryStore(store.uri.removeprefix("memory://")), *_deaf())
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "open_store", lambda uri, options: faulty)
+        patch.setattr(
+            opening, "PutIfAbsentCommitter", lambda store, **_: PutIfAbsentCommitter(store, certainty=Certainty(1, 0))
+        )
+        with pytest.raises(CommitStateUnknown) as caught:
+            lance_ops.write_dataset(rows(99), store.uri, mode="append", transaction_properties={TOKEN: "t"})
+    assert caught.value.version == 3
+    return faulty, caught.value
+
+
+def _deaf() -> tuple[Fault, ...]:
+    """The create of a manifest arrives later, and whoever looks for it then gets no answer."""
+    return (
+        Fault("put_if_absent", "_versions/*", call=None, when=When.LATE),
+        Fault("get", "_versions/18446744073709551612.manifest", call=None),
+    )
+
+
+def token_in(dataset: lance_ops.LanceDataset) -> int | None:
+    return find_token(dataset.snapshot.store, dataset.snapshot.committer, "t")
+
+
+def test_it_may_be_the_newest_version_after_all(lost: tuple[FaultyStore, CommitStateUnknown]) -> None:
+    store, unknown = lost
+    assert lance_ops.dataset(store.uri).resolve(unknown.uuid) is None
+
+    store.deliver_late()
+
+    dataset = lance_ops.dataset(store.uri)
+    assert dataset.resolve(unknown.uuid) == token_in(dataset) == 3
+    assert append(store.uri, 3).resolve(unknown.uuid) == 3
+    assert lance_ops.dataset(store.uri).to_table().column("id").to_pylist() == [1, 2, 99, 3]
+
+
+def test_who_took_the_version_keeps_it(lost: tuple[FaultyStore, CommitStateUnknown]) -> None:
+    store, unknown = lost
+    append(store.uri, 3)
+    store.deliver_late()
+
+    dataset = lance_ops.dataset(store.uri)
+    assert dataset.resolve(unknown.uuid) is None and token_in(dataset) is None
+    assert dataset.to_table().column("id").to_pylist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kept", ["the next version", "nothing between"])
+def test_a_version_made_anew_after_clean_up_does_not_count(
+    lost: tuple[FaultyStore, CommitStateUnknown], kept: str
+) -> None:
+    store, unknown = lost
+    for number in (3, 4, 5):
+        dataset = append(store.uri, number)
+    if kept == "the next version":
+        dataset.tags.create("kept", 4)
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    store.deliver_late()
+
+    dataset = lance_ops.dataset(store.uri)
+    assert dataset.version == 5 and 3 in [version["version"] for version in dataset.versions()]
+    if kept == "the next version":
+        assert dataset.resolve(unknown.uuid) is None and token_in(dataset) is None
+    else:
+        with pytest.raises(CommitStateUnknown, match="cleaned up"):
+            dataset.resolve(unknown.uuid)
+        with pytest.raises(CommitStateUnknown, match="cleaned up"):
+            token_in(dataset)
+    assert dataset.to_table().column("id").to_pylist() == [1, 2, 3, 4, 5]
+    again = lance_ops.write_dataset(rows(99), store.uri, mode="append", transaction_properties={TOKEN: "t"})
+    assert again.to_table().column("id").to_pylist() == [1, 2, 3, 4, 5, 99]
+
+    again.cleanup_old_versions(NOW, error_if_tagged_old_versions=False, delete_unverified=True)
+
+    assert 3 not in [version["version"] for version in again.versions()]
+    again.validate()
+    assert len(list(again.snapshot.store.list("data"))) == len(again.get_fragments())
+    assert again.resolve(unknown.uuid) is None
