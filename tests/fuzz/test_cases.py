@@ -10,6 +10,7 @@ from tests.fuzz.reading import read_deletions, read_file
 
 CASES = Path(__file__).parent / "cases"
 OUTCOMES = {
+    "dictionaries_with_nulls_among_their_entries.lance": "rows",
     "nulls_that_may_not_be_null.lance": "CorruptFile",
     "nulls_without_end_in_lists.lance": "CorruptFile+ReadTooLarge",
     "numbers_with_children.lance": "UnsupportedFeature+rows",

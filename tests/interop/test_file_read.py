@@ -92,6 +92,24 @@ def test_any_column_is_read_whole_and_in_parts(
     assert reader.read().schema.equals(table.schema)
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_batches_join_pages_of_dictionaries_with_nulls(version: str, tmp_path: Path) -> None:
+    from lance.file import LanceFileWriter
+
+    parts = [
+        pa.DictionaryArray.from_arrays(pa.array([0, None, 1] * 40, pa.int8()), pa.array([f"a{i}", f"b{i}"]))
+        for i in range(4)
+    ]
+    schema = pa.schema([("c", parts[0].type)])
+    with LanceFileWriter(str(tmp_path / "f"), schema, version=version, data_cache_bytes=10) as writer:
+        for part in parts:
+            writer.write_batch(pa.record_batch([part], schema=schema))
+    reader = FileReader(LocalStore(str(tmp_path)), "f")
+    assert len(reader.column(0).pages) == len(parts)
+    found = pa.Table.from_batches(list(reader.iter_batches(batch_rows=77)))
+    assert found.column("c").to_pylist() == [value for part in parts for value in part.to_pylist()]
+
+
 @pytest.mark.parametrize(
     "folder",
     ["v0.8.0/migrated_from_v0.7.5", "v0.15.0/v2_with_files.lance", "v0.20.0/old_btree_bitmap_indices.lance"],

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -73,11 +74,13 @@ class Dictionary(ArrayEncoding):
         return take_items(items, pc.subtract(positions, pa.scalar(1, positions.type)), self._stored_bytes)
 
     def _as_dictionary(self, positions: pa.Array, items: pa.Array) -> pa.Array:
-        keys = positions
+        """Return an Arrow dictionary whose nulls are its keys': Arrow does not join dictionaries with null entries."""
         present = validity_of(items)
+        keys = positions
         if present is not None:
             found = positions.to_numpy()
-            keys = pa.array(found, mask=~present[found])
+            keys = pa.array((np.cumsum(present) - 1)[found].clip(min=0), mask=~present[found])
+            items = items.drop_null()
         keys = keys.cast(self._arrow_type.index_type)
         return pa.DictionaryArray.from_arrays(keys, items, ordered=self._arrow_type.ordered)
 
