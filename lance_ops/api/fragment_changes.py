@@ -32,7 +32,7 @@ from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import encode_bitmap
+from lance_ops.table.roaring import bitmap_of, encode_bitmap
 
 __all__ = ["FragmentChanges"]
 
@@ -83,7 +83,7 @@ class FragmentChanges:
         )
         found = BitMap()
         for table in scan(self._snapshot, request):
-            found.update(offset_of(table.column(ROW_ADDRESS).to_numpy()).astype("uint32"))
+            found.update(bitmap_of(offset_of(table.column(ROW_ADDRESS).to_numpy())))
         return self.delete_rows(found)
 
     def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:

@@ -6,7 +6,6 @@ The same shape holds stable row ids (an id's high and low 32 bits in place of fr
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,7 +18,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.roaring import bitmap_of, offsets_in
 
 __all__ = ["FragmentIds", "RowAddressSet"]
 
@@ -53,8 +52,7 @@ class RowAddressSet:
         starts = np.flatnonzero(np.diff(fragments, prepend=fragments[:1] ^ np.uint64(1)))
         return cls(
             {
-                # An array.array is copied whole; any other sequence is walked item by item.
-                int(fragments[start]): BitMap(array("I", offsets[start:stop].tobytes()))
+                int(fragments[start]): bitmap_of(offsets[start:stop])
                 for start, stop in pairwise([*starts.tolist(), len(ordered)])
             },
             exact,

@@ -11,12 +11,14 @@ bytes for text, binary as it is, decimals as they are.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "sort_indices", "sort_keys"]
+__all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
 
 Key: TypeAlias = Any
 """An int, bytes or a Decimal: the same kind for all values of a column, so that any two compare."""
@@ -78,6 +80,15 @@ def rank_in(keys: pa.Array, key: Key | None, side: Side) -> int:
         return nulls if side == "right" else 0
     bisect = bisect_left if side == "left" else bisect_right
     return bisect(range(len(keys)), key, lo=nulls, key=lambda position: keys[position].as_py())
+
+
+def ranks_in(keys: pa.Array, wanted: Sequence[Key], side: Side) -> list[int]:
+    """Return the rank of each of several keys, none of them None."""
+    if not pa.types.is_integer(keys.type):
+        return [rank_in(keys, key, side) for key in wanted]
+    values = keys.slice(keys.null_count).to_numpy()
+    ranks: list[int] = (np.searchsorted(values, np.array(wanted, values.dtype), side) + keys.null_count).tolist()
+    return ranks
 
 
 def _is_text(value_type: pa.DataType) -> bool:

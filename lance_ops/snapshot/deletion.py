@@ -25,6 +25,7 @@ from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.runners import Runner
 from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table.roaring import bitmap_of
 from lance_ops.transactions import Delete
 
 __all__ = [
@@ -108,7 +109,7 @@ def find_rows(task: DeletionTask) -> FoundRows:
     found: dict[int, BitMap] = {}
     for table in scan(task.snapshot.open(), request):  # a table never spans two fragments
         addresses = table.column(ROW_ADDRESS).to_numpy()
-        found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(offset_of(addresses).astype("uint32"))
+        found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(bitmap_of(offset_of(addresses)))
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 

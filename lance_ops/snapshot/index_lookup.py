@@ -35,11 +35,12 @@ class IndexLookup:
     remainder: Predicate | None
     index_names: tuple[str, ...]
     index_types: tuple[str, ...]
-    queries: tuple[str, ...]
+    conjuncts: tuple[Predicate, ...]
 
     def describe(self) -> str:
         """Return each query with the index that answered it."""
-        parts = zip(self.queries, self.index_names, self.index_types, strict=True)
+        queries = (conjunct.to_sql() for conjunct in self.conjuncts)
+        parts = zip(queries, self.index_names, self.index_types, strict=True)
         return " AND ".join(f"[{query}]@{name}({kind})" for query, name, kind in parts)
 
 
@@ -83,7 +84,7 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
         remainder=remainder if found.exact else predicate,
         index_names=tuple(answer.segments[0].name for answer in served),
         index_types=tuple(answer.index_type.name for answer in served),
-        queries=tuple(answer.conjunct.to_sql() for answer in served),
+        conjuncts=tuple(answer.conjunct for answer in served),
     )
 
 

@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
@@ -18,7 +17,7 @@ from lance_ops.file.order import reorder
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import ScanRequest, empty_answer, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.roaring import bitmap_of, offsets_in
 
 __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 
@@ -77,7 +76,7 @@ def take_addresses(snapshot: Snapshot, addresses: Addresses, request: ScanReques
     owners, offsets = fragment_of(addresses), offset_of(addresses)
     for fragment_id, places in _grouped(owners):
         fragment = snapshot.fragments_by_id.get(fragment_id)
-        asked = BitMap(offsets[places].astype(np.uint32))
+        asked = bitmap_of(offsets[places])
         if fragment is None or asked.max() >= fragment.physical_rows:
             raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
         deleted = asked & snapshot.deletion_vector(fragment)

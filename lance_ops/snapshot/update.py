@@ -32,6 +32,7 @@ from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import bitmap_of
 from lance_ops.transactions import Update
 
 __all__ = [
@@ -140,7 +141,7 @@ def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     with RowWriter(snapshot, task.file_version) as writer:
         for table in scan_to_rewrite(snapshot, request):  # a table never spans two fragments
             addresses = table.column(ROW_ADDRESS).to_numpy()
-            found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(offset_of(addresses).astype("uint32"))
+            found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(bitmap_of(offset_of(addresses)))
             row_ids = table.column(ROW_ID).to_numpy()
             writer.write_moved(_assigned(table.drop_columns([ROW_ID, ROW_ADDRESS]), task.assignments), row_ids)
         fragments = writer.finish()

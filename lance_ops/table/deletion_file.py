@@ -21,7 +21,7 @@ from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.names import deletion_file_name
 from lance_ops.pb import table_pb2
 from lance_ops.table.arrow_messages import read_batches
-from lance_ops.table.roaring import decode_bitmap, encode_bitmap, offsets_in
+from lance_ops.table.roaring import bitmap_of, decode_bitmap, encode_bitmap, offsets_in
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletion_vector", "encode_deletion_vector"]
@@ -111,7 +111,7 @@ def decode_deletion_vector(deletion_file: DeletionFile, data: pa.Buffer | bytes,
     if deletion_file.file_type is DeletionFileType.BITMAP:
         vector = decode_bitmap(memoryview(data), path, "deletion vector")
     else:
-        vector = BitMap(_decode_arrow(data, path))
+        vector = bitmap_of(_decode_arrow(data, path))
     expected = deletion_file.num_deleted_rows
     if expected and expected != len(vector):
         raise CorruptFile(path, "deletion vector", f"{len(vector)} rows where the manifest says {expected}")

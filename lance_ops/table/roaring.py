@@ -13,6 +13,8 @@ The library trusts the counts and the order inside of the containers. A bitmap o
 from __future__ import annotations
 
 import struct
+from array import array
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +22,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile
 
-__all__ = ["decode_bitmap", "encode_bitmap", "offsets_in"]
+__all__ = ["bitmap_of", "decode_bitmap", "encode_bitmap", "offsets_in"]
 
 _COOKIE = 0x303A
 _COOKIE_WITH_RUNS = 0x303B
@@ -35,6 +37,12 @@ def encode_bitmap(bitmap: BitMap) -> bytes:
     compact = BitMap(bitmap)
     compact.run_optimize()
     return bytes(compact.serialize())
+
+
+def bitmap_of(offsets: npt.NDArray[np.integer[Any]]) -> BitMap:
+    """Return a bitmap of numbers below 2^32, in any order."""
+    # An array.array is taken whole; any other sequence is walked item by item.
+    return BitMap(array("I", offsets.astype(np.uint32).tobytes()))
 
 
 def offsets_in(bitmap: BitMap | FrozenBitMap) -> npt.NDArray[np.uint32]:

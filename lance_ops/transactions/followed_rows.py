@@ -18,7 +18,7 @@ from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addr
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Manifest
 from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.roaring import bitmap_of, offsets_in
 from lance_ops.transactions.conflicts import Moved, Retry
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.operations import Rewrite, RewriteGroup
@@ -91,4 +91,4 @@ def follow(group: RewriteGroup, rows: Mapping[int, BitMap], vectors: DeletionVec
     if gone:
         return Retry(f"{gone} rows of fragments {sorted(rows)[:5]} were deleted or updated by another")
     positions, offsets = fragment_of(addresses), offset_of(addresses).astype(np.uint32)
-    return [BitMap(offsets[positions == np.uint64(position)]) for position in range(len(group.new_fragments))]
+    return [bitmap_of(offsets[positions == np.uint64(position)]) for position in range(len(group.new_fragments))]

@@ -209,7 +209,7 @@ ALL_TABLE_CASES = (
     TableCase("update_all", _prepare_rows, _update_all, anew=True),
     TableCase("merge_insert", partial(_prepare_merge, share=0.005, new=1), _upsert, anew=True),
     TableCase("merge_insert_half", partial(_prepare_merge, share=0.5, new=0.1), _upsert, anew=True),
-    TableCase("merge_insert_by_index", partial(_prepare_merge, share=0.001, indexed=True), _upsert, anew=True),
+    TableCase("merge_insert_by_index", partial(_prepare_merge, share=0.0001, indexed=True), _upsert, anew=True),
     TableCase("merge_insert_column", partial(_prepare_merge, share=0.01), _update_by_key, anew=True),
     TableCase("add_column", _prepare_rows, _add_column, anew=True),
     TableCase("take_stable_row_ids", _prepare_stable_row_ids, _take_by_row_id, answer=_as_it_is),

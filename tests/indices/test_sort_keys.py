@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.indices.sort_keys import is_sortable, key_of, rank_in, sort_indices, sort_keys
+from lance_ops.indices.sort_keys import Side, is_sortable, key_of, rank_in, ranks_in, sort_indices, sort_keys
 
 
 def in_order(values: pa.Array) -> pa.Array:
@@ -96,3 +96,11 @@ def test_ranks_count_the_rows_before_a_key(values: list[int | None], key: int | 
     needle = (key is not None, key or 0)
     assert rank_in(keys, key, "left") == bisect_left(as_tuples, needle)
     assert rank_in(keys, key, "right") == bisect_right(as_tuples, needle)
+
+
+@given(st.lists(st.none() | st.integers(-5, 5)), st.lists(st.integers(-6, 6)), st.sampled_from(["left", "right"]))
+def test_many_ranks_are_those_of_each(values: list[int | None], wanted: list[int], side: Side) -> None:
+    for kind, spell in ((pa.int16(), int), (pa.string(), str)):
+        keys = sort_keys(in_order(pa.array([None if value is None else spell(value) for value in values], kind)))
+        asked = [key_of(pa.scalar(spell(value), kind)) for value in wanted]
+        assert ranks_in(keys, asked, side) == [rank_in(keys, key, side) for key in asked]

@@ -53,6 +53,9 @@ Addresses = npt.NDArray[np.uint64]
 _READ_ROWS = 1 << 18
 """Rows of page_data held at once."""
 
+_READ_THROUGH = 4
+"""Up to so many times the rows asked for, all between the first and the last cost less than to pick them out."""
+
 
 class BTreeIndex(LoadedIndex):
     """One segment of a B-tree index: page_lookup in memory, page_data opened by the first search that needs it."""
@@ -140,8 +143,7 @@ class BTreeIndex(LoadedIndex):
         at_once = max(1, _READ_ROWS // self._pages.page_rows)
         for portion in (pages[start : start + at_once] for start in range(0, len(pages), at_once)):
             for page, keys in self._page_keys(portion):
-                for cut in inside[page]:
-                    rows[cut] = self._pages.row_in(page, keys, cut, self._page_data.path)
+                rows.update(self._pages.rows_in(page, keys, inside[page], self._page_data.path))
         return rows
 
     def _page_keys(self, pages: Sequence[int]) -> Iterator[tuple[int, pa.Array]]:
@@ -156,11 +158,14 @@ class BTreeIndex(LoadedIndex):
     def _read(self, column: str, ranges: Sequence[RowRange]) -> pa.Array:
         """Return one column of page_data in these ranges of rows, one after the other."""
         schema = self._page_data.schema.project([column])
+        first, last = ranges[0][0], ranges[-1][1]
+        if last - first > _READ_THROUGH * sum(stop - start for start, stop in ranges):
+            rows = np.concatenate([np.arange(*rows) for rows in ranges])
+            return self._page_data.take(schema, rows).column(0).combine_chunks()
+        between = self._page_data.read(schema, first, last).column(0).combine_chunks()
         if len(ranges) == 1:
-            table = self._page_data.read(schema, *ranges[0])
-        else:
-            table = self._page_data.take(schema, np.concatenate([np.arange(*rows) for rows in ranges]))
-        return table.column(0).combine_chunks()
+            return between
+        return pa.concat_arrays([between.slice(start - first, stop - start) for start, stop in ranges])
 
     def _rows_of(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
         """Yield the sorted rows of these fragments, all of them for None."""

@@ -8,7 +8,9 @@ names the page to read.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +18,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.indices.btree.layout import BATCH_SIZE, MAX, MIN, NULL_COUNT, PAGE_IDX, RANGE_PARTITIONED
-from lance_ops.indices.sort_keys import Key, Side, rank_in, sort_keys
+from lance_ops.indices.sort_keys import Key, Side, ranks_in, sort_keys
 
 __all__ = ["AFTER_NULLS", "BEFORE_NULLS", "END", "Cut", "PageLookup", "Place"]
 
@@ -111,15 +113,21 @@ class PageLookup:
         before_page = first is not None and (cut.key <= first if cut.side == "left" else cut.key < first)
         return Place(row) if before_page else Place(row, page)
 
-    def row_in(self, page: int, keys: pa.Array, cut: Cut, where: str) -> int:
-        """Return the row that follows a cut inside of a page, whose keys were read.
+    def rows_in(self, page: int, keys: pa.Array, cuts: Iterable[Cut], where: str) -> Iterator[tuple[Cut, int]]:
+        """Yield each of several cuts inside of a page, whose keys were read, with the row that follows it.
 
         Raises `CorruptFile` when the page is not the one that was looked up.
         """
         if not len(keys) or keys[0].as_py() != self.mins[page] or keys[-1].as_py() != self.max_of(page):
             raise CorruptFile(where, f"page {page}", "not the values that page_lookup states: build the index again")
-        return page * self.page_rows + rank_in(keys, cut.key, cut.side)
+        first = page * self.page_rows
+        by_side: dict[Side, list[Cut]] = {"left": [], "right": []}
+        for cut in cuts:
+            by_side[cut.side].append(cut)
+        for side, those in by_side.items():
+            ranks = ranks_in(keys, [cut.key for cut in those], side)
+            yield from ((cut, first + rank) for cut, rank in zip(those, ranks, strict=True))
 
-    @property
+    @cached_property
     def _value_page(self) -> int:
         return len(self.mins) - len(self.maxs)

@@ -23,6 +23,7 @@ from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import bitmap_of
 
 __all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]
 
@@ -100,5 +101,5 @@ def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int)
     for table in scan(snapshot, request):
         places, _ = patch.keys.hits([table.column(patch.on).combine_chunks()])
         addresses = table.column(ROW_ADDRESS).to_numpy()[places]
-        found.update(offset_of(addresses).astype("uint32"))
+        found.update(bitmap_of(offset_of(addresses)))
     return found

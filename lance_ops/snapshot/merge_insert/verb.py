@@ -39,6 +39,7 @@ from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table import Fragment
 from lance_ops.table.key_codes import NO_CODE
+from lance_ops.table.roaring import bitmap_of
 from lance_ops.transactions import Update, UpdateMode
 
 __all__ = [
@@ -226,4 +227,4 @@ def _offsets(addresses: npt.NDArray[np.uint64]) -> dict[int, BitMap]:
     fragments, offsets = fragment_of(ascending), offset_of(ascending).astype(np.uint32)
     starts = np.flatnonzero(np.diff(fragments, prepend=fragments[:1] + np.uint64(1)))
     ends = [*starts[1:], len(fragments)][: len(starts)]
-    return {int(fragments[start]): BitMap(offsets[start:end]) for start, end in zip(starts, ends, strict=True)}
+    return {int(fragments[start]): bitmap_of(offsets[start:end]) for start, end in zip(starts, ends, strict=True)}
