@@ -22,7 +22,14 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.schema_edit import with_new_fields
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.columns import FunctionColumns, as_table, bind_computed, bind_joined
-from lance_ops.snapshot.columns.backfill import plan_backfill, with_column_files, write_columns, write_streamed_columns
+from lance_ops.snapshot.columns.backfill import (
+    ColumnFile,
+    column_paths,
+    plan_backfill,
+    with_column_files,
+    write_columns,
+    write_streamed_columns,
+)
 from lance_ops.snapshot.columns.patch import bind_patch, matched_offsets, patched_fragments, plan_patch
 from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.deletion_files import hide_rows
@@ -94,6 +101,7 @@ class FragmentChanges:
         if not gone:
             return self._fragment
         hidden = hide_rows(self._snapshot, {self._fragment.id: gone})
+        self._snapshot.store.make_durable(*hidden.paths)
         return hidden.updated[0] if hidden.updated else None
 
     def merge_columns(
@@ -116,7 +124,7 @@ class FragmentChanges:
             return self._with_columns(schema, FunctionColumns(udf.func, reads), batch_size)
         reader = reader_of(value_func, reader_schema)
         schema, new = with_new_fields(self._snapshot.schema, reader.schema, self._snapshot.manifest.max_field_id + 1)
-        files = write_streamed_columns(self._snapshot, new, reader, [self._fragment])
+        files = self._durable(write_streamed_columns(self._snapshot, new, reader, [self._fragment]))
         return self._changed(with_column_files(self._snapshot, schema, files)), schema
 
     def merge(
@@ -164,7 +172,7 @@ class FragmentChanges:
         """
         table = reader_of(data_obj, schema).read_all()
         patch = bind_patch(self._snapshot, table, left_on, right_on or left_on)
-        files = [write_columns(task) for task in plan_patch(self._snapshot, patch, (self._fragment.id,))]
+        files = self._durable(map(write_columns, plan_patch(self._snapshot, patch, (self._fragment.id,))))
         (fragment,), fields = patched_fragments(self._snapshot, patch, files)
         if not with_offsets:
             return fragment, list(fields)
@@ -175,8 +183,14 @@ class FragmentChanges:
     ) -> tuple[Fragment, Schema]:
         schema, new = with_new_fields(self._snapshot.schema, added, self._snapshot.manifest.max_field_id + 1)
         tasks = plan_backfill(self._snapshot, new, source, batch_size)
-        files = [write_columns(task) for task in tasks if task.fragment_id == self._fragment.id]
+        files = self._durable(write_columns(task) for task in tasks if task.fragment_id == self._fragment.id)
         return self._changed(with_column_files(self._snapshot, schema, files)), schema
+
+    def _durable(self, files: Iterable[ColumnFile]) -> list[ColumnFile]:
+        """Make files durable: who commits them later does not know that they may not be."""
+        written = list(files)
+        self._snapshot.store.make_durable(*column_paths(written))
+        return written
 
     def _changed(self, fragments: Iterable[Fragment]) -> Fragment:
         return next(fragment for fragment in fragments if fragment.id == self._fragment.id)

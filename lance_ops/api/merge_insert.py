@@ -131,6 +131,7 @@ class MergeInsertBuilder:
         plan = plan_merge(self._dataset.snapshot, self._spec, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
+        plan.snapshot.store.make_durable(*prepared.own_files)
         return Transaction.new(plan.snapshot.version, prepared.operation), _result(prepared.counts)
 
     def _with(self, **changes: Any) -> Self:

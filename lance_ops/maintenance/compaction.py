@@ -53,7 +53,10 @@ class CompactionMetrics:
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """One group rewritten: the fragments read, with their deletion vectors as then, and those written."""
+    """One group rewritten: the fragments read, with their deletion vectors as then, and those written.
+
+    The files may not be durable before they are committed.
+    """
 
     read_version: int
     old_fragments: tuple[Fragment, ...]
@@ -92,7 +95,7 @@ class Compaction:
             remap = IndexRemap(AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
         groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
         try:
-            return _commit_beside_indices(snapshot, reserved, groups, remap), _metrics(rewrites)
+            return _commit_beside_indices(snapshot, reserved, groups, remap, data_files), _metrics(rewrites)
         except CommitStateUnknown:
             raise
         except Exception:
@@ -124,7 +127,7 @@ def execute(task: CompactionTask) -> RewriteResult:
     fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
     request = ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
-    with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits) as writer:
+    with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits, durable=False) as writer:
         for table in scan_to_rewrite(snapshot, request):
             writer.write(table)
         new = tuple(writer.finish())
@@ -134,13 +137,13 @@ def execute(task: CompactionTask) -> RewriteResult:
 
 
 def _commit_beside_indices(
-    snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap
+    snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap, data_files: Sequence[str]
 ) -> Snapshot:
-    """Commit the groups; after a conflict with a change of the indices, remap those that there are now."""
+    """Commit the groups after their files; after a conflict with a change of the indices, remap those there are now."""
     while True:
         operation = Rewrite(groups, remap.remap(newest))
         try:
-            return commit_operation(snapshot, operation, max_retries=_LOST_RACES)
+            return commit_operation(snapshot, operation, after=data_files, max_retries=_LOST_RACES)
         except RetryableConflict:
             newest = snapshot.latest()
             if remap.covers(newest):

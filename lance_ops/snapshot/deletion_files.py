@@ -30,7 +30,7 @@ class HiddenRows:
 def hide_rows(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> HiddenRows:
     """Write a cumulative vector for each fragment; `offsets` are physical ones, by fragment.
 
-    When one cannot be written, nothing is left of the others.
+    When one cannot be written, nothing is left of the others. Who commits the fragments makes the files durable.
     """
     written: list[str] = []
 
@@ -43,7 +43,7 @@ def hide_rows(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> HiddenRows:
         thinned = replace(fragment, deletion_file=deletion_file)
         assert thinned.deletion_path is not None
         written.append(thinned.deletion_path)  # first, because a put that fails may have put it there
-        snapshot.store.put(thinned.deletion_path, data)
+        snapshot.store.put(thinned.deletion_path, data, durable=False)
         return thinned
 
     ids = sorted(offsets)

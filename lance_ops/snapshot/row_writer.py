@@ -26,12 +26,13 @@ U64s = npt.NDArray[np.uint64]
 class RowWriter:
     """A `FragmentWriter` of a snapshot's whole rows. Moved rows keep their ids in a table of stable row ids.
 
-    Moved rows must come before new ones: a fragment's rows beyond those it has ids for get theirs at commit.
+    Moved rows must come before new ones: a fragment's rows beyond those it has ids for get theirs at commit. Who
+    commits the fragments makes their files durable.
     """
 
     def __init__(self, snapshot: Snapshot, version: FileVersion) -> None:
         self._keeps_ids = snapshot.manifest.uses_stable_row_ids
-        self._writer = FragmentWriter(snapshot.store, snapshot.schema, version)
+        self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, durable=False)
         self._row_ids: list[U64s] = []
 
     def write_moved(self, rows: pa.Table, row_ids: U64s) -> None:

@@ -167,7 +167,7 @@ def commit_update(
         fields_for_preserving_frag_bitmap=tuple(node.id for field in assigned for node in field.walk()),
     )
     own_files = [*data_paths(new), *hidden.paths]
-    committed = commit_operation(snapshot, operation, properties=properties, own_files=own_files)
+    committed = commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
     return committed, sum(map(len, offsets.values()))
 
 

@@ -114,7 +114,7 @@ def _commit(
     own_files = column_paths(files)
     with removing_on_failure(snapshot.store, own_files):
         operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
-    return commit_operation(snapshot, operation, properties=properties, own_files=own_files)
+    return commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
 
 
 def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:

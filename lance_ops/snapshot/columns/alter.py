@@ -105,7 +105,7 @@ def _cast(
     own_files = column_paths(files)
     with removing_on_failure(snapshot.store, own_files):
         operation = Merge(with_column_files(snapshot, schema, files), schema, preserves_nullability=True)
-    return commit_operation(snapshot, operation, properties=properties, own_files=own_files)
+    return commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
 
 
 def _altered(field: Field, alteration: Alteration, next_id: int) -> Field:

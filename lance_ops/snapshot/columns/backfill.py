@@ -58,7 +58,7 @@ class BackfillTask:
 
 @dataclass(frozen=True)
 class ColumnFile:
-    """A new file of a fragment, not yet part of any version."""
+    """A new file of a fragment, not yet part of any version; who commits it makes it durable."""
 
     fragment_id: int
     file: DataFile
@@ -170,7 +170,13 @@ def _write(
     done = 0
     try:
         with FileWriter(
-            snapshot.store, path, columns, version, dictionaries=dictionaries, batch_offsets=batch_offsets
+            snapshot.store,
+            path,
+            columns,
+            version,
+            dictionaries=dictionaries,
+            batch_offsets=batch_offsets,
+            durable=False,
         ) as writer:
             for offsets, made, is_last in _with_last(parts):
                 end = fragment.physical_rows if is_last else int(offsets[-1]) + 1

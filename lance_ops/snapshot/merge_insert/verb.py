@@ -97,7 +97,7 @@ class MergePlan:
 
 @dataclass(frozen=True)
 class PreparedMerge:
-    """The operation to commit and the files it brings; it is empty where nothing changes."""
+    """The operation to commit and the files it brings, not durable yet; it is empty where nothing changes."""
 
     operation: Update
     counts: MergeCounts
@@ -153,7 +153,10 @@ def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[s
     """Commit what was prepared; see `merge_insert`."""
     if prepared.counts == NOTHING:
         return plan.snapshot
-    return commit_operation(plan.snapshot, prepared.operation, properties=properties, own_files=prepared.own_files)
+    own_files = prepared.own_files
+    return commit_operation(
+        plan.snapshot, prepared.operation, properties=properties, own_files=own_files, after=own_files
+    )
 
 
 def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> PreparedMerge:
