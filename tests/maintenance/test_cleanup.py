@@ -1,6 +1,9 @@
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,8 +11,11 @@ import pytest
 import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup_plan import CleanupOptions, NamedFiles
+from lance_ops.maintenance.cleanup_plan import UNVERIFIED_AGE, CleanupOptions, NamedFiles
+from lance_ops.store import LocalStore
+from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.table import ExternalFile, Fragments
+from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
 NOW = timedelta(0)
@@ -95,6 +101,82 @@ def test_files_of_a_writer_that_may_still_commit_stay(make: Make) -> None:
     assert stray.exists()
     dataset.cleanup_old_versions(NOW, delete_unverified=True)
     assert not stray.exists()
+
+
+STRAYS = [
+    "data/0.lance",
+    "data/0/1.blob",
+    "_deletions/0-1-2.arrow",
+    "_indices/7f1c6a4e-0000-4000-8000-000000000000/page_data.lance",
+    "_transactions/1-x.txn",
+    f"_versions/{TEMPORARY_PREFIX}1",
+    f"data/{TEMPORARY_PREFIX}2",
+]
+
+
+@pytest.mark.parametrize(
+    ("age", "stays"), [(UNVERIFIED_AGE - timedelta(hours=1), True), (UNVERIFIED_AGE + timedelta(minutes=1), False)]
+)
+def test_orphans_of_every_kind_go_when_they_are_old_by_the_store_s_clock(
+    make: Make, monkeypatch: pytest.MonkeyPatch, age: timedelta, stays: bool
+) -> None:
+    dataset = make(1)
+    kept = files(dataset)
+    for stray in STRAYS:
+        path = Path(dataset.uri, stray)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"left by a crash")
+    clock = LocalStore.now
+    monkeypatch.setattr(LocalStore, "now", lambda store: clock(store) + age)
+    explained = dataset.explain_cleanup_old_versions(NOW, include_files=True)
+    assert sorted(explained.candidate_files) == ([] if stays else sorted(STRAYS))
+    stats = dataset.cleanup_old_versions(NOW)
+    assert files(dataset) - kept == (set(STRAYS) if stays else set())
+    assert kept <= files(dataset) and stats.bytes_removed == (0 if stays else 15 * len(STRAYS))
+
+
+def test_deletions_are_no_faster_than_asked_for(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = [0.0]
+    deleted: list[float] = []
+    delete = LocalStore.delete
+
+    def note(store: LocalStore, path: str) -> None:
+        deleted.append(passed[0])
+        delete(store, path)
+
+    dataset = make(4)
+    dataset.insert(rows(0, 1), mode="overwrite")
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.__setitem__(0, passed[0] + seconds))
+    monkeypatch.setattr(LocalStore, "delete", note)
+    stats = dataset.cleanup_old_versions(NOW, delete_rate_limit=4)
+    assert stats.old_versions == stats.data_files_removed == 4 and len(deleted) >= 12
+    waited = [later - earlier for earlier, later in pairwise(deleted)]
+    assert min(waited) == max(waited) == 0.25
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_no_more_deletions_run_at_once_than_asked_for(
+    make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+    delete = LocalStore.delete
+
+    def count(store: LocalStore, path: str) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.002)
+        delete(store, path)
+        with lock:
+            running -= 1
+
+    dataset = make(5)
+    dataset.insert(rows(0, 1), mode="overwrite")
+    monkeypatch.setattr(LocalStore, "delete", count)
+    assert dataset.cleanup_old_versions(NOW, delete_concurrency=at_once).data_files_removed == 5
+    assert most == at_once
 
 
 def test_a_version_committed_after_the_plan_keeps_its_files(make: Make) -> None:

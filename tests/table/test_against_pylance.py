@@ -21,6 +21,7 @@ from lance_ops.table import (
     encode_manifest,
     flags_for,
 )
+from lance_ops.table.deletion_file import MAX_ARROW_ROWS
 from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_ids
 from lance_ops.table.row_runs import RowIds
 
@@ -49,7 +50,15 @@ def newest(uri: str) -> Manifest:
     return decode_manifest(path.read_bytes(), str(path))
 
 
-@pytest.mark.parametrize(("deleted", "kind"), [(4000, DeletionFileType.ARROW_ARRAY), (9000, DeletionFileType.BITMAP)])
+KINDS = [  # at the very limit the reference writes either, as the rows were deleted at once or bit by bit
+    (1, DeletionFileType.ARROW_ARRAY),
+    (MAX_ARROW_ROWS - 1, DeletionFileType.ARROW_ARRAY),
+    (MAX_ARROW_ROWS + 1, DeletionFileType.BITMAP),
+    (9000, DeletionFileType.BITMAP),
+]
+
+
+@pytest.mark.parametrize(("deleted", "kind"), KINDS)
 def test_its_deletion_files_are_read(lance: Any, uri: str, deleted: int, kind: DeletionFileType) -> None:
     lance.dataset(uri).delete(f"a < {deleted}")
 
