@@ -81,6 +81,8 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
         return Structure.MINI_BLOCK if _is_plain_struct(values) else Structure.FULL_ZIP
     if isinstance(values, FixedSizeListValues) and _is_of_nulls(values):
         return Structure.FULL_ZIP
+    if isinstance(values, FixedSizeListValues) and _bits_per_list(values) % 8:
+        return Structure.MINI_BLOCK  # readers expect whole bytes in full-zip pages
     if options.structural_encoding is not None:
         return Structure(options.structural_encoding)
     return Structure.FULL_ZIP if _largest_value_bytes(values) >= _LARGE_VALUE_BYTES else Structure.MINI_BLOCK
@@ -279,6 +281,11 @@ def _lists(values: FixedSizeListValues) -> FixedSizeListEncoding:
     else:
         items = FlatEncoding(values.items.bits_per_value)
     return FixedSizeListEncoding(values.dimension, values.validity is not None, items)
+
+
+def _bits_per_list(values: FixedSizeListValues) -> int:
+    items = values.items
+    return values.dimension * (items.bits_per_value if isinstance(items, FixedWidth) else _bits_per_list(items))
 
 
 def _is_of_nulls(values: FixedSizeListValues) -> bool:

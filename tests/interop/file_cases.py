@@ -172,6 +172,11 @@ CASES: tuple[Case, ...] = (
         _all({"fixed_size_list"}, {"mini_block", "fixed_size_list"}),
     ),
     Case(
+        "vectors of more booleans than fill bytes",
+        lambda: pa.array([[i % 3 == 0] * 2998 + [True] for i in range(40)], pa.list_(pa.bool_(), 2999)),
+        _all({"fixed_size_list"}, {"mini_block", "fixed_size_list"}),
+    ),
+    Case(
         "structs",
         lambda: pa.array([{"x": i, "y": str(i)} if i % 3 else None for i in range(N)]),
         _both({"mini_block", "def:out_of_line_bitpacking"}),
