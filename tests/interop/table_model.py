@@ -285,9 +285,11 @@ class Cast(Change):
     type: pa.DataType
 
     def applied(self, planned: State, newest: State, version: int) -> State:
+        old = planned.column(self.name)
+        if old.type == self.type:
+            return newest
         if planned.rows != newest.rows:
             raise Unseen("rows came, went or changed while a column was cast")
-        old = planned.column(self.name)
         new = Column(self.id, self.name, self.type, old.id)
         cast = replace(newest, columns=tuple(new if column == old else column for column in newest.columns))
         return _with_rows(
