@@ -49,7 +49,8 @@ def is_well_known(uri: str) -> bool:
     """Return whether a URI names this machine's disk, memory, or an object store that is known by name."""
     match = _SCHEME.match(uri)
     scheme = match[1].lower() if match else ""
-    return is_local(uri) or scheme in service_of(scheme).schemes
+    service = service_of(scheme)
+    return is_local(uri) or (service.well_known and scheme in service.schemes)
 
 
 def is_local(uri: str) -> bool:

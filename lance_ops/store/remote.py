@@ -116,7 +116,7 @@ class FsspecStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         key = self._key(path)
         with self._translating("write", path):
-            self._fs().pipe_file(key, _bytes(data))
+            self._service.put(self._fs(), key, _bytes(data))
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         key = self._key(path)
@@ -135,7 +135,7 @@ class FsspecStore(Store):
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         key = self._key(path)
         with self._translating("write", path):
-            return _RemoteWriter(self, path, self._fs().open(key, "wb"))
+            return _RemoteWriter(self, path, self._service.open_writer(self._fs(), key))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._walk(prefix, lambda path: not is_temporary(path))
@@ -165,7 +165,7 @@ class FsspecStore(Store):
             self.size(source)
             return
         with self._translating("read", source):
-            self._fs().cp_file(source_key, target_key)
+            self._service.copy(self._fs(), source_key, target_key)
 
     def now(self) -> datetime:
         with self._translating("ask the time of", ""):
@@ -184,8 +184,9 @@ class FsspecStore(Store):
 
     def _directory_key(self, directory: str) -> str:
         scheme, authority, root = _parse(self.root)
-        parts = (service_of(scheme).bucket(authority), root, check_directory(directory))
-        return "/".join(part for part in parts if part)
+        service = service_of(scheme)
+        parts = (service.bucket(authority), root, check_directory(directory))
+        return service.rooted("/".join(part for part in parts if part))
 
     def _fs(self) -> Any:
         scheme, authority, _ = _parse(self.root)
@@ -205,7 +206,7 @@ class FsspecStore(Store):
     def _read_range(self, path: str, key: str, start: int, end: int) -> pa.Buffer:
         try:
             with self._translating("read", path):
-                data = self._fs().cat_file(key, start=start, end=end)
+                data = self._service.get_range(self._fs(), key, start, end)
         except ObjectNotFound:
             raise
         except StoreError:
@@ -218,7 +219,7 @@ class FsspecStore(Store):
         return pa.py_buffer(data)
 
     def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
-        start = f"{self._directory_key('')}/"
+        start = f"{self._directory_key('')}/".lstrip("/")
         directory = self._directory_key(prefix)
         with self._translating("list", prefix), suppress(FileNotFoundError):
             for found in self._service.walk(self._fs(), directory):

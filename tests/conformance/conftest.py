@@ -14,6 +14,7 @@ from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.store import FaultyStore, LocalStore, MemoryStore, Store
 from tests.manifest_servers import ManifestServer, dynamodb_table, etcd_server, postgres_server, redis_server
 from tests.s3_server import S3Server
+from tests.servers.hdfs import renaming_store
 
 SERVERS = {"postgresql": postgres_server, "redis": redis_server, "etcd": etcd_server}
 
@@ -21,6 +22,7 @@ STORES = [
     pytest.param("local"),
     pytest.param("memory"),
     pytest.param("faulty"),
+    pytest.param("hdfs"),
     *(pytest.param(service, marks=pytest.mark.server) for service in ("s3", "azure", "gcs")),
 ]
 
@@ -52,6 +54,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
         "local": lambda: LocalStore(str(tmp_path / "root")),
         "memory": MemoryStore,
         "faulty": lambda: FaultyStore(LocalStore(str(tmp_path / "root"))),
+        "hdfs": lambda: renaming_store(tmp_path / "root"),
     }
     if request.param not in make:
         new_store: Store = request.getfixturevalue(f"{request.param}_server").new_store()

@@ -110,6 +110,7 @@ def test_a_link_to_a_place_is_that_place(tmp_path: Path) -> None:
         ("abfss://c@a/x", True),
         ("simplecache::s3://a", True),  # a path of this machine, however strange
         ("http://a/b", False),
+        ("hdfs://a/b", False),
         ("ssh://a/b", False),
     ],
 )

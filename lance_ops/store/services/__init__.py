@@ -5,12 +5,13 @@ from __future__ import annotations
 from lance_ops.store.services.azure import Azure
 from lance_ops.store.services.contract import ListedObject, Service
 from lance_ops.store.services.gcs import Gcs
+from lance_ops.store.services.hdfs import Hdfs
 from lance_ops.store.services.other import Other
 from lance_ops.store.services.s3 import S3
 
 __all__ = ["ALL_SERVICES", "ListedObject", "Service", "service_of"]
 
-ALL_SERVICES: tuple[Service, ...] = (S3(), Gcs(), Azure())
+ALL_SERVICES: tuple[Service, ...] = (S3(), Gcs(), Azure(), Hdfs())
 _OTHER = Other()
 
 

@@ -49,6 +49,8 @@ class Service(ABC):
     package: str
     """What to install for it."""
     needs_proof = True
+    well_known = True
+    """Whether a manifest that somebody else wrote may name it."""
 
     @abstractmethod
     def protocol(self, scheme: str) -> str:
@@ -73,6 +75,10 @@ class Service(ABC):
         """Return the first component of every key."""
         return authority
 
+    def rooted(self, key: str) -> str:
+        """Return a key as the file system wants it."""
+        return key
+
     def lists_in_order(self, authority: str, options: Mapping[str, object]) -> bool:
         """Return whether listings ascend, so that the first names cost one request."""
         return False
@@ -81,21 +87,38 @@ class Service(ABC):
         """Return whether the service answered a write, and the answer was that it will not do it."""
         return isinstance(error, PermissionError)
 
+    def put(self, fs: Any, key: str, data: bytes) -> None:
+        """Write or replace an object."""
+        fs.pipe_file(key, data)
+
+    def open_writer(self, fs: Any, key: str) -> Any:
+        """Return a file to `write` to, which `close` shows and `discard` does not."""
+        return fs.open(key, "wb")
+
+    def copy(self, fs: Any, source: str, target: str) -> None:
+        """Copy an object, replacing the target."""
+        fs.cp_file(source, target)
+
     def get(self, fs: Any, key: str) -> bytes:
         """Read a whole object."""
         return bytes(fs.cat_file(key))
 
+    def get_range(self, fs: Any, key: str, start: int, end: int) -> bytes:
+        """Read a range of an object; less, or an error, where it ends before."""
+        return bytes(fs.cat_file(key, start=start, end=end))
+
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         """Yield every object beneath a directory, ascending by key."""
         for key, info in sorted(fs.find(directory, detail=True).items()):
-            if info["type"] == "file":
+            if info["type"] == "file" and key.lstrip("/") != directory.lstrip("/"):
                 yield ListedObject(key.lstrip("/"), int(info["size"]), modified_of(info))
 
     def names(self, fs: Any, directory: str, limit: int | None) -> list[str]:
         """Return the names of the objects directly in a directory, ascending, at most `limit` if listings ascend."""
         with suppress(FileNotFoundError):
             found = fs.ls(directory, detail=True)
-            return sorted(info["name"].rpartition("/")[2] for info in found if info["type"] == "file")[:limit]
+            files = (info["name"].lstrip("/") for info in found if info["type"] == "file")
+            return sorted(name.rpartition("/")[2] for name in files if name != directory.lstrip("/"))[:limit]
         return []
 
     def now(self, fs: Any, directory: str) -> datetime:

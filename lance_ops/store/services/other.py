@@ -1,4 +1,4 @@
-"""Any other file system that fsspec knows (HDFS, SFTP, HTTP, …): good to read and to write files, not to commit on."""
+"""Any other file system that fsspec knows (SFTP, HTTP, …): good to read and to write files, not to commit on."""
 
 from __future__ import annotations
 
