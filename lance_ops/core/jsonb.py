@@ -26,17 +26,38 @@ import math
 import struct
 from decimal import Decimal
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 
-__all__ = ["MAX_DEPTH", "CorruptJsonb", "decode", "encode"]
+__all__ = [
+    "ARRAY",
+    "CONTAINER",
+    "FALSE",
+    "MAX_DEPTH",
+    "NULL",
+    "NUMBER",
+    "OBJECT",
+    "SCALAR",
+    "STRING",
+    "TRUE",
+    "CorruptJsonb",
+    "Span",
+    "decode",
+    "decode_part",
+    "document",
+    "encode",
+    "read_container",
+]
 
 MAX_DEPTH = 256
 """How many objects and arrays may stand in each other."""
 
-_SCALAR, _OBJECT, _ARRAY = 1, 2, 4
-_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER, _EXTENSION = range(7)
+Span: TypeAlias = tuple[int, int, int]
+"""A part of a container: the type of its entry, and where its payload starts and stops."""
+
+SCALAR, OBJECT, ARRAY = 1, 2, 4
+NULL, STRING, NUMBER, FALSE, TRUE, CONTAINER, _EXTENSION = range(7)
 _ZERO, _NAN, _INFINITY, _MINUS_INFINITY, _SIGNED, _UNSIGNED, _DOUBLE, _DECIMAL = (kind << 4 for kind in range(8))
 
 _MAX_PAYLOAD = (1 << 28) - 1
@@ -59,7 +80,7 @@ def encode(text: str) -> bytes:
         kind, payload = _encode(value, 0)
     except (ValueError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"not a JSON text that can be stored: {error}: {text[:60]!r}") from error
-    return payload if kind == _CONTAINER else _container(_SCALAR, [(kind, payload)], 0)
+    return payload if kind == CONTAINER else _container(SCALAR, [(kind, payload)], 0)
 
 
 def decode(data: bytes) -> str:
@@ -73,6 +94,37 @@ def decode(data: bytes) -> str:
     parts: list[str] = []
     _decode_container(data, 0, len(data), parts, 0)
     return "".join(parts)
+
+
+def read_container(data: bytes, start: int, end: int) -> tuple[int, list[Span]]:
+    """Return the kind of the container in `data[start:end]`, and its parts: of an object the keys, then the values.
+
+    Raises `CorruptJsonb` for a header or entries that contradict the layout.
+    """
+    (header,) = _unpack(data, start, end, 1)
+    kind, count = header >> 29, header & _MAX_PARTS
+    if kind not in (SCALAR, OBJECT, ARRAY) or (kind == SCALAR and count):
+        raise CorruptJsonb(f"a container's header {header:#010x}")
+    num_entries = {SCALAR: 1, OBJECT: 2 * count, ARRAY: count}[kind]
+    entries = _unpack(data, start + 4, end, num_entries)
+    bounds = list(accumulate((entry & _MAX_PAYLOAD for entry in entries), initial=start + 4 + 4 * num_entries))
+    if bounds[-1] > end:
+        raise CorruptJsonb(f"{bounds[-1] - end} bytes missing at its end")
+    return kind, list(zip((entry >> 28 for entry in entries), bounds[:-1], bounds[1:], strict=True))
+
+
+def decode_part(data: bytes, part: Span) -> str:
+    """Return one part of a document as compact JSON; raises as `decode` does."""
+    parts: list[str] = []
+    _decode_part(data, *part, parts, 0)
+    return "".join(parts)
+
+
+def document(data: bytes, part: Span) -> bytes:
+    """Return one part of a document as a document of its own."""
+    kind, start, stop = part
+    payload = data[start:stop]
+    return payload if kind == CONTAINER else _container(SCALAR, [(kind, payload)], 0)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -92,22 +144,22 @@ def _encode(value: Any, depth: int) -> tuple[int, bytes]:
     """Return a value's entry type and payload."""
     match value:
         case None:
-            return _NULL, b""
+            return NULL, b""
         case bool():
-            return (_TRUE if value else _FALSE), b""
+            return (TRUE if value else FALSE), b""
         case str():
-            return _STRING, value.encode()
+            return STRING, value.encode()
         case int():
-            return _NUMBER, _encode_int(value)
+            return NUMBER, _encode_int(value)
         case float():
-            return _NUMBER, _encode_float(value)
+            return NUMBER, _encode_float(value)
     if depth == MAX_DEPTH:
         raise ValueError(f"more than {MAX_DEPTH} objects and arrays in each other")
     if isinstance(value, list):
-        return _CONTAINER, _container(_ARRAY, [_encode(item, depth + 1) for item in value], len(value))
+        return CONTAINER, _container(ARRAY, [_encode(item, depth + 1) for item in value], len(value))
     members = sorted((key.encode(), item) for key, item in value.items())
-    keys = [(_STRING, key) for key, _ in members]
-    return _CONTAINER, _container(_OBJECT, keys + [_encode(item, depth + 1) for _, item in members], len(members))
+    keys = [(STRING, key) for key, _ in members]
+    return CONTAINER, _container(OBJECT, keys + [_encode(item, depth + 1) for _, item in members], len(members))
 
 
 def _container(kind: int, parts: list[tuple[int, bytes]], count: int) -> bytes:
@@ -136,30 +188,24 @@ def _encode_float(value: float) -> bytes:
 def _decode_container(data: bytes, start: int, end: int, parts: list[str], depth: int) -> None:
     if depth > MAX_DEPTH:
         raise UnsupportedFeature(f"JSON of more than {MAX_DEPTH} objects and arrays in each other")
-    (header,) = _unpack(data, start, end, 1)
-    kind, count = header >> 29, header & _MAX_PARTS
-    if kind not in (_SCALAR, _OBJECT, _ARRAY) or (kind == _SCALAR and (count or depth)):
-        raise CorruptJsonb(f"a container's header {header:#010x}")
-    num_entries = {_SCALAR: 1, _OBJECT: 2 * count, _ARRAY: count}[kind]
-    entries = _unpack(data, start + 4, end, num_entries)
-    bounds = list(accumulate((entry & _MAX_PAYLOAD for entry in entries), initial=start + 4 + 4 * num_entries))
-    if bounds[-1] > end:
-        raise CorruptJsonb(f"{bounds[-1] - end} bytes missing at its end")
-    spans = list(zip((entry >> 28 for entry in entries), bounds[:-1], bounds[1:], strict=True))
-    if kind == _SCALAR:
+    kind, spans = read_container(data, start, end)
+    if kind == SCALAR and depth:
+        raise CorruptJsonb("a scalar's header within a document")
+    count = len(spans) // 2 if kind == OBJECT else len(spans)
+    if kind == SCALAR:
         _decode_part(data, *spans[0], parts, depth)
         return
-    parts.append("[" if kind == _ARRAY else "{")
+    parts.append("[" if kind == ARRAY else "{")
     for index in range(count):
         if index:
             parts.append(",")
-        if kind == _OBJECT:
+        if kind == OBJECT:
             part, first, last = spans[index]
-            if part != _STRING:
+            if part != STRING:
                 raise CorruptJsonb(f"a key of entry type {part}")
             parts += (_string(data[first:last]), ":")
-        _decode_part(data, *spans[index if kind == _ARRAY else count + index], parts, depth)
-    parts.append("]" if kind == _ARRAY else "}")
+        _decode_part(data, *spans[index if kind == ARRAY else count + index], parts, depth)
+    parts.append("]" if kind == ARRAY else "}")
 
 
 def _decode_part(data: bytes, part: int, start: int, end: int, parts: list[str], depth: int) -> None:
@@ -167,7 +213,7 @@ def _decode_part(data: bytes, part: int, start: int, end: int, parts: list[str],
         case 0 | 3 | 4:  # null, false, true
             if start < end:
                 raise CorruptJsonb("a constant with a payload")
-            parts.append({_NULL: "null", _FALSE: "false", _TRUE: "true"}[part])
+            parts.append({NULL: "null", FALSE: "false", TRUE: "true"}[part])
         case 1:
             parts.append(_string(data[start:end]))
         case 2:

@@ -14,7 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.predicate.types import common_type, convert, is_numeric, is_text
+from lance_ops.core.predicate.json_functions import (
+    is_key,
+    json_array_contains,
+    json_array_length,
+    json_exists,
+    json_extract,
+    json_get,
+    json_get_bool,
+    json_get_float,
+    json_get_int,
+    json_get_string,
+)
+from lance_ops.core.predicate.types import common_type, convert, is_binary, is_numeric, is_text
 
 __all__ = ["ALL_FUNCTIONS", "FUNCTIONS", "Function"]
 
@@ -186,6 +198,15 @@ ALL_FUNCTIONS: tuple[Function, ...] = (
     Function(("array_has_any", "list_has_any", "arrays_overlap"), (_is_list, _is_list), _array_has_any, fixed=(1,)),
     Function(("array_has_all", "list_has_all"), (_is_list, _is_list), _array_has_all, fixed=(1,)),
     Function(("array_length", "list_length", "cardinality"), (_is_list,), _array_length),
+    Function(("json_extract",), (is_binary, is_text), json_extract, fixed=(1,)),
+    Function(("json_exists",), (is_binary, is_text), json_exists, fixed=(1,)),
+    Function(("json_get",), (is_binary, is_key), json_get, fixed=(1,)),
+    Function(("json_get_string",), (is_binary, is_key), json_get_string, fixed=(1,)),
+    Function(("json_get_int",), (is_binary, is_key), json_get_int, fixed=(1,)),
+    Function(("json_get_float",), (is_binary, is_key), json_get_float, fixed=(1,)),
+    Function(("json_get_bool",), (is_binary, is_key), json_get_bool, fixed=(1,)),
+    Function(("json_array_contains",), (is_binary, is_text, _any), json_array_contains, fixed=(1, 2)),
+    Function(("json_array_length",), (is_binary, is_text), json_array_length, fixed=(1,)),
     Function(("array_element", "list_element"), (_is_list, pa.types.is_integer), _list_element, fixed=(1,)),
 )
 
