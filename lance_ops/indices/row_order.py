@@ -60,6 +60,15 @@ class RowOrder:
         """Return the rows in this order."""
         return batch.take(self.indices(batch))
 
+    def without_later(self, batch: pa.RecordBatch, bound: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows but for those that come after the last row of `bound` by the first column alone."""
+        keys, direction = sort_keys(batch.column(0)), self.directions[0]
+        last = sort_keys(bound.column(0).slice(bound.num_rows - 1))[0]
+        if last.is_valid:
+            compare = pc.less_equal if direction.ascending else pc.greater_equal
+            return batch.filter(compare(keys, last).fill_null(direction.nulls_first))
+        return batch.filter(pc.is_null(keys)) if direction.nulls_first else batch
+
     def keys(self, batch: pa.RecordBatch) -> RowKeys:
         """Return what a batch in this order is sorted by."""
         return RowKeys([sort_keys(batch.column(place)) for place in range(len(self.directions))], self.directions)
@@ -77,6 +86,8 @@ class RowOrder:
                 orders.append((str(len(orders)), "descending" if direction.nulls_first else "ascending"))
             columns.append(key)
             orders.append((str(len(orders)), "ascending" if direction.ascending else "descending"))
+        if len(columns) == 1:
+            return pc.array_sort_indices(columns[0], order=orders[0][1])
         return pc.sort_indices(pa.Table.from_arrays(columns, [name for name, _ in orders]), sort_keys=orders)
 
 

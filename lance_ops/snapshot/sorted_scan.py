@@ -30,6 +30,9 @@ __all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted",
 MOST_KEPT_ROWS = 1 << 16
 """Of how many rows the first are kept in memory while the others pass by."""
 
+_SORTED_AT_ONCE = 1 << 16
+"""Rows that are compared with the last one kept, and sorted if they do not come after it."""
+
 _TAKEN_AT_ONCE = 4096
 
 
@@ -94,14 +97,18 @@ def _first_rows(
         with_row_address=True,
         version_columns=(),
     )
-    kept: list[pa.RecordBatch] = []
+    kept: pa.RecordBatch | None = None
     for table in scan(snapshot, keys) if last else ():
-        for batch in table.to_batches():
-            seen = pa.concat_batches([*kept, _keyed(batch, columns, [ROW_ADDRESS])])
-            kept = [seen.take(order.indices(seen)[:last])]
-    if not kept:
+        for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
+            seen = _keyed(batch, columns, [ROW_ADDRESS])
+            if kept is not None:
+                if kept.num_rows == last:
+                    seen = order.without_later(seen, kept)
+                seen = pa.concat_batches([kept, seen])
+            kept = seen.take(order.indices(seen)[:last])
+    if kept is None:
         return
-    addresses = kept[0].column(ROW_ADDRESS).to_numpy()[request.offset :]
+    addresses = kept.column(ROW_ADDRESS).to_numpy()[request.offset :]
     for start in range(0, len(addresses), _TAKEN_AT_ONCE):
         yield take_addresses(snapshot, addresses[start : start + _TAKEN_AT_ONCE], request)
 

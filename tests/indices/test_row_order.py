@@ -57,6 +57,11 @@ def test_any_order_is_one_stable_sort(
     order = RowOrder(tuple(directions))
     expected = sorted_stably(rows, directions)
     assert order.sort(table)["row"].to_pylist() == expected
+    first, rest = order.sort(table.slice(0, size)), table.slice(size)
+    if rows:
+        kept = set(order.without_later(rest, first)["row"].to_pylist())
+        last = first["row"][-1].as_py()
+        assert {row for row in range(size, len(rows)) if expected.index(row) < expected.index(last)} <= kept
     batches = [table.slice(start, size) for start in range(0, len(rows), size)]
     with sort_rows(batches, sort_bytes, order) as ordered:
         assert [row for batch in ordered for row in batch["row"].to_pylist()] == expected
