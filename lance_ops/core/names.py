@@ -36,6 +36,7 @@ __all__ = [
     "data_file_name",
     "deletion_file_name",
     "is_of_the_line",
+    "is_staged_manifest",
     "manifest_name",
     "new_deletion_file_id",
     "parse_manifest_name",
@@ -89,6 +90,12 @@ def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
     if len(stem) == _V2_DIGITS:
         return (_U64_MAX - number, ManifestNaming.V2) if number <= _U64_MAX else None
     return number, ManifestNaming.V1
+
+
+def is_staged_manifest(name: str) -> bool:
+    """Return whether a file's name is that of a manifest on its way to a manifest store: a manifest's, and a UUID."""
+    manifest, dash, _ = name.partition(".manifest-")
+    return bool(dash) and parse_manifest_name(f"{manifest}.manifest") is not None
 
 
 def transaction_name(read_version: int, transaction_uuid: str) -> str:

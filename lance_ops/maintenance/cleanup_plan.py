@@ -25,6 +25,7 @@ from lance_ops.core.names import (
     TRANSACTIONS_DIR,
     VERSIONS_DIR,
     is_of_the_line,
+    is_staged_manifest,
 )
 from lance_ops.snapshot.branch_file import Branch, list_branches
 from lance_ops.snapshot.history import history
@@ -176,7 +177,9 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         index_files=candidates(INDICES_DIR),
         transaction_files=candidates(TRANSACTIONS_DIR),
         temporary_files=tuple(
-            info for info in (*_own_temporary(snapshot.store), *pins) if _is_abandoned(info, options, now)
+            info
+            for info in (*_own_temporary(snapshot.store), *_staged_manifests(snapshot.store), *pins)
+            if _is_abandoned(info, options, now)
         ),
         manifests=_manifests(snapshot, gone),
     )
@@ -243,6 +246,11 @@ def _data_stem(path: str) -> str:
 def _own_temporary(store: Store) -> Iterator[ObjectInfo]:
     """Yield what crashed writers of this line left."""
     return (info for info in store.list_temporary() if is_of_the_line(info.path))
+
+
+def _staged_manifests(store: Store) -> Iterator[ObjectInfo]:
+    """Yield the manifests that no version came of, or whose version has its final name since."""
+    return (info for info in store.list(VERSIONS_DIR) if is_staged_manifest(info.path.rpartition("/")[2]))
 
 
 def _manifests(snapshot: Snapshot, versions: Iterable[int]) -> tuple[ObjectInfo, ...]:

@@ -1,0 +1,173 @@
+"""Every verb on a table with an external manifest store, failed at every step by which a version comes to be."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import pytest
+
+import lance_ops
+from lance_ops.committers import ExternalManifestCommitter, opening
+from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore
+from lance_ops.core.names import VERSIONS_DIR
+from lance_ops.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.store import MemoryStore, Store
+from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
+from tests.maintenance.conftest import rows
+from tests.maintenance.test_faults import (
+    BEFORE,
+    VERBS,
+    WRITES,
+    check_nothing_stray,
+    own_files,
+    without_waiting,
+)
+
+__all__ = ["without_waiting"]
+
+ROWS = "manifest rows"
+KINDS = [(when, False) for when in When] + [(When.BEFORE, True), (When.AFTER, True)]
+
+
+@dataclass
+class Rows(ManifestStore):
+    """Rows in memory, which fail together with a store: each call is one of its steps."""
+
+    known: dict[int, ManifestRow] = field(default_factory=dict)
+    steps: FaultyStore | None = None
+
+    @classmethod
+    def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
+        return cls()
+
+    def newest(self) -> ManifestRow | None:
+        self._read()
+        return self.known[max(self.known)] if self.known else None
+
+    def get(self, version: int) -> ManifestRow | None:
+        self._read()
+        return self.known.get(version)
+
+    def insert(self, row: ManifestRow) -> bool:
+        def insert() -> bool:
+            return self.known.setdefault(row.version, row) is row
+
+        return insert() if self.steps is None else self.steps._write("put_if_absent", ROWS, insert)
+
+    def replace(self, row: ManifestRow) -> None:
+        self._write(lambda: self.known.update({row.version: row}))
+
+    def remove(self, version: int) -> None:
+        self._write(lambda: self.known.pop(version, None))
+
+    def _read(self) -> None:
+        if self.steps is not None:
+            self.steps._read("get", ROWS, lambda: None)
+
+    def _write(self, do: object) -> None:
+        assert callable(do)
+        if self.steps is None:
+            do()
+        else:
+            self.steps._write("put", ROWS, do)
+
+
+@dataclass
+class Table:
+    """A dataset in memory, reached with or without faults."""
+
+    store: MemoryStore
+    rows: Rows
+
+    def copy(self) -> Table:
+        store = MemoryStore(f"faults-{uuid.uuid4().hex}")
+        for info in self.store.list():
+            store.put(info.path, self.store.get(info.path))
+        return Table(store, Rows(dict(self.rows.known)))
+
+    def use(self, patch: pytest.MonkeyPatch, store: Store, steps: FaultyStore | None) -> None:
+        """Let everybody come to the dataset through a store, and its rows through the same."""
+        self.rows.steps = steps
+        patch.setattr(opening, "open_store", lambda uri, options: store)
+        patch.setattr(opening, "PutIfAbsentCommitter", lambda store, **_: ExternalManifestCommitter(store, self.rows))
+
+
+@pytest.fixture(scope="module")
+def template() -> Table:
+    """A table of three fragments, an index on two of them, and a tagged version."""
+    table = Table(MemoryStore(f"template-{uuid.uuid4().hex}"), Rows())
+    with pytest.MonkeyPatch.context() as patch:
+        table.use(patch, table.store, None)
+        uri = table.store.uri
+        lance_ops.write_dataset(rows(0, 4), uri)
+        dataset = lance_ops.write_dataset(rows(4, 8), uri, mode="append")
+        dataset.create_scalar_index("key", "BTREE")
+        dataset.tags.create("kept", 2)
+        lance_ops.write_dataset(rows(8, 12), uri, mode="append")
+    return table
+
+
+def run(table: Table, name: str, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> FaultyStore:
+    """Do a verb over a store with faults."""
+    faulty = FaultyStore(table.store, *faults)
+    with monkeypatch.context() as patch:
+        table.use(patch, faulty, faulty)
+        VERBS[name][0](faulty.uri)
+    return faulty
+
+
+def makes_a_version(call: Call) -> bool:
+    return call.path == ROWS or call.path.startswith(VERSIONS_DIR)
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize(("when", "crash"), KINDS, ids=[f"{when.value}{'-crash' * crash}" for when, crash in KINDS])
+def test_a_verb_that_fails_where_its_version_is_made_leaves_all_or_nothing(
+    template: Table, monkeypatch: pytest.MonkeyPatch, name: str, when: When, crash: bool
+) -> None:
+    after = VERBS[name][1]
+    calls = run(template.copy(), name, monkeypatch).calls
+    assert any(call == Call("put_if_absent", ROWS) for call in calls) or name == "clean up"
+    for step, call in enumerate(calls, 1):
+        if not makes_a_version(call) or not (when is When.BEFORE or call.operation in WRITES):
+            continue
+        table, error = template.copy(), None
+        faulty = FaultyStore(table.store, Fault(call=step, when=when, crash=crash))
+        try:
+            with monkeypatch.context() as patch:
+                table.use(patch, faulty, faulty)
+                VERBS[name][0](faulty.uri)
+        except (LanceOpsError, SimulatedCrash) as raised:
+            error = raised
+        with monkeypatch.context() as patch:
+            table.use(patch, table.store, None)
+            check(table, faulty, error, after, f"{name} at {call}, {when}: {error!r}")
+
+
+def check(table: Table, faulty: FaultyStore, error: BaseException | None, after: list[int], where: str) -> None:
+    def ids() -> list[int]:
+        return sorted(lance_ops.dataset(table.store.uri).to_table().column("id").to_pylist())
+
+    if error is None:
+        assert ids() == after, where
+    elif isinstance(error, CommitStateUnknown | SimulatedCrash):
+        assert ids() in (BEFORE, after), where
+    else:
+        assert ids() == BEFORE, where
+    found = ids()
+    faulty.deliver_late()
+    if not isinstance(error, CommitStateUnknown):
+        assert ids() == found, where
+    found = ids()
+    before = lance_ops.dataset(table.store.uri).version
+    made = lance_ops.write_dataset(rows(900, 901), table.store.uri, mode="append")
+    assert made.version == before + 1 and ids() == sorted([*found, 900]), where
+    made.validate()
+    assert lance_ops.dataset(table.store.uri, version="kept").count_rows() == 8, where
+    check_nothing_stray(table.store.uri, table.store)
+    names = [info.path for info in table.store.list(VERSIONS_DIR) if not info.path.endswith(".manifest")]
+    assert names == [], f"{where}: staged manifests are left"
+    assert own_files(table.store)
