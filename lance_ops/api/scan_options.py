@@ -11,6 +11,7 @@ from lance_ops.api.projection import Columns, project
 from lance_ops.api.requests import Filter, refuse, scan_request
 from lance_ops.api.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
 from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.row_masks import rows_by_masks
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.sorted_scan import ColumnOrdering, check_orderings
 
@@ -70,8 +71,6 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         full_text_query=options.full_text_query,
         index_segments=options.index_segments,
         scan_stats_callback=options.scan_stats_callback,
-        row_addr_allowlist=options.row_addr_allowlist,
-        row_addr_blocklist=options.row_addr_blocklist,
         substrait_aggregate=options.substrait_aggregate,
     )
     if options.strict_batch_size and options.batch_size_bytes is not None:
@@ -98,6 +97,7 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         offset=options.offset,
         include_deleted_rows=options.include_deleted_rows,
         fragment_ids=options.fragment_ids,
+        rows=rows_by_masks(snapshot, options.row_addr_allowlist, options.row_addr_blocklist),
         use_scalar_index=options.use_scalar_index,
         fragment_readahead=options.fragment_readahead or options.batch_readahead,
     )

@@ -74,6 +74,10 @@ class ScannerBuilder:
         """Choose rows."""
         return self._with(filter=filter)
 
+    def row_addr_prefilter(self, allowlist: bytes | None = None, blocklist: bytes | None = None) -> Self:
+        """Look only at rows of these ids, and not at those: serialized sets, see `row_masks`."""
+        return self._with(row_addr_allowlist=allowlist, row_addr_blocklist=blocklist)
+
     def prefilter(self, prefilter: bool) -> Self:
         """Ask for the filter before a search."""
         return self._with(prefilter=prefilter)

@@ -169,7 +169,7 @@ def test_the_builder_makes_the_same_scan(dataset: lance_ops.LanceDataset) -> Non
 
 @pytest.mark.parametrize(
     "option",
-    ["nearest", "full_text_query", "index_segments", "scan_stats_callback", "row_addr_allowlist", "row_addr_blocklist"],
+    ["nearest", "full_text_query", "index_segments", "scan_stats_callback"],
 )
 def test_what_there_is_not_is_named(dataset: lance_ops.LanceDataset, option: str) -> None:
     asked: dict[str, Any] = {option: print if option == "scan_stats_callback" else {"q": b"x"}}
@@ -182,6 +182,14 @@ def test_numbers_that_must_be_positive_are_checked(dataset: lance_ops.LanceDatas
     asked: dict[str, Any] = {option: 0}
     with pytest.raises(InvalidInput, match=f"{option} must be positive, not 0"):
         dataset.scanner(**asked)
+
+
+@pytest.mark.parametrize(
+    "mask", [b"", b"\x01\0\0\0", b"\x01\0\0\0\0\0\0\0\x04\0\0\0abcd", b"\x01\0\0\0\0\0\0\0\x09\0\0\0abcd"]
+)
+def test_bytes_that_are_no_set_of_rows_are_refused(dataset: lance_ops.LanceDataset, mask: bytes) -> None:
+    with pytest.raises(InvalidInput, match="row_addr_allowlist is no serialized set"):
+        dataset.scanner(row_addr_allowlist=mask)
 
 
 def test_options_that_exclude_each_other_are_refused(dataset: lance_ops.LanceDataset) -> None:

@@ -89,3 +89,25 @@ def test_only_indexed_fragments_are_searched_fast_by_both(tmp_path: Path) -> Non
     for matching in ("id > 6", "id % 2 = 0"):
         mine = lance_ops.dataset(uri).to_table(filter=matching, fast_search=True)
         same(mine, lance.dataset(uri).to_table(filter=matching, fast_search=True))
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_rows_allowed_and_blocked_by_id_are_the_reference_s(tmp_path: Path, stable: bool) -> None:
+    reference = import_module("lance.dataset")
+    uri = str(tmp_path / "t")
+    theirs = lance.write_dataset(pa.table({"id": range(12)}), uri, max_rows_per_file=5, enable_stable_row_ids=stable)
+    theirs.delete("id = 2")
+    theirs.optimize.compact_files(target_rows_per_fragment=7)
+    ours = lance_ops.dataset(uri)
+    ids = theirs.to_table(with_row_id=True)["_rowid"].to_pylist()
+    some, few = reference.serialize_row_addrs([*ids[1:8], 1 << 50]), reference.serialize_row_addrs(ids[3:5])
+    whole = b"\x01\0\0\0" + (ids[0] >> 32).to_bytes(4, "little") + bytes(4)
+    for masks in (
+        {"row_addr_allowlist": some},
+        {"row_addr_blocklist": few},
+        {"row_addr_allowlist": some, "row_addr_blocklist": few, "filter": "id > 1"},
+        {"row_addr_allowlist": whole, "row_addr_blocklist": few},
+    ):
+        mine = ours.scanner(**masks, with_row_id=True)
+        same(mine.to_table(), theirs.scanner(**masks, with_row_id=True).to_table())
+        assert 0 < mine.count_rows() < 11
