@@ -14,10 +14,10 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import FileIO
+from io import RawIOBase
 from types import TracebackType
 from typing import BinaryIO
 
@@ -95,14 +95,14 @@ class LocalStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         target = self._file(path)
         with self._translating("write", path):
-            _publish(_stage(target, lambda file: _write_all(file, data)), target, durable)
+            _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
         """Write in place where that cuts nothing short: a new file costs more than all else that a hint takes."""
         target = self._file(path)
         with self._translating("write", path):
             if not _overwrite(target, data):
-                _publish(_stage(target, lambda file: _write_all(file, data)), target, durable=False)
+                _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         target = self._file(path)
@@ -110,8 +110,8 @@ class LocalStore(Store):
         if os.path.lexists(target):
             return PutOutcome.EXISTS
         try:
-            staged = _stage(target, lambda file: _write_all(file, data))
-            with _discarding_on_failure(staged):
+            staged = _stage(target, lambda descriptor: _write_all(descriptor, data))
+            with _DiscardedOnFailure(staged):
                 sync([staged, *with_names(needed)])
         except OSError as error:  # before the name is taken, nothing can have appeared
             raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
@@ -173,7 +173,7 @@ class LocalStore(Store):
             with self._translating("read", source):
                 file = stack.enter_context(open(origin, "rb", buffering=0))
             with self._translating("write", target):
-                staged = _stage(destination, lambda copy: shutil.copyfileobj(file, copy, _COPY_BYTES))
+                staged = _stage(destination, lambda descriptor: _copy_all(file, descriptor))
                 _publish(staged, destination, durable=True)
 
     def now(self) -> datetime:
@@ -262,6 +262,24 @@ class _Translation:
         raise StoreError(f"cannot {self._verb} {self._store.uri_of(self._path)}: {error.strerror or error}") from error
 
 
+class _DiscardedOnFailure:
+    """Removes a file when the block raises. A class for the reason that the one above is."""
+
+    __slots__ = ("_written",)
+
+    def __init__(self, written: str) -> None:
+        self._written = written
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            _discard(self._written)
+
+
 class _LocalWriter(StoreWriter):
     def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
         self._store = store
@@ -322,11 +340,14 @@ def _create_temporary(directory: str) -> tuple[str, int]:
         make_directory(directory)
 
 
-def _stage(target: str, fill: Callable[[FileIO], object]) -> str:
-    """Write a temporary file beside `target` and return its path; leave nothing on failure."""
+def _stage(target: str, fill: Callable[[int], object]) -> str:
+    """Fill a temporary file beside `target` and return its path; leave nothing on failure."""
     staged, descriptor = _create_temporary(os.path.dirname(target))
-    with _discarding_on_failure(staged), FileIO(descriptor, "wb") as file:
-        fill(file)
+    with _DiscardedOnFailure(staged):
+        try:
+            fill(descriptor)
+        finally:
+            os.close(descriptor)
     return staged
 
 
@@ -336,18 +357,9 @@ def _discard(staged: str) -> None:
         os.unlink(staged)
 
 
-@contextmanager
-def _discarding_on_failure(written: str) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        _discard(written)
-        raise
-
-
 def _publish(staged: str, target: str, durable: bool) -> None:
     """Give a staged file its name; leave nothing of it on failure."""
-    with _discarding_on_failure(staged):
+    with _DiscardedOnFailure(staged):
         replaces = durable and os.path.lexists(target)
         if replaces:
             sync([staged])  # a power cut leaves the old object or the new
@@ -355,14 +367,19 @@ def _publish(staged: str, target: str, durable: bool) -> None:
     if replaces:
         sync([os.path.dirname(target)])
     elif durable:
-        with _discarding_on_failure(target):
+        with _DiscardedOnFailure(target):
             sync(with_names([target]))
 
 
-def _write_all(file: FileIO, data: BytesLike) -> None:
+def _write_all(descriptor: int, data: BytesLike) -> None:
     rest = memoryview(data).cast("B")
-    while rest:  # an unbuffered file may take less than it is given
-        rest = rest[file.write(rest) :]
+    while rest:  # the system may take less than it is given
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _copy_all(file: RawIOBase, descriptor: int) -> None:
+    with open(descriptor, "wb", buffering=0, closefd=False) as copy:
+        shutil.copyfileobj(file, copy, _COPY_BYTES)
 
 
 def _overwrite(target: str, data: BytesLike) -> bool:
@@ -371,9 +388,11 @@ def _overwrite(target: str, data: BytesLike) -> bool:
         descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
-    with FileIO(descriptor, "wb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > memoryview(data).nbytes:
             return False
-        _write_all(file, data)
+        _write_all(descriptor, data)
+    finally:
+        os.close(descriptor)
     return True

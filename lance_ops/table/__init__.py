@@ -22,7 +22,7 @@ from lance_ops.table.index_metadata import (
 )
 from lance_ops.table.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
 from lance_ops.table.manifest import WRITER, DataFormat, Manifest, WriterVersion
-from lance_ops.table.manifest_bytes import decode_manifest, encode_manifest, inline_transaction
+from lance_ops.table.manifest_bytes import decode_manifest, decode_with_transaction, encode_manifest, inline_transaction
 
 __all__ = [
     "ALL_INVARIANTS",
@@ -51,6 +51,7 @@ __all__ = [
     "check_writable",
     "decode_deletion_vector",
     "decode_manifest",
+    "decode_with_transaction",
     "encode_deletion_vector",
     "encode_manifest",
     "flags_for",

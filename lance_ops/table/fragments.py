@@ -52,7 +52,8 @@ class Fragments(Sequence[Fragment]):
     @property
     def ids(self) -> list[int]:
         """The fragments' ids, in order, without decoding more."""
-        return [head.id for head in self._all_heads()]
+        known = [item.id for item in self._items if not isinstance(item, bytes)]
+        return known if len(known) == len(self._items) else [head.id for head in self._all_heads()]
 
     def having(self, ids: Collection[int]) -> Iterator[Fragment]:
         """Yield the fragments of these ids, in order, and decode no other."""

@@ -25,7 +25,7 @@ from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
 
-__all__ = ["decode_manifest", "encode_manifest", "inline_transaction"]
+__all__ = ["decode_manifest", "decode_with_transaction", "encode_manifest", "inline_transaction"]
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 
@@ -65,7 +65,24 @@ def decode_manifest(data: Bytes, path: str) -> Manifest:
     are decoded when they are touched, and raise then. Feature flags are for `flags.check_readable`.
     """
     view = memoryview(data)
+    return _manifest(view, *_manifest_message(view, path), path)
+
+
+def decode_with_transaction(data: Bytes, path: str) -> tuple[Manifest, bytes | None]:
+    """Do what `decode_manifest` and `inline_transaction` do, for the price of one."""
+    view = memoryview(data)
     message, fragments = _manifest_message(view, path)
+    return _manifest(view, message, fragments, path), _transaction(view, message, path)
+
+
+def inline_transaction(data: Bytes, path: str) -> bytes | None:
+    """Return the encoded transaction inside of a manifest's file; None if there is none."""
+    view = memoryview(data)
+    message, _ = _manifest_message(view, path)
+    return _transaction(view, message, path)
+
+
+def _manifest(view: memoryview, message: table_pb2.Manifest, fragments: Fragments, path: str) -> Manifest:
     indices = None
     if message.HasField("index_section"):
         section = unframe(view, message.index_section, path, "index section")
@@ -76,10 +93,7 @@ def decode_manifest(data: Bytes, path: str) -> Manifest:
     return manifest
 
 
-def inline_transaction(data: Bytes, path: str) -> bytes | None:
-    """Return the encoded transaction inside of a manifest's file; None if there is none."""
-    view = memoryview(data)
-    message, _ = _manifest_message(view, path)
+def _transaction(view: memoryview, message: table_pb2.Manifest, path: str) -> bytes | None:
     if message.HasField("transaction_section"):
         position = message.transaction_section
     elif message.HasField("transaction_section_deprecated"):

@@ -3,7 +3,7 @@
     1  the transaction's file is written, so that readers of the version find it whatever happens next
     2  what landed since the version that was read is judged; a conflict ends the commit
     3  the operation is applied to the newest manifest, and the result committed as the version after it
-    4  a version that somebody else made first is judged in turn, and the loop goes on behind it
+    4  a version that somebody else made first is judged as well, and the loop goes on behind it
     5  an unknown outcome ends the commit with `CommitStateUnknown`, and nothing is deleted
 
 Every other error means that the commit did not and will not happen: what it wrote itself is removed, and the caller may
@@ -47,13 +47,14 @@ from lance_ops.transactions.operations import Rewrite
 from lance_ops.transactions.rebase import rebase
 from lance_ops.transactions.tokens import shared_batches, token_of
 from lance_ops.transactions.transaction import Transaction
+from lance_ops.transactions.turns import turn
 
 __all__ = ["MAX_RETRIES", "CommitResult", "commit"]
 
 MAX_RETRIES = 20
 """Races that a commit may lose, if its caller does not say; the reference's number."""
 
-_FIRST_PAUSE_SECONDS = 0.01
+_FIRST_PAUSE_SECONDS = 0.01  # at most: where an attempt takes less, as on a local disk, the pause does too
 _LONGEST_PAUSE_SECONDS = 2.0
 
 
@@ -147,22 +148,26 @@ class _Attempt:
         self._vectors = DeletionVectors(store, Bases(store))
 
     def run(self, base: Manifest | None) -> CommitResult:
-        latest = self._committer.latest(known=base.version if base else None) or 0
-        base = self._base(base, latest)
-        newest = base
+        planned: Manifest | None = None
+        newest = NO_TABLE
         for lost_races in range(self._max_retries + 1):
-            if lost_races:
-                self._pause(lost_races)
-                latest = self._committer.latest() or 0
-            landed = self._judge_landed(newest, latest)
-            if isinstance(landed, CommitResult):
-                return landed
-            newest = landed
-            result = self._try(newest, self._rebased(base, newest))
+            with turn(self._store.uri, self._deadline - time.monotonic()) as has_turn:
+                if not has_turn:
+                    raise self._too_late()
+                began = time.monotonic()
+                latest = self._committer.latest(known=base.version if base and not lost_races else None) or 0
+                if planned is None:
+                    planned = newest = self._base(base, latest)
+                landed = self._judge_landed(newest, latest)
+                if isinstance(landed, CommitResult):
+                    return landed
+                result = self._try(landed, self._rebased(planned, landed))
             if isinstance(result, CommitResult):
                 self._remove(self._superseded)
                 return result
             newest = result.manifest
+            if lost_races < self._max_retries:
+                self._pause(lost_races + 1, time.monotonic() - began)
         raise TooManyConcurrentWriters(
             f"{self._store.uri}: {self._transaction.operation.name} lost {self._max_retries + 1} races for the next "
             "version: Too many concurrent writers; try again when there are fewer"
@@ -338,12 +343,16 @@ class _Attempt:
             return False
         return was_continued(made, before, after, partial(read_manifest, self._store, self._committer))
 
-    def _pause(self, lost_races: int) -> None:
+    def _pause(self, lost_races: int, attempt_seconds: float) -> None:
         """Wait, longer with each lost race and never as long as the others."""
-        pause = random.uniform(0, min(_FIRST_PAUSE_SECONDS * 2.0**lost_races, _LONGEST_PAUSE_SECONDS))
+        first = min(attempt_seconds, _FIRST_PAUSE_SECONDS)
+        pause = random.uniform(0, min(first * 2.0**lost_races, _LONGEST_PAUSE_SECONDS))
         if time.monotonic() + pause > self._deadline:
-            raise TooManyConcurrentWriters(
-                f"{self._store.uri}: {self._transaction.operation.name} did not win the next version in time: "
-                "Too many concurrent writers; try again when there are fewer"
-            )
+            raise self._too_late()
         time.sleep(pause)
+
+    def _too_late(self) -> TooManyConcurrentWriters:
+        return TooManyConcurrentWriters(
+            f"{self._store.uri}: {self._transaction.operation.name} did not win the next version in time: "
+            "Too many concurrent writers; try again when there are fewer"
+        )

@@ -11,7 +11,7 @@ from lance_ops.committers.contract import Committer
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.store.contract import Store
-from lance_ops.table import Manifest, decode_manifest, inline_transaction
+from lance_ops.table import Manifest, decode_manifest, decode_with_transaction
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["Landed", "decode_version", "newest_first", "read_manifest", "read_transaction", "read_version"]
@@ -43,8 +43,8 @@ def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> Landed:
     """Return the version whose manifest's bytes are `data`, its transaction from inside of them or from its file."""
     where = _where(store, committer, version)
-    manifest = _checked(decode_manifest(data, where), store, version)
-    inline = inline_transaction(data, where)
+    manifest, inline = decode_with_transaction(data, where)
+    _checked(manifest, store, version)
     transaction = read_transaction(store, manifest) if inline is None else Transaction.decode(inline, where)
     return Landed(manifest, transaction)
 
