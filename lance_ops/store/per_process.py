@@ -21,12 +21,19 @@ class PerProcess:
     """What is shared by all stores of a process and by nothing else."""
 
     def __init__(self) -> None:
+        self._clients: dict[object, Any] = {}
+        self._of_parents: list[dict[object, Any]] = []
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, as a forked child must. Nothing is closed: it belongs to the parent."""
+        """Use nothing any more that is here, as a forked child must.
+
+        It belongs to the parent: it is not closed, not even by being forgotten, since some clients say farewell then,
+        over a connection that the parent still uses.
+        """
+        self._of_parents.append(self._clients)
         self._lock = threading.Lock()
-        self._clients: dict[object, Any] = {}
+        self._clients = {}
         self._pool: ThreadPoolExecutor | None = None
 
     def client(self, key: object, make: Callable[[], Any]) -> Any:

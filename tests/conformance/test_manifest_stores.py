@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
 import pickle
 import uuid
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
 from lance_ops.committers.manifest_stores import ALL_MANIFEST_STORES, ManifestRow, ManifestStore, open_manifest_store
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, LanceOpsError
 from tests.conformance.conftest import SERVERS
 from tests.conformance.races import NUM_RACERS, race_in_processes, race_in_threads
 from tests.manifest_servers import ManifestServer
@@ -100,6 +103,35 @@ def test_of_racing_threads_one_inserts(manifest_server: ManifestServer, dataset_
 def test_of_racing_processes_one_inserts(manifest_server: ManifestServer, dataset_uri: str) -> None:
     rounds = race_in_processes(partial(_insert, manifest_server, dataset_uri), 3, 4)
     assert [sorted(answers) for answers in rounds] == [[False, False, False, True]] * 3
+
+
+def _use_in_child(rows: ManifestStore, answers: Any) -> None:
+    try:
+        answers.put((rows.get(1), rows.insert(ManifestRow(1, "child", 1)), rows.insert(ManifestRow(2, "child", 2))))
+        gc.collect()
+    except LanceOpsError as error:
+        answers.put(repr(error))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_uses_what_its_parent_has_used_and_leaves_it_usable(rows: ManifestStore) -> None:
+    parents = ManifestRow(1, "parent", 1)
+    assert rows.insert(parents)
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    children = [context.Process(target=_use_in_child, args=(rows, answers)) for _ in range(2)]
+    for child in children:
+        child.start()
+    said = [answers.get(timeout=60) for _ in children]
+    for child in children:
+        child.join()
+    answers.close()
+    answers.join_thread()
+
+    assert sorted(said, key=str) == [(parents, False, False), (parents, False, True)]
+    assert [child.exitcode for child in children] == [0, 0]
+    assert rows.newest() == ManifestRow(2, "child", 2)
+    assert rows.insert(ManifestRow(3, "parent", 3))
 
 
 def test_a_dataset_lives_on_it(manifest_server: ManifestServer, tmp_path: Path) -> None:

@@ -7,16 +7,19 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lance_ops
 from tests.contention.evidence import check_history, check_rows, outcomes
 from tests.contention.writer import SCHEMA, Orders
-from tests.manifest_servers import dynamodb_table, etcd_server, postgres_server, redis_server
-from tests.s3_server import S3Server
+from tests.contention.writer import main as work
+from tests.manifest_servers import ManifestServer, etcd_server, postgres_server, redis_server
+from tests.servers.hdfs import renaming_store
 
 REPOSITORY = Path(__file__).parents[2]
 ENOUGH_FOR_EVERY_KIND = 100
@@ -25,11 +28,12 @@ BOTH, OURS = ("lance_ops", "lance"), ("lance_ops",)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table is and who can write it."""
+    """Where a table is and who can write it; what only this process can reach is written by its threads."""
 
     uri: str
     libraries: Sequence[str] = OURS
     storage_options: dict[str, str] = field(default_factory=dict)
+    in_threads: bool = False
 
 
 def compete(place: Place, folder: Path, num_writers: int, num_commits: int) -> None:
@@ -42,19 +46,11 @@ def compete(place: Place, folder: Path, num_writers: int, num_commits: int) -> N
         Orders(library, place.uri, writer, num_commits, str(log), place.storage_options)
         for library, (writer, log) in zip(libraries, logs.items(), strict=True)
     ]
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.contention.writer", order.to_json()],
-            cwd=REPOSITORY,
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for order in orders
-    ]
-    said = [process.communicate()[1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * num_writers, "\n".join(said)
+    if place.in_threads:
+        with ThreadPoolExecutor(num_writers) as writers:
+            list(writers.map(work, orders))
+    else:
+        _run_processes(orders)
 
     dataset = lance_ops.dataset(place.uri, storage_options=place.storage_options)
     rows: dict[str, list[int]] = dataset.to_table().to_pydict()
@@ -74,37 +70,60 @@ def compete(place: Place, folder: Path, num_writers: int, num_commits: int) -> N
         )
 
 
-def _in(place: str, tmp_path: Path, s3_server: Callable[[], S3Server]) -> Place:
-    if place == "local":
-        return Place(str(tmp_path / "table.lance"), BOTH)
-    if place == "s3":
-        server = s3_server()
-        return Place(f"s3://{server.new_bucket()}/table.lance", BOTH, server.storage_options)
-    server = s3_server()
-    table = dynamodb_table(server)
-    name = table.url.removeprefix("dynamodb://")
-    return Place(f"s3+ddb://{server.new_bucket()}/table.lance?ddbTableName={name}", BOTH, table.storage_options)
+def _run_processes(orders: Sequence[Orders]) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.contention.writer", order.to_json()],
+            cwd=REPOSITORY,
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for order in orders
+    ]
+    said = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * len(orders), "\n".join(said)
 
 
-SHARED = ["local", pytest.param("s3", marks=pytest.mark.server), pytest.param("dynamodb", marks=pytest.mark.server)]
+def _in(place: str, folder: Path, fixture: Callable[[str], Any]) -> Place:
+    match place:
+        case "local":
+            return Place(str(folder / "table.lance"), BOTH)
+        case "memory":
+            return Place(f"memory://{uuid.uuid4().hex}", in_threads=True)
+        case "hdfs":
+            return Place(renaming_store(folder / "hdfs").uri, in_threads=True)
+        case "dynamodb":
+            table: ManifestServer = fixture("dynalite")()
+            bucket = fixture("s3_server").new_bucket()
+            name = table.url.removeprefix("dynamodb://")
+            return Place(f"s3+ddb://{bucket}/table.lance?ddbTableName={name}", BOTH, table.storage_options)
+    server = fixture(f"{place}_server")
+    # Of the protocol that the reference speaks to Google, the server here has the reading half.
+    return Place(server.new_uri("table.lance"), OURS if place == "gcs" else BOTH, server.storage_options)
+
+
+PLACES = [
+    *("local", "memory", "hdfs"),
+    *(pytest.param(place, marks=pytest.mark.server) for place in ("s3", "azure", "gcs", "dynamodb")),
+]
 MANIFEST_SERVERS = {"postgresql": postgres_server, "redis": redis_server, "etcd": etcd_server}
 
 
 @pytest.mark.interop
-@pytest.mark.parametrize("place", SHARED)
-def test_a_writer_of_each_library_keeps_what_it_was_promised(
-    place: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    compete(_in(place, tmp_path, lambda: request.getfixturevalue("s3_server")), tmp_path, 2, 8)
+@pytest.mark.parametrize("place", PLACES)
+def test_two_writers_keep_what_they_were_promised(place: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    compete(_in(place, tmp_path, request.getfixturevalue), tmp_path, 2, 8)
 
 
 @pytest.mark.soak
 @pytest.mark.interop
-@pytest.mark.parametrize("place", SHARED)
-def test_sixteen_writers_of_both_libraries_keep_what_they_were_promised(
+@pytest.mark.parametrize("place", PLACES)
+def test_sixteen_writers_keep_what_they_were_promised(
     place: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    compete(_in(place, tmp_path, lambda: request.getfixturevalue("s3_server")), tmp_path, 16, 50)
+    compete(_in(place, tmp_path, request.getfixturevalue), tmp_path, 16, 50)
 
 
 @pytest.mark.soak
