@@ -330,6 +330,7 @@ CASES: tuple[Case, ...] = (
         _both({"general", "byte_stream_split"}),
         {"lance-encoding:compression": "lz4", "lance-encoding:bss": "on"},
     ),
+    Case("uncompressed strings", _strings, _all({"binary"}, {"variable"}), {"lance-encoding:compression": "none"}),
     Case("uncompressed integers", _small, _both({"flat"}), {"lance-encoding:compression": "none"}),
     Case("zipped integers", _small, _both({"full_zip", "flat"}), {"lance-encoding:structural-encoding": "fullzip"}),
     Case(

@@ -57,7 +57,7 @@ FEATURES = {
     },
     "2.0": {
         *("flat", "nullable", "no_nulls", "some_nulls", "all_nulls", "fixed_size_list", "list", "struct"),
-        *("packed_struct", "binary", "dictionary", "fsst", "codec zstd", "codec lz4", "column blob"),
+        *("packed_struct", "binary", "dictionary", "fsst", "codec zstd", "codec lz4", "codec none", "column blob"),
     },
     "2.1": STRUCTURAL | {"small chunks", "def inline_bitpacking"},
     "2.2": STRUCTURAL
@@ -70,6 +70,7 @@ MADE_BY_HAND = {"bitpacked", "bitpacked_for_non_neg", "constant", "fixed_size_bi
 """What today's writers do not make in 2.0 files; the reference reads most of those in `v2_0_pages`."""
 NOT_WRITTEN = {
     # choices of the reference that ours make otherwise, and no larger
+    "2.0": {"codec none"},
     "2.1": {"def inline_bitpacking", "value constant"},
     "2.2": {"dictionary out_of_line_bitpacking", "value constant"},
 }

@@ -52,7 +52,7 @@ class Flat(ArrayEncoding):
         self._extent = context.buffer(message.buffer)
         self._scheme: str | None = None
         check(message.bits_per_value == self._bits, f"{message.bits_per_value}-bit values of {context.arrow_type}")
-        if message.HasField("compression") and message.compression.scheme:
+        if message.HasField("compression") and message.compression.scheme not in ("", "none"):
             self._scheme = message.compression.scheme
             if self._scheme not in _SCHEMES:
                 raise UnsupportedFeature(f"the {self._scheme!r} codec in 2.0 pages")
