@@ -88,14 +88,15 @@ def probes(column: Column) -> list[Condition]:
     return [null, *_compared(name, middle)]
 
 
-def append(records: tuple[Record, ...], schema: pa.Schema, rows_per_file: int) -> Step:
+def append(records: tuple[Record, ...], schema: pa.Schema, rows_per_file: int, version: str | None) -> Step:
+    """Append rows; the reference may do so in files of another version than the table's."""
     table = pa.Table.from_pylist(list(records), schema=schema)
 
     def act(handle: Any) -> Any:
         if isinstance(handle, lance_ops.LanceDataset):  # `insert` and `write_dataset` turn to the newest version
             snapshot = write.append(handle.snapshot, table.to_batches(), FragmentLimits(rows_per_file), {})
             return lance_ops.LanceDataset(snapshot)
-        return handle.insert(table, max_rows_per_file=rows_per_file)
+        return handle.insert(table, max_rows_per_file=rows_per_file, data_storage_version=version)
 
     return Step(act, Append(records))
 
