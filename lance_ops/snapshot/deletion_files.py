@@ -15,7 +15,7 @@ from lance_ops.table import Fragment, encode_deletion_vector
 
 __all__ = ["HiddenRows", "hide_rows"]
 
-_WRITES_AT_ONCE = 16
+_WRITTEN_AHEAD = 16
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ def hide_rows(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> HiddenRows:
 
     ids = sorted(offsets)
     with removing_on_failure(snapshot.store, written):
-        outcomes = dict(zip(ids, map_ordered(hide_in, ids, _WRITES_AT_ONCE, _WRITES_AT_ONCE), strict=True))
+        outcomes = dict(
+            zip(ids, map_ordered(hide_in, ids, min(snapshot.calls_at_once, len(ids)), _WRITTEN_AHEAD), strict=True)
+        )
     return HiddenRows(
         updated=tuple(fragment for fragment in outcomes.values() if fragment is not None),
         removed=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),

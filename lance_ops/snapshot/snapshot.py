@@ -17,6 +17,7 @@ from pyroaring import BitMap
 
 from lance_ops.committers import Committer, open_root
 from lance_ops.core.addresses import row_addrs
+from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import DatasetNotFound, VersionNotFound
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
@@ -35,7 +36,7 @@ from lance_ops.transactions import read_manifest
 __all__ = ["Snapshot"]
 
 _MAX_OPEN_FILES = 64
-_READS_AT_ONCE = 16
+_CALLS_AT_ONCE = 16
 _LINEAGES_KEPT = 32
 _DeletionKey: TypeAlias = tuple[int | None, str] | None
 """A deletion file: its base and its name."""
@@ -94,6 +95,11 @@ class Snapshot:
     def file_version(self) -> FileVersion:
         """The file version that new data files of this table get."""
         return FileVersion.from_manifest(self.manifest.data_format.version, self.manifest_uri)
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls of the store to make at once: to one that is far away many, else as there are cores."""
+        return available_cores() if self.store.reads_in_place else _CALLS_AT_ONCE
 
     @property
     def manifest_uri(self) -> str:
@@ -157,7 +163,7 @@ class Snapshot:
     def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
         """Read the deletion files of these fragments at once, so that they are there when they are asked for."""
         thinned = [fragment for fragment in fragments if fragment.deletion_file]
-        for _ in map_ordered(self.deletion_vector, thinned, min(_READS_AT_ONCE, len(thinned)), _READS_AT_ONCE):
+        for _ in map_ordered(self.deletion_vector, thinned, min(self.calls_at_once, len(thinned)), _CALLS_AT_ONCE):
             pass
 
     def live_offsets(self, fragment: Fragment) -> npt.NDArray[np.uint64]:

@@ -24,7 +24,7 @@ __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 Addresses = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 
-_READS_AT_ONCE = 16
+_READ_AHEAD = 16
 
 
 def take_positions(snapshot: Snapshot, positions: Positions, request: ScanRequest) -> pa.Table:
@@ -97,7 +97,7 @@ def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.
         return with_row_columns(snapshot, table, fragment, offsets[places], request)
 
     groups = _grouped(fragment_of(unique))
-    tables = map_ordered(read, groups, min(_READS_AT_ONCE, len(groups)), _READS_AT_ONCE)
+    tables = map_ordered(read, groups, min(snapshot.calls_at_once, len(groups)), _READ_AHEAD)
     found = pa.concat_tables(list(tables) or [empty_answer(request)])
     return found if inverse is None else reorder(found, inverse)
 
