@@ -14,7 +14,7 @@ __all__ = ["Aliases", "read_bool", "read_count", "read_options", "read_seconds",
 Aliases = Mapping[str, tuple[str, ...]]
 """Our name of an option, and the keys that set it, the strongest first."""
 
-_SECRET = re.compile(r"secret|token|password|credential|account_key|access_key|sas|service_account_key")
+_SECRET = re.compile(r"secret|token|password|credential|account_key|access_key|sas|service_account_key|proxy_url")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _REDACTED = "***"

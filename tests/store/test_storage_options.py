@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import pickle
 import traceback
 
@@ -170,6 +171,30 @@ def test_the_references_azure_options_become_those_of_adlfs() -> None:
     assert fabric == {"account_name": "a", "account_host": "a.blob.fabric.microsoft.com"}
     with pytest.raises(UnsupportedFeature, match="azure_msi_endpoint"):
         azure.arguments("c", {"msi_endpoint": "http://127.0.0.1"})
+
+
+@pytest.mark.parametrize(
+    ("options", "credential"),
+    [
+        ({"azure_use_azure_cli": "true"}, "AzureCliCredential"),
+        ({"azure_msi_resource_id": "/a/b"}, "ManagedIdentityCredential"),
+        (
+            {"azure_federated_token_file": "/token", "azure_tenant_id": "t" * 8, "azure_client_id": "c"},
+            "WorkloadIdentityCredential",
+        ),
+    ],
+)
+def test_an_azure_identity_signs_requests(options: dict[str, str], credential: str) -> None:
+    store = FsspecStore("az://c/a", {"account_name": "a", **options})
+    assert type(store._fs().service_client.credential).__name__ == credential
+
+
+def test_an_azure_token_and_the_retries_reach_the_client() -> None:
+    store = FsspecStore("az://c/a", {"account_name": "a", "azure_storage_token": SECRET, "client_max_retries": "2"})
+    client = store._fs().service_client
+    assert asyncio.run(client.credential.get_token("https://storage.azure.com/.default")).token == SECRET
+    assert client._config.retry_policy.total_retries == 2
+    assert SECRET not in repr(client.credential)
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az"])

@@ -87,7 +87,8 @@ class Azure(Service):
             )
         proxies_of(found)
         credentials = ("account_name", "account_key", "client_id", "client_secret", "tenant_id", "sas_token")
-        arguments: dict[str, Any] = {name: found[name] for name in credentials if name in found}
+        taken = ("account_name",) if _names_identity(found) else credentials
+        arguments: dict[str, Any] = {name: found[name] for name in taken if name in found}
         if read_bool(found, "use_fabric") and "account_name" in found:
             arguments["account_host"] = f"{found['account_name']}.{_FABRIC_HOST}"
         if "endpoint" in found:
