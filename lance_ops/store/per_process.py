@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,14 +16,16 @@ from typing import Any
 __all__ = ["PER_PROCESS", "PerProcess"]
 
 _IO_THREADS = 16
+# One for S3 is 13 MB. Credentials that are renewed make new ones.
+_MOST_CLIENTS = 32
 
 
 class PerProcess:
     """What is shared by all stores of a process and by nothing else."""
 
     def __init__(self) -> None:
-        self._clients: dict[object, Any] = {}
-        self._of_parents: list[dict[object, Any]] = []
+        self._clients: OrderedDict[object, Any] = OrderedDict()
+        self._of_parents: list[OrderedDict[object, Any]] = []
         self.reset()
 
     def reset(self) -> None:
@@ -33,14 +36,17 @@ class PerProcess:
         """
         self._of_parents.append(self._clients)
         self._lock = threading.Lock()
-        self._clients = {}
+        self._clients = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
     def client(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return the client kept under `key`, made at first use."""
+        """Return the client kept under `key`, made at first use. Those that were used last are kept."""
         with self._lock:
             if key not in self._clients:
                 self._clients[key] = make()
+            self._clients.move_to_end(key)
+            if len(self._clients) > _MOST_CLIENTS:
+                self._clients.popitem(last=False)  # not closed: others may be at work with it
             return self._clients[key]
 
     def pool(self) -> ThreadPoolExecutor:

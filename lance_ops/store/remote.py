@@ -190,7 +190,8 @@ class FsspecStore(Store):
 
     def _fs(self) -> Any:
         scheme, authority, _ = _parse(self.root)
-        return PER_PROCESS.client((scheme, authority, self.storage_options), lambda: self._connect(scheme, authority))
+        key = (scheme, self._service.account(authority), self.storage_options)
+        return PER_PROCESS.client(key, lambda: self._connect(scheme, authority))
 
     def _connect(self, scheme: str, authority: str) -> Any:
         protocol = self._service.protocol(scheme)

@@ -76,6 +76,9 @@ class Azure(Service):
     def protocol(self, scheme: str) -> str:
         return "abfs"
 
+    def account(self, authority: str) -> str:
+        return authority.partition("@")[2]
+
     def bucket(self, authority: str) -> str:
         return authority.partition("@")[0]
 

@@ -71,6 +71,10 @@ class Service(ABC):
         """Make a file system of fsspec's class `kind` that remembers no listings and is nobody else's."""
         return kind(**self.arguments(authority, options), use_listings_cache=False, skip_instance_cache=True)
 
+    def account(self, authority: str) -> str:
+        """Return what a client depends on of a URI's authority: buckets that agree in it share one."""
+        return authority
+
     def bucket(self, authority: str) -> str:
         """Return the first component of every key."""
         return authority

@@ -45,6 +45,9 @@ class Gcs(Service):
     def protocol(self, scheme: str) -> str:
         return "gcs"
 
+    def account(self, authority: str) -> str:
+        return ""
+
     def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
         found = _read(options)
         token: object = found.get("token", found.get("account_file"))

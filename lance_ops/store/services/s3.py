@@ -44,6 +44,9 @@ class S3(Service):
     def protocol(self, scheme: str) -> str:
         return "s3"
 
+    def account(self, authority: str) -> str:
+        return ""
+
     def arguments(self, authority: str, options: Mapping[str, object]) -> dict[str, Any]:
         found = _read(options)
         endpoint = found.get("endpoint")
