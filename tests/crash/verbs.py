@@ -43,6 +43,15 @@ def _delete(uri: str) -> None:
     lance_ops.dataset(uri).delete("id >= 2 AND id < 10")
 
 
+def _update(uri: str) -> None:
+    lance_ops.dataset(uri).update({"id": "id + 20"}, where="id > 5")
+
+
+def _merge(uri: str) -> None:
+    builder = lance_ops.dataset(uri).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    builder.execute(table(10, 14))
+
+
 def _compact(uri: str) -> None:
     lance_ops.dataset(uri).optimize.compact_files()
 
@@ -54,6 +63,8 @@ def _clean_up(uri: str) -> None:
 VERBS: dict[str, tuple[Callable[[str], None], list[int]]] = {
     "append": (_append, list(range(20))),
     "delete": (_delete, [0, 1, 10, 11]),
+    "update": (_update, [*range(6), *range(26, 32)]),
+    "merge": (_merge, list(range(14))),
     "compact": (_compact, list(range(12))),
     "clean up": (_clean_up, list(range(12))),
 }
