@@ -20,6 +20,7 @@ from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
 
+_MAX_FRAGMENT_ID = (1 << 32) - 1
 _NANOS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMESTAMP_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999, as protobuf bounds them
@@ -129,9 +130,7 @@ class Manifest:
             tag=message.tag,
             reader_feature_flags=message.reader_feature_flags,
             writer_feature_flags=message.writer_feature_flags,
-            max_fragment_id=(
-                message.max_fragment_id if message.HasField("max_fragment_id") else max(fragments.ids, default=None)
-            ),
+            max_fragment_id=_max_fragment_id(message, fragments, path),
             transaction_file=message.transaction_file,
             writer_version=(
                 WriterVersion(
@@ -190,6 +189,15 @@ class Manifest:
         message = table_pb2.IndexSection(indices=[index.to_pb() for index in self.indices])
         restore_unknown(message, self.unknown_of_indices)
         return message
+
+
+def _max_fragment_id(message: table_pb2.Manifest, fragments: Fragments, path: str) -> int | None:
+    if message.HasField("max_fragment_id"):
+        return message.max_fragment_id
+    highest = max(fragments.ids, default=None)
+    if highest is not None and highest > _MAX_FRAGMENT_ID:
+        raise CorruptFile(path, "fragments", f"a fragment with the id {highest}, of more than 32 bits")
+    return highest
 
 
 def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
