@@ -85,7 +85,7 @@ def read_manifest(data: bytes) -> str:
                 decode_row_ids(fragment.row_ids, rows, _NAME)
             if isinstance(fragment.created_at_versions, bytes):
                 decode_versions(fragment.created_at_versions, rows, _NAME)
-        if not any(node.dictionary for node in manifest.schema.walk()):
+        if not any(node.dictionary or node.is_dictionary for node in manifest.schema.walk()):
             assert decode_manifest(encode_manifest(manifest, b""), _NAME) == manifest
 
     return _survey([read])
