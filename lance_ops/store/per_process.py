@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -35,6 +36,7 @@ class PerProcess:
         over a connection that the parent still uses.
         """
         self._of_parents.append(self._clients)
+        _leave_open(self._clients.values())
         self._lock = threading.Lock()
         self._clients = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
@@ -55,6 +57,18 @@ class PerProcess:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_IO_THREADS, thread_name_prefix="lance-ops-io")
             return self._pool
+
+
+def _leave_open(clients: Iterable[Any]) -> None:
+    """Keep finalizers of clients from running at this process's exit.
+
+    Those of fsspec's file systems wait for an event loop whose thread is the parent's, and would wait for ever.
+    """
+    mine = {id(client) for client in clients}
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):  # Python lists them nowhere else
+        found = finalizer.peek()
+        if found is not None and id(found[0]) in mine:
+            finalizer.atexit = False
 
 
 PER_PROCESS = PerProcess()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 from typing import Any
 
@@ -136,6 +139,22 @@ def test_a_server_that_does_not_answer_is_a_store_error_and_no_refusal(object_se
     with pytest.raises(StoreError) as caught:
         store.put_if_absent("v/1", b"x")
     assert not isinstance(caught.value, WriteRefused | ObjectNotFound)
+
+
+def test_a_forked_child_that_exits_as_any_program_does_is_not_held_up(object_server: ObjectServer) -> None:
+    program = """
+        import os, pickle, sys
+        store = pickle.load(sys.stdin.buffer)
+        store.put("a", b"parent")
+        child = os.fork()
+        if not child:
+            assert store.get("a").to_pybytes() == b"parent"
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert store.get("a").to_pybytes() == b"parent"
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)]
+    subprocess.run(command, input=pickle.dumps(object_server.new_store()), check=True, timeout=120)
 
 
 def test_listing_goes_on_past_a_page(object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch) -> None:
