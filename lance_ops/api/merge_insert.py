@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from time import perf_counter
 from typing import Any, Self, TypedDict
 
 import pyarrow as pa
@@ -17,11 +18,13 @@ import pyarrow as pa
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.handle import Handle
 from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.filters import UserFilter
 from lance_ops.snapshot.merge_insert import (
     Matched,
     MergeCounts,
     MergeSpec,
+    explain_merge_from,
     merge_insert,
     plan_merge,
     prepare_merge,
@@ -133,6 +136,30 @@ class MergeInsertBuilder:
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
         plan.snapshot.store.make_durable(*prepared.own_files)
         return Transaction.new(plan.snapshot.version, prepared.operation), _result(prepared.counts)
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """Describe the merge from a source of that schema (by default the table's), one node a line; nothing is read.
+
+        Which way rows are matched may depend on how many keys the source has: both are named then.
+        """
+        snapshot = self._dataset.snapshot
+        return explain_merge_from(snapshot, self._spec, schema or snapshot.schema.to_arrow())
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Do all of the merge but the commit, remove what was written, and say before the plan what that took."""
+        source = reader_of(data_obj, schema).read_all()
+        started = perf_counter()
+        plan = plan_merge(self._dataset.snapshot, self._spec, source)
+        prepared = prepare_merge(plan, InThreads().map(find_matches, plan.tasks), InThreads())
+        elapsed_ms = 1000 * (perf_counter() - started)
+        store, own_files = plan.snapshot.store, prepared.own_files
+        try:
+            num_bytes = sum(map(store.size, own_files))
+        finally:
+            delete_paths(store, own_files)
+        metrics = {"bytes_written": num_bytes, "num_files_written": len(own_files), **_result(prepared.counts)}
+        listed = ", ".join(f"{name}={value}" for name, value in metrics.items())
+        return f"AnalyzeExec: elapsed={elapsed_ms:.3f}ms, metrics=[{listed}]\n{plan.explain()}"
 
     def _with(self, **changes: Any) -> Self:
         self._spec = replace(self._spec, **changes)

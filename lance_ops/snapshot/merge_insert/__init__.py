@@ -1,5 +1,6 @@
 """Merge a source into a table by key: update, insert and delete in one commit."""
 
+from lance_ops.snapshot.merge_insert.explain import explain_merge_from
 from lance_ops.snapshot.merge_insert.spec import Matched, MergeSpec
 from lance_ops.snapshot.merge_insert.verb import (
     MergeCounts,
@@ -18,6 +19,7 @@ __all__ = [
     "MergeSpec",
     "PreparedMerge",
     "commit_merge",
+    "explain_merge_from",
     "merge_insert",
     "plan_merge",
     "prepare_merge",

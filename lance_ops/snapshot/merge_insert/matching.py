@@ -26,7 +26,15 @@ from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
 
-__all__ = ["MatchTask", "Matches", "find_matches", "plan_matching"]
+__all__ = [
+    "MatchTask",
+    "Matches",
+    "find_matches",
+    "index_on_key",
+    "most_keys_for_index",
+    "plan_matching",
+    "target_columns",
+]
 
 Addresses = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
@@ -84,13 +92,23 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
     reference = SnapshotReference.of(snapshot)
     keys = SourceKeys(merge.source_keys(), [key.name for key in merge.keys])
     merge = replace(merge, source=merge.source.select(_source_columns(merge)))  # a task may travel
-    if merge.spec.use_index and not merge.spec.deletes_unmatched and len(merge.keys) == 1 and keys.num_codes:
-        wanted = In(merge.keys[0], keys.values)
-        few = keys.num_codes <= max(_ASKED_OF_AN_INDEX, _INDEX_BELOW * snapshot.num_rows)
-        index = serving_index(snapshot, wanted) if few else None
+    if 0 < keys.num_codes <= most_keys_for_index(snapshot):
+        index = index_on_key(snapshot, merge, keys.values)
         if index is not None:
-            return (MatchTask(reference, merge, keys, None, wanted, index),)
+            return (MatchTask(reference, merge, keys, None, In(merge.keys[0], keys.values), index),)
     return tuple(MatchTask(reference, merge, keys, ids) for ids in fragment_shares(snapshot))
+
+
+def most_keys_for_index(snapshot: Snapshot) -> int:
+    """Return up to how many distinct keys of the source an index is asked for."""
+    return max(_ASKED_OF_AN_INDEX, int(_INDEX_BELOW * snapshot.num_rows))
+
+
+def index_on_key(snapshot: Snapshot, merge: BoundMerge, keys: pa.Array) -> str | None:
+    """Return the name of the index that can be asked for keys; None where there is none or every row is looked at."""
+    if not merge.spec.use_index or merge.spec.deletes_unmatched or len(merge.keys) != 1:
+        return None
+    return serving_index(snapshot, In(merge.keys[0], keys))
 
 
 def find_matches(task: MatchTask) -> Matches:
@@ -99,7 +117,7 @@ def find_matches(task: MatchTask) -> Matches:
     Raises it for any match of a merge that allows none.
     """
     snapshot = task.snapshot.open()
-    names = _needed_columns(task.merge)
+    names = target_columns(task.merge)
     request = ScanRequest(
         snapshot.schema.project(name for name in names if name not in ROW_COLUMNS),
         task.by_index,
@@ -113,7 +131,7 @@ def find_matches(task: MatchTask) -> Matches:
     return Matches.joined([_match(task, rows) for rows in blocks])
 
 
-def _needed_columns(merge: BoundMerge) -> list[str]:
+def target_columns(merge: BoundMerge) -> list[str]:
     """Return the target's columns to read: keys, and what the conditions ask for."""
     names = [key.name for key in merge.keys]
     if merge.condition is not None:

@@ -28,6 +28,7 @@ from lance_ops.snapshot.columns.patch import PatchedColumns, patched_fragments, 
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_writer import data_paths
+from lance_ops.snapshot.merge_insert.explain import explain_merge
 from lance_ops.snapshot.merge_insert.inserted import inserted_keys
 from lance_ops.snapshot.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
 from lance_ops.snapshot.merge_insert.spec import BoundMerge, MergeSpec, bind_merge
@@ -84,15 +85,8 @@ class MergePlan:
         return self.tasks[0].index_name if self.tasks else None
 
     def explain(self) -> str:
-        """Describe how rows are matched, one node a line."""
-        keys = ", ".join(key.name for key in self.merge.keys)
-        lines = [f"MergeInsert: on=[{keys}], source_rows={self.merge.source.num_rows}"]
-        if self.index_name is not None:
-            return "\n".join([*lines, f"  ScalarIndexQuery: query=[{keys} IN source keys]@{self.index_name}"])
-        fragments = len(self.snapshot.fragments)
-        return "\n".join(
-            [*lines, f"  LanceRead: projection=[{keys}], num_fragments={fragments}, tasks={len(self.tasks)}"]
-        )
+        """Describe the merge, one node a line."""
+        return explain_merge(self.snapshot, self.merge, self.tasks)
 
 
 @dataclass(frozen=True)
