@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
@@ -35,7 +36,7 @@ from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
-from lance_ops.transactions import keep_token, read_manifest
+from lance_ops.transactions import Landed, has_grown, keep_token, read_manifest, read_version, token_of
 from lance_ops.transactions.landed import decode_version
 
 __all__ = [
@@ -152,6 +153,7 @@ def _remove_versions(
     """
     store, committer = snapshot.store, snapshot.committer
     held = _held(snapshot, plan)
+    before: Landed | None = None
     removed: dict[int, tuple[str, pa.Buffer, Manifest]] = {}
     for version in versions:
         try:
@@ -159,10 +161,15 @@ def _remove_versions(
         except VersionNotFound:
             continue  # another clean-up took it
         landed = decode_version(store, committer, version, data)
+        if before is None or before.version != version - 1:
+            before = _read_if_there(snapshot, version - 1)
+        stays, before = before if version - 1 not in removed else None, landed
         if version in held:
             needed.add(landed.manifest)
             continue
-        keep_token(store, landed)
+        if stays is not None:  # nobody could tell any more whether it is a ghost
+            _keep_token(snapshot, stays, landed)
+        _keep_token(snapshot, landed)
         pace.wait()
         if _is_removed(committer, version):
             removed[version] = location, data, landed.manifest
@@ -175,6 +182,26 @@ def _remove_versions(
         store.put_if_absent(location, data)
         needed.add(manifest)
     return sorted(removed)
+
+
+def _keep_token(snapshot: Snapshot, landed: Landed, after: Landed | None = None) -> None:
+    """Write down the token of a version if it has one and the next version, `after`, came out of it.
+
+    Where the next one is gone, it was done when that went: a version that has come since then is a ghost.
+    """
+    if landed.transaction is None or token_of(landed.transaction) is None:
+        return
+    after = after or _read_if_there(snapshot, landed.version + 1)
+    if after is not None and has_grown(landed, after, partial(read_manifest, snapshot.store, snapshot.committer)):
+        keep_token(snapshot.store, landed)
+
+
+def _read_if_there(snapshot: Snapshot, version: int) -> Landed | None:
+    if version < 1:
+        return None
+    with suppress(VersionNotFound):
+        return read_version(snapshot.store, snapshot.committer, version)
+    return None
 
 
 def _held(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:

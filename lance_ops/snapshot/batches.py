@@ -15,11 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
-from lance_ops.transactions import BATCH_PREFIX, Landed, Overwrite, Restore, newest_first
+from lance_ops.transactions import BATCH_PREFIX, Landed, Overwrite, Restore, has_grown, newest_first, read_manifest
 
 __all__ = [
     "IngestedBatch",
@@ -94,10 +95,22 @@ def _events(snapshot: Snapshot) -> list[_Event]:
     """
     while True:
         checkpoint, older = _newest_checkpoint(snapshot.store)
-        past = newest_first(snapshot.store, snapshot.committer, down_to=checkpoint + 1)
-        newer = [event for landed in past if (event := _event_of(landed)) is not None]
+        newer = _events_since(snapshot, checkpoint)
         if max(_checkpoints(snapshot.store), default=0) == checkpoint:
             return [event for event in (*newer, *older) if event.version <= snapshot.version]
+
+
+def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
+    """Return the events after a checkpoint, newest first; those of ghosts never happened."""
+    store, committer = snapshot.store, snapshot.committer
+    events: list[_Event] = []
+    after: Landed | None = None
+    for landed in newest_first(store, committer, down_to=checkpoint + 1):
+        event = _event_of(landed)
+        if event is not None and has_grown(landed, after, partial(read_manifest, store, committer)):
+            events.append(event)
+        after = landed
+    return events
 
 
 def _event_of(landed: Landed) -> _Event | None:

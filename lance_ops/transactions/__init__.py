@@ -7,6 +7,7 @@ from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.finding import find_token, find_transaction
 from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.ghosts import has_grown
 from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.landed import Landed, newest_first, read_manifest, read_transaction, read_version
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
@@ -87,6 +88,7 @@ __all__ = [
     "commit_clone",
     "find_token",
     "find_transaction",
+    "has_grown",
     "judge",
     "keep_token",
     "newest_first",

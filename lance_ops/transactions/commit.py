@@ -39,6 +39,7 @@ from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Re
 from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
+from lance_ops.transactions.ghosts import has_grown
 from lance_ops.transactions.landed import Landed, decode_version, read_manifest, read_version
 from lance_ops.transactions.new_fields import NewFields
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
@@ -211,6 +212,7 @@ class _Attempt:
                 landed = self._read_landed(version)
                 replay = self._judge(landed, newest)
                 if replay is not None:
+                    self._check_no_ghost(landed, latest)
                     return replay
                 newest = landed.manifest
             latest = self._committer.latest() or 0  # more may have landed while these were judged
@@ -226,6 +228,15 @@ class _Attempt:
                 f"{self._store.uri}: version {version} was cleaned up before {self._transaction.operation.name} "
                 "could be compared with it: plan it again on the newest version"
             ) from error
+
+    def _check_no_ghost(self, landed: Landed, latest: int) -> None:
+        """Raise if a version that has our work is none that the newest, `latest`, came of."""
+        after = self._read_landed(landed.version + 1) if landed.version < latest else None
+        if not has_grown(landed, after, partial(read_manifest, self._store, self._committer)):
+            raise RetryableConflict(
+                f"{self._against(landed)}: it arrived when others had gone on, and nothing came of it. Plan it again "
+                "on the newest version"
+            )
 
     def _judge(self, landed: Landed, before: Manifest) -> CommitResult | None:
         """Raise if the version that landed after `before` stands against ours; return the commit if it is ours."""

@@ -8,6 +8,9 @@ token that the version carries:
 
     _lance_ops/tokens/{SHA-256 of the token}.json       {"token": "…", "version": 7, "uuid": "…"}
 
+and so it does before it removes the one after, by which one can tell that the version is no ghost: of ghosts nothing is
+kept.
+
 A transaction's file proves nothing: one that never was committed looks the same.
 """
 

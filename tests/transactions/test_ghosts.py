@@ -11,9 +11,12 @@ import pytest
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter, opening
 from lance_ops.committers.certainty import Certainty
-from lance_ops.core.errors import CommitStateUnknown
+from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
+from lance_ops.snapshot.batches import batch_properties, ingested_batches
+from lance_ops.snapshot.commit import commit_operation
 from lance_ops.store import Fault, FaultyStore, MemoryStore, When
-from lance_ops.transactions import TOKEN, find_token
+from lance_ops.transactions import TOKEN, ReserveFragments, find_token
+from lance_ops.transactions.tokens import TOKENS_DIR
 
 NOW = timedelta(0)
 
@@ -39,7 +42,9 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> tuple[FaultyStore, CommitStateUnkno
             opening, "PutIfAbsentCommitter", lambda store, **_: PutIfAbsentCommitter(store, certainty=Certainty(1, 0))
         )
         with pytest.raises(CommitStateUnknown) as caught:
-            lance_ops.write_dataset(rows(99), store.uri, mode="append", transaction_properties={TOKEN: "t"})
+            lance_ops.write_dataset(
+                rows(99), store.uri, mode="append", transaction_properties={TOKEN: "t", **batch_properties({"b": "x"})}
+            )
     assert caught.value.version == 3
     return faulty, caught.value
 
@@ -109,3 +114,61 @@ def test_a_version_made_anew_after_clean_up_does_not_count(
     again.validate()
     assert len(list(again.snapshot.store.list("data"))) == len(again.get_fragments())
     assert again.resolve(unknown.uuid) is None
+
+
+def held_batches(dataset: lance_ops.LanceDataset) -> set[str]:
+    return set(ingested_batches(dataset.snapshot.latest()))
+
+
+@pytest.mark.parametrize("kept", ["the next version", "both neighbours", "nothing between"])
+def test_clean_up_does_not_keep_what_a_ghost_says_it_did(
+    lost: tuple[FaultyStore, CommitStateUnknown], kept: str
+) -> None:
+    store, _ = lost
+    for number in (3, 4, 5):
+        dataset = append(store.uri, number)
+    for version in {"the next version": [4], "both neighbours": [2, 4]}.get(kept, []):
+        dataset.tags.create(f"kept-{version}", version)
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    store.deliver_late()
+    assert 3 in [version["version"] for version in dataset.versions()]
+    assert held_batches(dataset) == set()
+
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+
+    assert 3 not in [version["version"] for version in dataset.versions()]
+    assert token_in(dataset) is None
+    assert held_batches(dataset) == set()
+    assert list(dataset.snapshot.store.list(TOKENS_DIR)) == []
+
+
+def test_a_replay_from_the_version_before_a_ghost_is_not_taken_for_done(
+    lost: tuple[FaultyStore, CommitStateUnknown],
+) -> None:
+    store, _ = lost
+    stale = lance_ops.dataset(store.uri, version=2)
+    stale.tags.create("kept", 2)
+    for number in (3, 4, 5):
+        dataset = append(store.uri, number)
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    store.deliver_late()
+
+    with pytest.raises(RetryableConflict):
+        commit_operation(stale.snapshot, ReserveFragments(1), properties={TOKEN: "t"})
+    assert lance_ops.dataset(store.uri).to_table().column("id").to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_a_held_version_is_known_to_count_though_all_around_it_went() -> None:
+    uri = f"memory://held-{uuid.uuid4().hex}"
+    append(uri, 1)
+    properties = {TOKEN: "t", **batch_properties({"b": "x"})}
+    dataset = lance_ops.write_dataset(rows(2), uri, mode="append", transaction_properties=properties)
+    dataset.tags.create("kept", 2)
+    append(uri, 3).optimize.compact_files()
+    dataset = append(uri, 4)
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    dataset.tags.delete("kept")
+    dataset.cleanup_old_versions(NOW)
+
+    assert [version["version"] for version in dataset.versions()] == [dataset.version]
+    assert token_in(dataset) == 2 and held_batches(dataset) == {"b"}
