@@ -39,8 +39,10 @@ _TABLE_BYTES = 2312
 _MAGIC = b"TSSF"
 _MAX_SYMBOLS = 255
 _MAX_I32 = np.iinfo(np.int32).max
-_SAMPLE_BYTES = 32 * 1024
-_SAMPLE_PIECES = 128
+_PIECE_BYTES = 256
+_MIN_SAMPLE_BYTES, _MAX_SAMPLE_BYTES = 8 * 1024, 32 * 1024
+_SAMPLE_SHARE = 4
+"""A sample is one in so many of the bytes, within these bounds: to learn a table costs more than to use it."""
 
 
 @dataclass(frozen=True)
@@ -130,20 +132,21 @@ def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Bytes,
 
 
 def _sample(values: VariableWidth) -> VariableWidth:
-    """Return runs of values from all over, some tens of KiB; a long value is cut."""
-    if values.size_bytes <= _SAMPLE_BYTES:
+    """Return runs of values from all over, some KiB to some tens of KiB; a long value is cut."""
+    size = min(max(values.size_bytes // _SAMPLE_SHARE, _MIN_SAMPLE_BYTES), _MAX_SAMPLE_BYTES)
+    if values.size_bytes <= size:
         return values
-    piece = _SAMPLE_BYTES // _SAMPLE_PIECES
-    begins = np.linspace(0, values.size_bytes - piece, _SAMPLE_PIECES).astype(np.int64)
-    data = np.concatenate([values.data[begin : begin + piece] for begin in begins.tolist()])
+    num_pieces = size // _PIECE_BYTES
+    begins = np.linspace(0, values.size_bytes - _PIECE_BYTES, num_pieces).astype(np.int64)
+    data = np.concatenate([values.data[begin : begin + _PIECE_BYTES] for begin in begins.tolist()])
     dtype = values.offsets.dtype  # of another type, every search would convert all offsets
     firsts = np.searchsorted(values.offsets, (begins + 1).astype(dtype))
-    lasts = np.searchsorted(values.offsets, (begins + piece).astype(dtype))
-    inside = [
-        values.offsets[first:last] - begin + i * piece
-        for i, (begin, first, last) in enumerate(zip(begins.tolist(), firsts.tolist(), lasts.tolist(), strict=True))
-    ]
-    cuts = np.concatenate([np.arange(_SAMPLE_PIECES + 1) * piece, *inside])
+    lasts = np.searchsorted(values.offsets, (begins + _PIECE_BYTES).astype(dtype))
+    counts = lasts - firsts
+    ends = np.cumsum(counts)
+    inside = values.offsets[np.repeat(lasts - ends, counts) + np.arange(int(ends[-1]))]
+    shifts = np.repeat(np.arange(num_pieces) * _PIECE_BYTES - begins, counts)
+    cuts = np.concatenate([np.arange(num_pieces + 1) * _PIECE_BYTES, inside + shifts])
     return VariableWidth(np.sort(cuts).astype(np.int64), data)
 
 

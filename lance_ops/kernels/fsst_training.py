@@ -23,7 +23,8 @@ from lance_ops.kernels.jit import kernel
 
 __all__ = ["fsst_train"]
 
-_NUM_ROUNDS = 6
+# Each round looks at one in so many of the sample's values: the first ones need only tell which bytes are common.
+_STRIDES = (8, 8, 4, 2, 1)
 # Bytes that hardly shrink with the best bytes and pairs as symbols are noise.
 _HOPELESS = 0.98
 # Of the pairs in a sample of 2 ** n bytes, those met less than 2 ** (n - 13) times cannot become one of the best.
@@ -39,7 +40,7 @@ Entries = NDArray[np.uint16]
 
 @kernel
 def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers) -> tuple[int, int]:
-    """Write the best table found for a sample of values; return its number of symbols, and the bytes of their codes.
+    """Write the table found for a sample of values; return its number of symbols, and the bytes of their codes.
 
     `symbols` and `lengths` have 255 zeros. The sample should be some tens of KiB.
     """
@@ -48,43 +49,44 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
     singles = np.zeros(_NUM_COUNTED, np.int64)
     followed = np.zeros(_NUM_COUNTED * _NUM_COUNTED, np.int32)
     seen = np.empty(2 * len(data), np.int32)
-    tried, tried_lengths = np.zeros(MAX_SYMBOLS, np.uint64), np.zeros(MAX_SYMBOLS, np.int64)
-    least, num_symbols, best = 2 * len(data) + 1, 0, 0
-    for number in range(_NUM_ROUNDS):
-        index_symbols(tried, tried_lengths, slot_words, slot_entries, pairs)
-        num_codes, num_seen = _count(data, offsets, slot_words, slot_entries, pairs, singles, followed, seen)
-        if num_codes < least:
-            least, best = num_codes, num_symbols
-            symbols[:] = tried
-            lengths[:] = tried_lengths
-        if (number == 1 and num_codes > _HOPELESS * len(data)) or number == _NUM_ROUNDS - 1:
+    num_symbols = 0
+    for number in range(len(_STRIDES)):
+        index_symbols(symbols, lengths, slot_words, slot_entries, pairs)
+        num_bytes, num_codes, num_seen = _count(
+            data, offsets, _STRIDES[number], slot_words, slot_entries, pairs, singles, followed, seen
+        )
+        if number == 1 and num_codes > _HOPELESS * num_bytes:
             break
-        least_count = max(2, len(data) >> _RARE_SHIFT)
-        num_symbols = _select(tried, tried_lengths, singles, followed, seen[:num_seen], least_count)
+        least_count = max(2, num_bytes >> _RARE_SHIFT)
+        num_symbols = _select(symbols, lengths, singles, followed, seen[:num_seen], least_count)
         singles[:] = 0
         for pair in seen[:num_seen]:
             followed[pair] = 0
-    return best, least
+    index_symbols(symbols, lengths, slot_words, slot_entries, pairs)
+    num_bytes, num_codes, num_seen = _count(data, offsets, 1, slot_words, slot_entries, pairs, singles, followed, seen)
+    return num_symbols, num_codes
 
 
 @kernel
 def _count(
     data: Bytes,
     offsets: Integers,
+    stride: int,
     slot_words: Words,
     slot_entries: Entries,
     pairs: Entries,
     singles: Integers,
     followed: NDArray[np.int32],
     seen: NDArray[np.int32],
-) -> tuple[int, int]:
-    """Encode the sample and count codes, and codes after codes; the first byte of a long symbol counts beside it.
+) -> tuple[int, int, int]:
+    """Encode values and count codes, and codes after codes; the first byte of a long symbol counts beside it.
 
-    Returns the bytes of all codes, and how many of `seen` were written: the pairs that occur.
+    Returns the bytes of the values, those of their codes, and how many of `seen` were written: the pairs that occur.
     """
-    num_codes, num_seen = 0, 0
-    for i in range(len(offsets) - 1):
+    num_bytes, num_codes, num_seen = 0, 0, 0
+    for i in range(0, len(offsets) - 1, stride):
         at, end = offsets[i], offsets[i + 1]
+        num_bytes += end - at
         before = -1
         while at < end:
             entry = find_code(next_word(data, at, end), end - at, slot_words, slot_entries, pairs)
@@ -112,7 +114,7 @@ def _count(
                     followed[pair] += 1
             before = code
             at += length
-    return num_codes, num_seen
+    return num_bytes, num_codes, num_seen
 
 
 @kernel
