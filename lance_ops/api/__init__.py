@@ -5,17 +5,17 @@ from lance_ops.api.commits import BulkCommitResult
 from lance_ops.api.copies import Branch, Branches
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
-from lance_ops.api.lance_dataset import LanceDataset, Version, dataset
+from lance_ops.api.lance_dataset import LanceDataset, Version, VersionRef, dataset
 from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
 from lance_ops.api.operations import LanceOperation
-from lance_ops.api.optimize import DatasetOptimizer
+from lance_ops.api.optimize import AutoCleanupConfig, DatasetOptimizer
 from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.scanner_builder import ScannerBuilder
 from lance_ops.api.schema_changes import AlterColumn
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
-from lance_ops.api.write import AutoCleanupConfig, write_dataset
+from lance_ops.api.write import write_dataset
 from lance_ops.snapshot.sorted_scan import ColumnOrdering
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Tags",
     "UpdateResult",
     "Version",
+    "VersionRef",
     "batch_udf",
     "dataset",
     "write_dataset",

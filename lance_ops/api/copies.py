@@ -92,7 +92,7 @@ class Copies(Handle):
         Raises `InvalidInput` for a name that is taken or not allowed.
         """
         source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
-        return type(self)(create_branch(source, branch, storage_options))
+        return type(self)(create_branch(source, branch, storage_options), self._default_scan_options)
 
     def shallow_clone(
         self,

@@ -17,6 +17,7 @@ from lance_ops.api.scanner import LanceScanner
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.snapshot.take import take_addresses
+from lance_ops.snapshot.validate import validate_fragment
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["LanceFragment"]
@@ -225,6 +226,13 @@ class LanceFragment(FragmentChanges):
         projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
         request = scan_request(self._snapshot, projection)
         return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, live[positions]), request))
+
+    def validate(self) -> None:
+        """Check that its files are there, of the stated size and rows; see `LanceDataset.validate`.
+
+        Raises `CorruptFile` naming the first thing that is wrong.
+        """
+        validate_fragment(self._snapshot, self._fragment)
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, rows={self._snapshot.num_live_rows(self._fragment)})"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.snapshot import Snapshot
 
@@ -9,11 +12,15 @@ __all__ = ["Handle"]
 
 
 class Handle:
-    """A handle on one version of a dataset."""
+    """A handle on one version of a dataset.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    `default_scan_options` are those of its scans that say nothing else, by the names of `ScannerBuilder`'s methods.
+    """
+
+    def __init__(self, snapshot: Snapshot, default_scan_options: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         self._snapshot = snapshot
+        self._default_scan_options = default_scan_options
 
     @property
     def snapshot(self) -> Snapshot:

@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from typing import Any, TypedDict
 
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.base_paths import BaseStoreParams, with_params
@@ -36,7 +37,7 @@ from lance_ops.snapshot.validate import validate
 from lance_ops.table import Manifest
 from lance_ops.transactions import Transaction, read_version
 
-__all__ = ["LanceDataset", "Version", "dataset"]
+__all__ = ["LanceDataset", "Version", "VersionRef", "dataset"]
 
 
 class Version(TypedDict):
@@ -47,6 +48,12 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
+class VersionRef(TypedDict):
+    """A version as `version_refs` returns it."""
+
+    version: int
+
+
 class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
@@ -54,7 +61,9 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's Arrow schema."""
+        """The table's Arrow schema; that of a scan where there are default scan options."""
+        if self._default_scan_options is not None:
+            return self.scanner().projected_schema
         return self._snapshot.schema.to_arrow()
 
     @property
@@ -100,6 +109,10 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
         """Return the fragments, in the order in which their rows are scanned; `filter`, a hint, rules none out."""
         return [LanceFragment(self._snapshot, fragment) for fragment in self._snapshot.fragments]
 
+    def fragment_ids(self) -> BitMap:
+        """Return the ids of the fragments."""
+        return BitMap(self._snapshot.fragments_by_id)
+
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment of that id."""
         fragment = self._snapshot.fragments_by_id.get(fragment_id)
@@ -113,14 +126,19 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
 
     def versions(self) -> list[Version]:
         """Return every retained version, oldest first."""
-        return [
-            Version(version=past.version, timestamp=past.manifest.timestamp, metadata=_totals(past.manifest))
-            for past in reversed(list(history(self._snapshot.latest())))
-        ]
+        return [_version(past.manifest) for past in reversed(list(history(self._snapshot.latest())))]
+
+    def get_version(self) -> Version:
+        """Return the version this handle stands on, as `versions` does."""
+        return _version(self._snapshot.manifest)
+
+    def version_refs(self) -> list[VersionRef]:
+        """Return the numbers of the retained versions, oldest first, without reading them."""
+        return [VersionRef(version=version) for version in self._snapshot.committer.versions()]
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Return a handle on another version: by number, by tag, or on a branch by (branch, version)."""
-        return LanceDataset(open_reference(self._snapshot, version))
+        return LanceDataset(open_reference(self._snapshot, version), self._default_scan_options)
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
@@ -168,6 +186,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
     def drop_index(self, name: str) -> None:
         """Remove an index; raise `IndexNotFound` naming those there are."""
         self._committed(reindex.drop_index(self._snapshot, name))
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there is any index."""
+        return bool(self._snapshot.manifest.indices)
 
     def list_indices(self) -> list[dict[str, Any]]:
         """Return one dictionary for each segment of each index."""
@@ -245,8 +268,8 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
 
     # -- the handle ---------------------------------------------------------------------------------------------
 
-    def __reduce__(self) -> tuple[object, tuple[Snapshot]]:
-        return LanceDataset, (self._snapshot,)
+    def __reduce__(self) -> tuple[object, tuple[Snapshot, Mapping[str, Any] | None]]:
+        return LanceDataset, (self._snapshot, self._default_scan_options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LanceDataset):
@@ -271,14 +294,17 @@ def dataset(
     commit_lock: object | None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
     *,
     base_store_params: BaseStoreParams | None = None,
 ) -> LanceDataset:
     """Open a dataset: the newest version, a version's number, a tag's, a branch's, or the newest as of a moment.
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
-    newer reader. `block_size` and `index_cache_size` tune the reference and are accepted. `base_store_params` are
-    storage options for base paths alone, by their URIs.
+    newer reader. `default_scan_options` are those of every scan that says nothing else, `base_store_params` storage
+    options for base paths alone, by their URIs. `block_size` and cache sizes tune the reference and are accepted.
     """
     if uri is None:
         raise InvalidInput("dataset needs a URI")
@@ -290,7 +316,7 @@ def dataset(
         snapshot = open_reference(snapshot, version)
     if asof is not None:
         snapshot = _as_of(snapshot, asof)
-    return LanceDataset(with_params(snapshot, base_store_params))
+    return LanceDataset(with_params(snapshot, base_store_params), default_scan_options)
 
 
 def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:
@@ -300,6 +326,10 @@ def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:
         if past.manifest.timestamp is not None and past.manifest.timestamp <= when:
             return snapshot.with_manifest(past.manifest)
     raise VersionNotFound(f"{snapshot.uri}: no retained version is as old as {when.isoformat()}")
+
+
+def _version(manifest: Manifest) -> Version:
+    return Version(version=manifest.version, timestamp=manifest.timestamp, metadata=_totals(manifest))
 
 
 def _totals(manifest: Manifest) -> dict[str, str]:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict, TypeVar
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.maintenance import compaction, reindex
+from lance_ops.maintenance.auto_cleanup import auto_cleanup_config as cleanup_config
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.compaction_plan import CompactionOptions
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_metadata import bind_values, update_config
+from lance_ops.transactions import UpdateConfig
 
-__all__ = ["DatasetOptimizer"]
+__all__ = ["AutoCleanupConfig", "DatasetOptimizer"]
 
 T = TypeVar("T")
+
+
+class AutoCleanupConfig(TypedDict, total=False):
+    """When a table cleans itself up: every so many versions (20), what is older (two weeks)."""
+
+    interval: int
+    older_than_seconds: int
 
 
 class DatasetOptimizer:
@@ -74,6 +84,17 @@ class DatasetOptimizer:
     def optimize_indices(self, *, index_names: Sequence[str] | None = None) -> None:
         """Extend every index (or the named ones) to the rows it does not cover yet."""
         self._move(reindex.optimize_indices(self._snapshot, index_names))
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
+        """Have every verb that commits remove old versions, as often and as old as said."""
+        self._configure(cleanup_config(**auto_cleanup_config))
+
+    def disable_auto_cleanup(self) -> None:
+        """Remove that configuration; old versions stay until someone removes them."""
+        self._configure(dict.fromkeys(cleanup_config()))
+
+    def _configure(self, values: Mapping[str, str | None]) -> None:
+        self._move(update_config(self._snapshot, UpdateConfig(config_updates=bind_values(values, replace=False))))
 
     def _move(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,17 @@ class Reading(Scanning):
         projection, request = self._take_request(columns)
         return projection.apply(take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request))
 
+    def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **kwargs: Any) -> pa.Table:
+        """Return that many different rows, chosen by Python's `random`, in that order or else the table's.
+
+        The other arguments are those of `take`. Raises `InvalidInput` for more rows than there are.
+        """
+        num_live = self.count_rows()
+        if not 0 <= num_rows <= num_live:
+            raise InvalidInput(f"a sample of {num_rows} rows cannot be drawn from {num_live}")
+        positions = random.sample(range(num_live), num_rows)
+        return self.take(positions if randomize_order else sorted(positions), columns, **kwargs)
+
     def take_blobs(
         self,
         blob_column: str,
@@ -50,9 +62,19 @@ class Reading(Scanning):
         return [None if place is None else BlobFile(place, buffer_size) for place in places]
 
     def read_blobs(
-        self, blob_column: str, ids: Rows = None, addresses: Rows = None, indices: Rows = None
+        self,
+        blob_column: str,
+        ids: Rows = None,
+        addresses: Rows = None,
+        indices: Rows = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Return the row address and the bytes of blobs; see `take_blobs`."""
+        """Return the row address and the bytes of blobs, in the order asked for; see `take_blobs`.
+
+        `io_buffer_size` and `preserve_order` tune the reference and are accepted.
+        """
         reader, owners, places = self._find_blobs(blob_column, ids, addresses, indices)
         return list(zip(owners.tolist(), reader.fetch(places), strict=True))
 

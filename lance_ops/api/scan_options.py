@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -55,6 +55,11 @@ class ScanOptions:
     row_addr_allowlist: bytes | None = None
     row_addr_blocklist: bytes | None = None
     substrait_aggregate: bytes | None = None
+
+    def over(self, defaults: ScanOptions) -> ScanOptions:
+        """Return these options with the defaults for what they leave open."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(defaults, **{name: value for name, value in given.items() if value is not None})
 
 
 def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:

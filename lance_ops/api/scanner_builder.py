@@ -130,6 +130,11 @@ class ScannerBuilder:
         """Leave a search's score out of the answer."""
         return self._with(disable_scoring_autoprojection=disable)
 
+    @property
+    def options(self) -> ScanOptions:
+        """What was set so far."""
+        return self._options
+
     def to_scanner(self) -> LanceScanner:
         """Return the scan; raises what `LanceDataset.scanner` raises."""
         return make_scanner(self.ds.snapshot, self._options)

@@ -15,6 +15,7 @@ from lance_ops.api.projection import Columns
 from lance_ops.api.requests import Filter
 from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
 from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.scanner_builder import ScannerBuilder
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["Scanning"]
@@ -59,7 +60,7 @@ class Scanning(Handle):
         """Return a scan; nothing is read until it is asked for.
 
         Rows come in the order of the fragments (of `fragments`, if given), or of `order_by`. What else the options do
-        and raise is in `scan_options`.
+        and raise is in `scan_options`. What is None is as the handle's `default_scan_options` have it.
         """
         options = ScanOptions(
             columns=columns,
@@ -92,6 +93,8 @@ class Scanning(Handle):
             row_addr_allowlist=row_addr_allowlist,
             row_addr_blocklist=row_addr_blocklist,
         )
+        if self._default_scan_options:
+            options = options.over(ScannerBuilder(self).apply_defaults(self._default_scan_options).options)
         return make_scanner(self._snapshot, options)
 
     def to_table(
@@ -265,8 +268,11 @@ class Scanning(Handle):
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
-        """Return the live rows for which the filter is true; all of them without one, from the manifest alone."""
-        return self.scanner(filter=filter, **kwargs).count_rows()
+        """Return the live rows for which the filter is true; all of them without one, from the manifest alone.
+
+        The handle's `default_scan_options` have no say here.
+        """
+        return Scanning(self._snapshot).scanner(filter=filter, **kwargs).count_rows()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scanner().__arrow_c_stream__(requested_schema)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any, TypedDict
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from lance_ops.api.base_paths import (
     with_params,
 )
 from lance_ops.api.lance_dataset import LanceDataset
+from lance_ops.api.optimize import AutoCleanupConfig
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
@@ -28,16 +29,9 @@ from lance_ops.snapshot.write import NewTable, append, check_stable_row_ids, cre
 from lance_ops.snapshot.write_targets import choose_bases, number_bases
 from lance_ops.transactions import COMMIT_MESSAGE
 
-__all__ = ["AutoCleanupConfig", "write_dataset"]
+__all__ = ["write_dataset"]
 
 _MODES = ("create", "append", "overwrite")
-
-
-class AutoCleanupConfig(TypedDict, total=False):
-    """When a new table cleans itself up: every so many versions (20), what is older (two weeks)."""
-
-    interval: int
-    older_than_seconds: int
 
 
 def write_dataset(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import violations
+from lance_ops.table import Fragment, violations
 from lance_ops.table.bases import Place
 
-__all__ = ["validate"]
+__all__ = ["validate", "validate_fragment"]
 
 
 def validate(snapshot: Snapshot) -> None:
@@ -16,22 +16,27 @@ def validate(snapshot: Snapshot) -> None:
     if broken:
         raise CorruptFile(snapshot.manifest_uri, "manifest", "; ".join(str(violation) for violation in broken))
     for fragment in snapshot.fragments:
-        for file in fragment.files:
-            _check_size(snapshot.bases.data_file(file.base_id, file.path), file.file_size_bytes)
-        vector = snapshot.deletion_vector(fragment)
-        if vector and vector.max() >= fragment.physical_rows:
-            raise CorruptFile(
-                snapshot.manifest_uri,
-                f"fragment {fragment.id}",
-                f"row {vector.max()} is deleted and there are {fragment.physical_rows}",
-            )
-        snapshot.reader(fragment).check()
+        validate_fragment(snapshot, fragment)
     if snapshot.manifest.uses_stable_row_ids:
         _check_row_sequences(snapshot)
     for index in snapshot.manifest.indices:
         root = snapshot.bases.dataset_root(index.base_id, "an index")
         for part in index.files:
             _check_size(Place(root, f"{index.directory}/{part.path}"), part.size_bytes)
+
+
+def validate_fragment(snapshot: Snapshot, fragment: Fragment) -> None:
+    """Raise `CorruptFile` for a missing data file, a wrong size or a deletion vector of rows that are not there."""
+    for file in fragment.files:
+        _check_size(snapshot.bases.data_file(file.base_id, file.path), file.file_size_bytes)
+    vector = snapshot.deletion_vector(fragment)
+    if vector and vector.max() >= fragment.physical_rows:
+        raise CorruptFile(
+            snapshot.manifest_uri,
+            f"fragment {fragment.id}",
+            f"row {vector.max()} is deleted and there are {fragment.physical_rows}",
+        )
+    snapshot.reader(fragment).check()
 
 
 def _check_row_sequences(snapshot: Snapshot) -> None:
