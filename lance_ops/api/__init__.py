@@ -16,6 +16,7 @@ from lance_ops.api.schema_changes import AlterColumn
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
+from lance_ops.api.write_fragments import write_fragments
 from lance_ops.snapshot.sorted_scan import ColumnOrdering
 
 __all__ = [
@@ -45,4 +46,5 @@ __all__ = [
     "batch_udf",
     "dataset",
     "write_dataset",
+    "write_fragments",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lance_ops
+from lance_ops import fragment
 from lance_ops.api import (
     Branches,
     ColumnOrdering,
@@ -36,6 +37,7 @@ def pairs() -> list[Any]:
     functions: list[tuple[Any, Any]] = [
         (lance_ops.write_dataset, lance.write_dataset),
         (lance_ops.dataset, lance.dataset),
+        (fragment.write_fragments, import_module("lance.fragment").write_fragments),
         (ColumnOrdering, reference.ColumnOrdering),
     ]
     classes = [

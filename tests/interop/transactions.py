@@ -6,7 +6,7 @@ from typing import Any
 
 from lance_ops.table import Fragment
 from lance_ops.table.row_ids import count_row_ids, decode_row_ids
-from lance_ops.transactions import Merge, Operation, Update
+from lance_ops.transactions import Append, Merge, Operation, Overwrite, Update
 
 __all__ = ["shape_of"]
 
@@ -22,6 +22,10 @@ def shape_of(operation: Operation) -> dict[str, Any]:
                 "schema": schema,
                 "preserves_nullability": preserves_nullability,
             }
+        case Append(fragments):
+            return {"fragments": [shape_of_fragment(fragment) for fragment in fragments]}
+        case Overwrite(fragments, schema):
+            return {"fragments": [shape_of_fragment(fragment) for fragment in fragments], "schema": schema}
         case _:
             return {"operation": operation}
 

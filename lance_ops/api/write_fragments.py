@@ -1,0 +1,131 @@
+"""`write_fragments`: rows written apart, for a commit that somebody makes later, under the reference's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import Any
+
+import pyarrow as pa
+
+from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.base_paths import (
+    BaseStoreParams,
+    DatasetBasePath,
+    declared_bases,
+    with_base_store_params,
+    with_params,
+)
+from lance_ops.api.handle import Handle
+from lance_ops.committers import open_root
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot import fragment_writer
+from lance_ops.snapshot.fragment_writer import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    FragmentLimits,
+    data_paths,
+    write_new_table,
+)
+from lance_ops.snapshot.row_writer import output_version
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
+from lance_ops.snapshot.write_targets import WriteTargets, choose_bases, number_bases
+from lance_ops.store import Store
+from lance_ops.table import Fragment
+from lance_ops.table.bases import Bases
+from lance_ops.transactions import Append, Overwrite, Transaction
+
+__all__ = ["write_fragments"]
+
+_MODES = ("append", "create", "overwrite")
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | PathLike[str] | Handle,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_storage_version: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    enable_stable_row_ids: bool = False,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    base_store_params: BaseStoreParams | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+) -> list[Fragment] | Transaction:
+    """Write data as fragments that no version has yet; return them, or a transaction for `LanceDataset.commit`.
+
+    `append` writes in the schema of the dataset, `overwrite` in the data's. Where no dataset is, each mode does as
+    `create`, and the transaction creates it. The files are durable, and the caller's: nobody removes them if he does
+    not commit. `max_rows_per_group` and `enable_stable_row_ids` do nothing, as in the reference: the commit gives rows
+    their ids. The rest is as for `write_dataset`.
+
+    Raises `DatasetAlreadyExists`, and `SchemaMismatch` naming the field that does not fit.
+    """
+    if mode not in _MODES:
+        raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
+    if isinstance(dataset_uri, Handle):
+        uri, inherited = dataset_uri.uri, dataset_uri.snapshot.storage_options
+        storage_options = inherited if storage_options is None else storage_options
+    else:
+        uri = fspath(dataset_uri)
+    if external_blob_mode != "reference":
+        raise UnsupportedFeature(f"external_blob_mode={external_blob_mode!r} (only 'reference')", uri)
+    reader = reader_of(data, schema)
+    limits = FragmentLimits(max_rows_per_file, max_bytes_per_file, external_blobs=allow_external_blob_outside_bases)
+    existing = Snapshot.open_if_there(uri, storage_options)
+    if existing is not None and mode == "create":
+        raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
+    if existing is not None:
+        if initial_bases:
+            raise InvalidInput(f"{existing.uri} is there already: declare more base paths with add_bases")
+        existing = with_params(existing, base_store_params)
+        targets = WriteTargets(
+            existing.bases, choose_bases(existing.manifest.base_paths, target_bases, target_all_bases)
+        )
+        operation = _for_existing(existing, reader, mode, data_storage_version, limits, targets)
+    else:
+        bases = number_bases(declared_bases(initial_bases or (), storage_options))
+        root = open_root(uri, with_base_store_params(storage_options, bases, base_store_params))
+        targets = WriteTargets(
+            Bases(root.store, bases, root.storage_options), choose_bases(bases, target_bases, target_all_bases)
+        )
+        version = FileVersion.parse(data_storage_version or "stable")
+        operation = replace(_new_table(root.store, reader, version, limits, targets), initial_bases=bases)
+    if not return_transaction:
+        return list(operation.fragments)
+    return Transaction.new(existing.version if existing is not None else 0, operation)
+
+
+def _for_existing(
+    existing: Snapshot,
+    reader: pa.RecordBatchReader,
+    mode: str,
+    asked_version: str | None,
+    limits: FragmentLimits,
+    targets: WriteTargets,
+) -> Append | Overwrite:
+    if mode == "append":
+        version, schema = output_version(existing, asked_version), existing.schema
+        return Append(tuple(fragment_writer.write_fragments(existing.store, reader, schema, version, limits, targets)))
+    version = FileVersion.parse(asked_version) if asked_version else existing.file_version
+    return _new_table(existing.store, reader, version, limits, targets)
+
+
+def _new_table(
+    store: Store, reader: pa.RecordBatchReader, version: FileVersion, limits: FragmentLimits, targets: WriteTargets
+) -> Overwrite:
+    wanted = table_schema(reader.schema, version)
+    schema, fragments = write_new_table(store, reader, wanted, version, limits, targets)
+    store.make_durable(*data_paths(fragments))
+    return Overwrite(fragments, schema)
