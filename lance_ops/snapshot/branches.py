@@ -102,9 +102,13 @@ def _check_unused(references: Store, name: str, branch: Branch) -> None:
 
 
 def _remove_line(root: DatasetRoot) -> None:
-    """Remove versions first, the oldest first, then all other files, then the memory of the versions."""
+    """Remove versions first, the oldest first, then all other files, then the memory of the versions.
+
+    What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
+    """
     for version in root.committer.versions():
         root.committer.remove(version)
-    for info in [*own_files(root.store)]:
+    left = (info for info in root.store.list_temporary() if is_of_the_line(info.path))
+    for info in [*own_files(root.store), *left]:
         root.store.delete(info.path)
     root.committer.forget()

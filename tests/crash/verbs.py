@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 
@@ -19,7 +20,9 @@ import pyarrow as pa
 import lance_ops
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
 
-__all__ = ["VERBS", "Ending", "table"]
+__all__ = ["BEFORE", "BRANCH", "VERBS", "Ending", "State", "table"]
+
+BRANCH = "side"
 
 
 class Ending(IntEnum):
@@ -28,6 +31,19 @@ class Ending(IntEnum):
     DONE = 0
     UNKNOWN = 40
     FAILED = 41
+
+
+@dataclass(frozen=True)
+class State:
+    """What a dataset holds: the ids of its rows and of its branch's, None without one; its columns; its indices."""
+
+    ids: tuple[int, ...] = tuple(range(12))
+    columns: tuple[str, ...] = ("id", "text")
+    indices: tuple[str, ...] = ()
+    branch: tuple[int, ...] | None = None
+
+
+BEFORE = State()
 
 
 def table(start: int, stop: int) -> pa.Table:
@@ -60,15 +76,30 @@ def _clean_up(uri: str) -> None:
     lance_ops.dataset(uri).cleanup_old_versions(timedelta(0), delete_unverified=True)
 
 
-VERBS: dict[str, tuple[Callable[[str], None], list[int]]] = {
-    "append": (_append, list(range(20))),
-    "delete": (_delete, [0, 1, 10, 11]),
-    "update": (_update, [*range(6), *range(26, 32)]),
-    "merge": (_merge, list(range(14))),
-    "compact": (_compact, list(range(12))),
-    "clean up": (_clean_up, list(range(12))),
+def _add_columns(uri: str) -> None:
+    lance_ops.dataset(uri).add_columns({"doubled": "id * 2"})
+
+
+def _index(uri: str) -> None:
+    lance_ops.dataset(uri).create_scalar_index("id", "BTREE")
+
+
+def _branch(uri: str) -> None:
+    lance_ops.dataset(uri).create_branch(BRANCH).insert(table(12, 20))
+
+
+VERBS: dict[str, tuple[Callable[[str], None], tuple[State, ...]]] = {
+    "append": (_append, (State(tuple(range(20))),)),
+    "delete": (_delete, (State((0, 1, 10, 11)),)),
+    "update": (_update, (State((*range(6), *range(26, 32))),)),
+    "merge": (_merge, (State(tuple(range(14))),)),
+    "add columns": (_add_columns, (State(columns=("id", "text", "doubled")),)),
+    "index": (_index, (State(indices=("id_idx",)),)),
+    "branch": (_branch, (State(branch=tuple(range(12))), State(branch=tuple(range(20))))),
+    "compact": (_compact, (BEFORE,)),
+    "clean up": (_clean_up, (BEFORE,)),
 }
-"""Each verb, and the ids of a table of 12 rows after it."""
+"""Each verb, and what a dataset in the state `BEFORE` is in after each of its commits."""
 
 
 def _child(uri: str, verb: str) -> None:
