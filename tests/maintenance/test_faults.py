@@ -11,8 +11,10 @@ from datetime import timedelta
 import pytest
 
 import lance_ops
+from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.maintenance.cleanup_plan import NamedFiles
+from lance_ops.snapshot.pins import PINS_DIR
 from lance_ops.snapshot.runners import InThreads
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore, SimulatedCrash, When
@@ -147,8 +149,14 @@ def check_nothing_stray(uri: str, store: MemoryStore) -> None:
     named = NamedFiles(uri)
     for version in dataset.versions():
         named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
-    stray = [path for path in own_files(store) if path not in named]
-    assert stray == [] and list(store.list_temporary()) == []
+    left = [info.path for folder in (*OWN_FOLDERS, TRANSACTIONS_DIR, PINS_DIR) for info in store.list(folder)]
+    assert [path for path in left if path not in named] == [] and list(store.list_temporary()) == []
+
+
+def check_next_writer_succeeds(uri: str) -> None:
+    before = lance_ops.dataset(uri)
+    after = lance_ops.write_dataset(rows(200, 201), uri, mode="append")
+    assert (after.version, after.count_rows()) == (before.version + 1, before.count_rows() + 1)
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -180,6 +188,7 @@ def test_a_verb_that_fails_at_any_step_leaves_all_or_nothing(
             assert sorted(dataset.to_table().column("id").to_pylist()) == found, where
         assert dataset.to_table(filter="key >= 0") == dataset.to_table(filter="key >= 0", use_scalar_index=False), where
         assert lance_ops.dataset(store.uri, version="kept").count_rows() == 8, where
+        check_next_writer_succeeds(store.uri)
         check_nothing_stray(store.uri, store)
 
 
@@ -191,5 +200,7 @@ def test_a_creation_that_fails_at_any_step_leaves_all_or_nothing(monkeypatch: py
     for store, faulty, error in attempts(MemoryStore(), verb, monkeypatch, when, crash=False):
         if error is None:
             assert lance_ops.dataset(store.uri).to_table().num_rows == 8
+            check_next_writer_succeeds(store.uri)
+            check_nothing_stray(store.uri, store)
         elif not isinstance(error, CommitStateUnknown) and when is not When.LATE:
             assert own_files(store) == set(), f"{faulty!r}: {error!r}"
