@@ -16,6 +16,8 @@ __all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "pick
 BLOCK = 1024
 INTEGER_BITS = (8, 16, 32, 64)
 
+_POWERS = np.uint64(1) << np.arange(64, dtype=np.uint64)
+
 
 def packed_bytes(widths: Integers) -> Integers:
     """Return the bytes of packed blocks."""
@@ -42,7 +44,7 @@ def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers,
     """
     if len(starts) == 0:
         return new_bytes(size_bytes)
-    check(widths.min() >= 0 and widths.max() <= bits, f"packed values of more than {bits} bits")
+    check(_is_within(widths, bits), f"packed values of more than {bits} bits")
     inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
     check(inside, "a packed block ends beyond its buffer")
     out = new_bytes(size_bytes + BLOCK * (bits // 8))
@@ -54,8 +56,8 @@ def pick(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits
     """Return value `places[i]` of the block at `starts[i]`, `widths[i]` bits wide, without unpacking blocks."""
     out = np.empty(len(starts), np.uint64)
     if len(starts):
-        check(widths.min() >= 0 and widths.max() <= bits, f"packed values of more than {bits} bits")
-        check(places.min() >= 0 and places.max() < BLOCK, f"a block of more than {BLOCK} values")
+        check(_is_within(widths, bits), f"packed values of more than {bits} bits")
+        check(_is_within(places, BLOCK - 1), f"a block of more than {BLOCK} values")
         inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
         check(inside, "a packed block ends beyond its buffer")
         kernels.pick_packed(readable(data), readable(starts), readable(widths), readable(places), bits, out)
@@ -64,12 +66,7 @@ def pick(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits
 
 def bit_lengths(words: NDArray[np.uint64]) -> Integers:
     """Return the bits that each word needs."""
-    width = np.zeros(words.shape, np.int64)
-    for step in (32, 16, 8, 4, 2, 1):
-        above = words >> np.uint64(step) > 0
-        width += above * step
-        words = np.where(above, words >> np.uint64(step), words)
-    return width + (words > 0)
+    return np.searchsorted(_POWERS, words, side="right")
 
 
 def pack(values: FixedWidth, counts: Integers, width: int | None = None) -> tuple[Bytes, Integers]:
@@ -84,3 +81,8 @@ def pack(values: FixedWidth, counts: Integers, width: int | None = None) -> tupl
     data = readable(values.data[: values.size_bytes])
     kernels.pack_runs(data, readable(counts), -1 if width is None else width, bits, out, sizes)
     return out[: int(sizes.sum())], sizes
+
+
+def _is_within(numbers: Integers, most: int) -> bool:
+    """Return whether all numbers are from 0 to `most`: without a sign, negative ones are beyond any."""
+    return int(numbers.view(np.uint64).max()) <= most

@@ -263,7 +263,8 @@ def encode_mini_block(
     encoding = choose_mini_block(values, choice.options, choice.version, statistics)
     chunks = encoding.encode_chunks(values, choose_limits(values, choice.options, choice.version))
     chunk_ends = _entry_ends(levels, chunks.num_values)
-    num_levels = np.diff(chunk_ends, prepend=0)
+    has_levels = levels.rep is not None or levels.definition is not None
+    num_levels = np.diff(chunk_ends, prepend=0) if has_levels else np.zeros(len(chunk_ends), np.int64)
     large = choice.large_chunks
     layout = pb.MiniBlockLayout(
         value_compression=encoding.to_pb(),
@@ -279,8 +280,6 @@ def encode_mini_block(
             compression = choose_levels(as_values, num_levels, choice.version)
             level_parts.append(compression.encode_blocks(as_values, num_levels))
             getattr(layout, kind).CopyFrom(compression.to_pb())
-    if not level_parts:
-        num_levels = np.zeros(len(num_levels), np.int64)
     level_sizes = [part.sizes[0] for part in level_parts]
     if max((int(sizes.max(initial=0)) for sizes in (num_levels, *level_sizes)), default=0) > _MAX_U16:
         return None
