@@ -66,7 +66,7 @@ class ChunkBuffers:
         for starts, sizes in zip(self.starts, self.sizes, strict=True):
             check(len(starts) == len(sizes) == len(self.num_values), "every chunk has the same number of buffers")
             if len(starts):
-                inside = starts.min() >= 0 and sizes.min() >= 0 and (starts <= len(self.data) - sizes).all()
+                inside = (starts | sizes).min() >= 0 and (starts <= len(self.data) - sizes).all()
                 check(inside, "a chunk's buffer ends beyond its page buffer")
         if len(self.num_values):
             check(self.num_values.min() >= 0, "a chunk has a negative number of values")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ __all__ = [
     "LevelScheme",
     "decode_levels",
     "encode_levels",
+    "scheme_of",
 ]
 
 _ALL_PRESENT = readable(np.empty(0, np.uint8))
@@ -130,6 +131,12 @@ class LevelScheme:
     def is_known(kinds: Sequence[int]) -> bool:
         """Return whether every kind is one that this library can interpret."""
         return all(kind in _LIST_KINDS or kind in _ITEM_KINDS for kind in kinds)
+
+
+@lru_cache(maxsize=256)
+def scheme_of(kinds: tuple[int, ...]) -> LevelScheme:
+    """Return the scheme of these layers; most pages have one of a few, whose levels are worked out once."""
+    return LevelScheme(kinds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,7 +280,7 @@ def _number(
         if empty:
             level += 1
             levels[_empty_code(depth)] = level
-    scheme = LevelScheme(tuple(kinds))
+    scheme = scheme_of(tuple(kinds))
     if codes is None or not level:
         return scheme, None
     used = np.flatnonzero(occurs)

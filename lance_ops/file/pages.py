@@ -6,8 +6,9 @@ place in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -26,6 +27,8 @@ from lance_ops.wire.framing import parse_message
 __all__ = ["PAGE_LAYOUT_URL", "open_page", "read_pages", "reporting"]
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
+
+_DECODING_ERRORS = (ValueError, IndexError, ArithmeticError, MemoryError, pa.ArrowException)
 
 
 def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) -> PageLayout:
@@ -47,20 +50,31 @@ def read_pages(
         return found
 
 
-@contextmanager
-def reporting(path: str, place: str) -> Iterator[None]:
+def reporting(path: str, place: str) -> AbstractContextManager[None]:
     """Turn what is said about bytes into errors that name the file and the place.
 
     Every count and offset is checked where it is used. Should one slip through, the numpy or Arrow error it causes is
     a matter of the file's bytes still, and not of the caller's.
     """
-    try:
-        yield
-    except CorruptValues as error:
-        raise CorruptFile(path, place, str(error)) from error
-    except UnsupportedFeature as error:
-        raise type(error)(error.feature, f"{path}: {error.where or place}") from error
-    except CorruptFile:
-        raise
-    except (ValueError, IndexError, ArithmeticError, MemoryError, pa.ArrowException) as error:
-        raise CorruptFile(path, place, f"cannot be decoded: {type(error).__name__}: {error}") from error
+    return _Reporting(path, place)
+
+
+class _Reporting(AbstractContextManager[None]):
+    """A class, since a generator costs more, several times in each read."""
+
+    __slots__ = ("_path", "_place")
+
+    def __init__(self, path: str, place: str) -> None:
+        self._path = path
+        self._place = place
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, CorruptValues):
+            raise CorruptFile(self._path, self._place, str(error)) from error
+        if isinstance(error, UnsupportedFeature):
+            raise type(error)(error.feature, f"{self._path}: {error.where or self._place}") from error
+        if isinstance(error, _DECODING_ERRORS) and not isinstance(error, CorruptFile):
+            reason = f"cannot be decoded: {type(error).__name__}: {error}"
+            raise CorruptFile(self._path, self._place, reason) from error

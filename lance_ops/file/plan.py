@@ -55,6 +55,8 @@ def cut_rows(rows: Rows, boundaries: Sequence[int]) -> list[Rows]:
 
 
 def _shift(rows: Rows, distance: int) -> Rows:
+    if not distance:
+        return rows
     if isinstance(rows, RowSlice):
         return RowSlice(rows.start + distance, rows.stop + distance)
     return RowSet(rows.indices + distance)

@@ -240,10 +240,14 @@ class FileReader:
             done += len(tasks)
         with reporting(self.path, "schema"):
             storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
-        columns = [pa.chunked_array(parts, field.type) for parts, field in zip(arrays, storage, strict=True)]
+        columns = [
+            pa.chunked_array(parts, field.arrow_type) for parts, field in zip(arrays, projection.fields, strict=True)
+        ]
         if not columns:
             return pa.Table.from_batches([_without_columns(rows.count).replace_schema_metadata(storage.metadata)])
         table = pa.Table.from_arrays(columns, schema=storage)
+        if wanted is storage:
+            return table
         for at, (field, stored) in enumerate(zip(wanted, storage, strict=True)):
             if field.type != stored.type:
                 table = table.set_column(at, field, table.column(at).cast(field.type))  # copies nothing

@@ -7,7 +7,7 @@ that is mapped needs no ranges at all: the whole map is sent, and a flat page go
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypeVar
@@ -107,19 +107,25 @@ class FileSource:
         if not self._store.reads_in_place:
             self._held = np.frombuffer(data, dtype=np.uint8)
 
-    def read(self, start: int, stop: int) -> bytes:
-        """Return the bytes of one range that lies in the file."""
-        return self.fetch(Ranges.of((start, stop))).view(start, stop).tobytes()
-
-    def fetch(self, ranges: Ranges) -> SourceBytes:
-        """Return the bytes of ranges that lie in the file; neighbours are read together."""
+    def whole(self) -> SourceBytes | None:
+        """Return all bytes of a file that is mapped or held; None of one that is read range by range."""
         if self._store.reads_in_place:
             # asked for anew each time: who holds the map of a file holds its disk space too
             data = np.frombuffer(self._store.get(self._path), dtype=np.uint8)
             self._check_size(len(data))
             return SourceBytes(data, _WHOLE, _WHOLE)
-        if self._held is not None:
-            return SourceBytes(self._held, _WHOLE, _WHOLE)
+        return None if self._held is None else SourceBytes(self._held, _WHOLE, _WHOLE)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes of one range that lies in the file."""
+        found = self.whole() or self.fetch(Ranges.of((start, stop)))
+        return found.view(start, stop).tobytes()
+
+    def fetch(self, ranges: Ranges) -> SourceBytes:
+        """Return the bytes of ranges that lie in the file; neighbours are read together."""
+        whole = self.whole()
+        if whole is not None:
+            return whole
         starts, stops = _merge(ranges)
         buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
         sizes = stops - starts
@@ -141,13 +147,20 @@ def run(source: FileSource, tasks: Sequence[Steps[T]], threads: int = 1) -> list
 
     What they do with many bytes, they do in `threads` threads: kernels, numpy and Arrow let go of the interpreter.
     """
-    together = join(tasks, threads)
+    is_small = min(threads, len(tasks)) <= 1 or source.size_bytes < _BYTES_WORTH_THREADS
+    whole = source.whole() if tasks and is_small else None
+    if whole is not None:
+        return [_drive(task, lambda _: whole) for task in tasks]
+    return _drive(join(tasks, threads), source.fetch)
+
+
+def _drive(task: Steps[T], fetch: Callable[[Ranges], SourceBytes]) -> T:
     try:
-        wanted = next(together)
+        wanted = next(task)
         while True:
-            wanted = together.send(source.fetch(wanted))
+            wanted = task.send(fetch(wanted))
     except StopIteration as end:
-        found: list[T] = end.value
+        found: T = end.value
         return found
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import MAX_ROWS, Column, Extent, Footer, check_apart, decode_column, decode_extents
 from lance_ops.file.opened import OpenFile, Sections
@@ -21,6 +23,20 @@ __all__ = ["open_v2"]
 def open_v2(source: FileSource, tail: bytes) -> OpenFile:
     """Read a file's metadata, most of it from the `tail` that was read already."""
     return _Opener(source, tail).open()
+
+
+def _schema_from_pb(message: file_pb2.Schema, path: str) -> Schema:
+    """Read a file's schema; files of one table say the same, and share what is made of it."""
+    try:
+        return _shared_schema(message.SerializeToString(deterministic=True))
+    except CorruptFile:  # said again with the file's name
+        return schema_from_pb(message.fields, message.metadata, path)
+
+
+@lru_cache(maxsize=64)
+def _shared_schema(data: bytes) -> Schema:
+    message = file_pb2.Schema.FromString(data)
+    return schema_from_pb(message.fields, message.metadata, "")
 
 
 class _Opener:
@@ -42,7 +58,7 @@ class _Opener:
         descriptor = parse_message(file_pb2.FileDescriptor, described, name, "global buffer 0")
         if descriptor.length > MAX_ROWS:
             raise CorruptFile(name, "global buffer 0", f"a length of {descriptor.length} rows")
-        schema = schema_from_pb(descriptor.schema.fields, descriptor.schema.metadata, name)
+        schema = _schema_from_pb(descriptor.schema, name)
         self._column_extents = decode_extents(self._read([footer.column_extent])[0], size, name, "column")
         kind = StructuralColumns if footer.version >= FileVersion.V2_1 else ArrayColumns
         columns = kind(name, schema, descriptor.length, size, self.load_columns)

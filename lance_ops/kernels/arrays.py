@@ -14,6 +14,9 @@ Array = TypeVar("Array", bound=NDArray[Any])
 
 def readable(array: Array) -> Array:
     """Return a contiguous read-only view; numba compiles anew for writable, strided and read-only arrays."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
+    view = array.view() if flags.c_contiguous else np.ascontiguousarray(array).view()
+    view.setflags(write=False)
     return view  # type: ignore[return-value]  # another view of the same

@@ -19,7 +19,7 @@ from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.columns import Leaf
 from lance_ops.file.container import Extent
 from lance_ops.file.layers import Layer
-from lance_ops.file.levels import Entries, LevelScheme, decode_levels
+from lance_ops.file.levels import Entries, LevelScheme, decode_levels, scheme_of
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -148,7 +148,7 @@ def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
             *layers,
             *[pb.REPDEF_ALL_VALID_ITEM] * (len(leaf.steps) - 1),
         )  # its pages do not speak of structs around
-    scheme = LevelScheme(tuple(layers))
+    scheme = scheme_of(tuple(layers))
     check(len(layers) == len(leaf.steps), f"{len(layers)} layers where the schema nests {len(leaf.steps)}")
     for depth, step in enumerate(reversed(leaf.steps)):
         check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")
