@@ -16,9 +16,10 @@ from lance_ops.api.base_paths import (
     with_base_store_params,
     with_params,
 )
+from lance_ops.api.external_blobs import external_blobs
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.api.optimize import AutoCleanupConfig
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
@@ -67,7 +68,8 @@ def write_dataset(
     row ids for them, or any for base paths, is refused. Appended files have the table's version, or another 2.x one if
     `data_storage_version` says so. New files go to the `target_bases` in turn, by name or path, or to all
     (`target_all_bases`; True: the root, too).
-    Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`: nothing here keeps those.
+    Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`, for nothing here keeps those, or
+    with `external_blob_mode="ingest"`, which copies their bytes.
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
     """
@@ -78,10 +80,10 @@ def write_dataset(
     target = uri.uri if isinstance(uri, LanceDataset) else fspath(uri)
     if isinstance(uri, LanceDataset) and storage_options is None:
         storage_options = uri.snapshot.storage_options
-    if external_blob_mode != "reference":
-        raise UnsupportedFeature(f"external_blob_mode={external_blob_mode!r} (only 'reference')", target)
     reader = reader_of(data_obj, schema)
-    limits = FragmentLimits(max_rows_per_file, max_bytes_per_file, external_blobs=allow_external_blob_outside_bases)
+    limits = FragmentLimits(
+        max_rows_per_file, max_bytes_per_file, external_blobs(external_blob_mode, allow_external_blob_outside_bases)
+    )
     properties = dict(transaction_properties or {})
     if commit_message is not None:
         properties[COMMIT_MESSAGE] = commit_message

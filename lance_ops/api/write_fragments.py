@@ -17,9 +17,10 @@ from lance_ops.api.base_paths import (
     with_base_store_params,
     with_params,
 )
+from lance_ops.api.external_blobs import external_blobs
 from lance_ops.api.handle import Handle
 from lance_ops.committers import open_root
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import fragment_writer
 from lance_ops.snapshot.fragment_writer import (
@@ -79,10 +80,10 @@ def write_fragments(
         storage_options = inherited if storage_options is None else storage_options
     else:
         uri = fspath(dataset_uri)
-    if external_blob_mode != "reference":
-        raise UnsupportedFeature(f"external_blob_mode={external_blob_mode!r} (only 'reference')", uri)
     reader = reader_of(data, schema)
-    limits = FragmentLimits(max_rows_per_file, max_bytes_per_file, external_blobs=allow_external_blob_outside_bases)
+    limits = FragmentLimits(
+        max_rows_per_file, max_bytes_per_file, external_blobs(external_blob_mode, allow_external_blob_outside_bases)
+    )
     existing = Snapshot.open_if_there(uri, storage_options)
     if existing is not None and mode == "create":
         raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")

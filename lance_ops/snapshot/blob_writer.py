@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +24,22 @@ from lance_ops.snapshot.blob_columns import Owners, holds_blobs_v2, walk_blobs
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.store import Store
 from lance_ops.store.contract import StoreWriter
+from lance_ops.table.bases import Bases
 
-__all__ = ["BlobWriter"]
+__all__ = ["BlobWriter", "ExternalBlobs"]
 
 _Descriptor = tuple[int, int, int, int, str]
 
 _NULL: _Descriptor = (0, 0, 0, 0, "")
 """What stands under a null."""
+
+
+class ExternalBlobs(Enum):
+    """What is done with a blob that is given as the URI of another object."""
+
+    REFUSE = "refuse"
+    REFERENCE = "reference"
+    INGEST = "ingest"
 
 
 @dataclass(frozen=True)
@@ -45,8 +55,9 @@ class _Blob:
 class BlobWriter:
     """The blobs of one data file, being written; `abort` leaves none of their files."""
 
-    def __init__(self, store: Store, file: FileWriter, *, external: bool) -> None:
+    def __init__(self, store: Store, file: FileWriter, bases: Bases, external: ExternalBlobs) -> None:
         self._store = store
+        self._bases = bases
         self._file = file
         self._external = external
         self._num_sidecars = 0
@@ -99,14 +110,14 @@ class BlobWriter:
         position, size = blob.position.as_py(), blob.size.as_py()
         if (position is None) != (size is None) or (size is not None and (data.is_valid or not size)):
             raise InvalidInput(f"column {field.name!r}: position and size of a blob, not 0, go together, with a uri")
-        if uri and not self._external:
+        if uri and self._external is ExternalBlobs.REFUSE:
             raise InvalidInput(
                 f"column {field.name!r}: {uri} is outside of the dataset; pass its bytes, or "
                 "allow_external_blob_outside_bases=True"
             )
-        if uri:
+        if uri and self._external is ExternalBlobs.REFERENCE:
             return BlobKind.EXTERNAL, position or 0, size or 0, 0, uri
-        payload = data.as_buffer()
+        payload = self._fetched(uri, position, size, field) if uri else data.as_buffer()
         if payload.size > thresholds.dedicated_size:
             blob_id = self._new_id()
             with self._store.open_writer(self._path(blob_id)) as sink:
@@ -117,6 +128,16 @@ class BlobWriter:
         if not payload.size:
             return _NULL
         return BlobKind.INLINE, self._file.write_buffer(payload).position, payload.size, 0, ""
+
+    def _fetched(self, uri: str, position: int | None, size: int | None, field: Field) -> pa.Buffer:
+        """Return the bytes of another object: all of them, or `size` from `position` on."""
+        place = self._bases.outside(uri)
+        there = place.store.size(place.path)
+        start = position or 0
+        stop = there if size is None else start + size
+        if stop > there:
+            raise InvalidInput(f"column {field.name!r}: a blob ends at byte {stop} of {uri}, which has {there}")
+        return place.store.get_range(place.path, start, stop)
 
     def _put_packed(self, payload: pa.Buffer, thresholds: BlobThresholds) -> _Descriptor:
         if self._pack is not None and self._pack.tell() + payload.size > thresholds.pack_file_size:

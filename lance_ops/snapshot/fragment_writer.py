@@ -17,7 +17,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
-from lance_ops.snapshot.blob_writer import BlobWriter
+from lance_ops.snapshot.blob_writer import BlobWriter, ExternalBlobs
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.write_targets import WriteTargets
@@ -45,12 +45,12 @@ _UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
 class FragmentLimits:
     """When a fragment is full. The byte limit is looked at after each batch, so one batch may pass it.
 
-    `external_blobs` says whether blobs may be URIs.
+    `external_blobs` says what is done with blobs that are URIs.
     """
 
     max_rows_per_file: int = MAX_ROWS_PER_FILE
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
-    external_blobs: bool = True
+    external_blobs: ExternalBlobs = ExternalBlobs.REFERENCE
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_bytes_per_file"):
@@ -150,7 +150,7 @@ class FragmentWriter:
             durable=self._durable or self._base_id is not None,
         )
         if self._holds_blobs:
-            self._blobs = BlobWriter(store, self._writer, external=self._limits.external_blobs)
+            self._blobs = BlobWriter(store, self._writer, self._targets.bases, self._limits.external_blobs)
         self._rows = 0
 
     def _append(self, table: pa.Table) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lance_ops.committers.opening import open_base, options_of_base
-from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.store.contract import Store
 from lance_ops.store.opening import is_well_known
@@ -56,6 +56,16 @@ class Bases:
         """
         store, directory = self.data_directory(base_id)
         return Place(store, f"{directory}/{path}" if directory else path)
+
+    def outside(self, uri: str) -> Place:
+        """Return where an object is that is none of the table's, read with the table's own storage options.
+
+        Raises `InvalidInput` for a URI that names nothing.
+        """
+        folder, _, name = uri.rpartition("/")
+        if not (folder and name):
+            raise InvalidInput(f"{uri!r} is no URI of an object")
+        return Place(open_base(folder, self._options), name)
 
     def data_directory(self, base_id: int | None) -> Place:
         """Return the directory of the data files under a base; its path is `""` where that is the base itself."""

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import CorruptFile, InvalidInput, SchemaMismatch, UnsupportedFeature
+from lance_ops.errors import CorruptFile, InvalidInput, ObjectNotFound, SchemaMismatch, UnsupportedFeature
+from lance_ops.fragment import write_fragments
+from lance_ops.transactions import Transaction
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -123,6 +125,47 @@ def test_external_blobs_are_read_kept_and_only_written_when_allowed(dataset_uri:
     assert_same(dataset_uri, "b", wanted * 2)
     kinds = [row["kind"] for row in lance_ops.dataset(dataset_uri).to_table().column("b").to_pylist()]
     assert kinds == [3, 3, 0, 3, 3, 0]
+
+
+def test_ingested_blobs_are_the_table_s_own(dataset_uri: str, tmp_path: Path) -> None:
+    content = {"small.bin": b"0123456789", "large.bin": b"y" * 100_000, "none.bin": b""}
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+    small, large, none = ((tmp_path / name).as_uri() for name in content)
+    path = str(tmp_path / "small.bin")
+    table = typed([lance.Blob.from_uri(small, 2, 3), lance.Blob.from_uri(large), none, None, b"near", path])
+    theirs = str(tmp_path / "theirs")
+    lance_ops.write_dataset(table, dataset_uri, external_blob_mode="ingest")
+    lance.write_dataset(table, theirs, external_blob_mode="ingest")
+    parts = write_fragments(table, dataset_uri, external_blob_mode="ingest", return_transaction=True)
+    assert isinstance(parts, Transaction)
+    lance_ops.LanceDataset.commit(dataset_uri, parts)
+    for name in content:
+        (tmp_path / name).unlink()
+    wanted: list[bytes | None] = [b"234", b"y" * 100_000, b"", None, b"near", b"0123456789"]
+    assert_same(dataset_uri, "b", wanted * 2)
+    ours, other = (lance_ops.dataset(uri).to_table(limit=6).column("b").to_pylist() for uri in (dataset_uri, theirs))
+    assert [row and (row["kind"], row["size"]) for row in ours] == [row and (row["kind"], row["size"]) for row in other]
+
+
+def test_what_cannot_be_ingested_is_refused_and_leaves_nothing(dataset_uri: str, tmp_path: Path) -> None:
+    (tmp_path / "far.bin").write_bytes(b"0123456789")
+    uri, options = (tmp_path / "far.bin").as_uri(), {"external_blob_mode": "ingest"}
+    for blob, error, message in (
+        (lance.Blob.from_uri(uri, 8, 3), InvalidInput, "column 'b': a blob ends at byte 11 of .*far.bin, which has 10"),
+        (lance.Blob.from_uri(uri + ".gone"), ObjectNotFound, "far.bin.gone"),
+        (lance.Blob.from_uri("far.bin"), InvalidInput, "'far.bin' is no URI"),
+    ):
+        with pytest.raises(OSError, match=r"buffer|Not found"):
+            lance.write_dataset(typed([blob]), dataset_uri, **options)
+        with pytest.raises(error, match=message):
+            lance_ops.write_dataset(typed([b"x" * 100_000, blob]), dataset_uri, external_blob_mode="ingest")
+        assert [path for path in Path(dataset_uri).rglob("*") if path.is_file()] == []
+    for wrong in ({**options, "allow_external_blob_outside_bases": True}, {"external_blob_mode": "copy"}):
+        with pytest.raises((OSError, ValueError), match="external"):
+            lance.write_dataset(typed([b"x"]), dataset_uri, **wrong)
+        with pytest.raises(InvalidInput, match="external"):
+            lance_ops.write_dataset(typed([b"x"]), dataset_uri, **wrong)
 
 
 def test_a_blob_file_reads_seeks_and_tells_as_the_references(dataset_uri: str) -> None:
