@@ -30,6 +30,7 @@ from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance import cleanup, reindex
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
+from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.history import history
 from lance_ops.snapshot.restore import restore
 from lance_ops.snapshot.snapshot import Snapshot
@@ -251,6 +252,19 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
             None if versions is None else tuple(versions),
         )
         return cleanup.explain_cleanup_old_versions(self._snapshot, options, include_files, max_files)
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """Stream every file beneath the root: `base_uri`, `path`, `size_bytes`, `last_modified`."""
+        return all_files(self._snapshot)
+
+    def tracked_files(
+        self, *, min_version: int | None = None, progress: Progress | None = None
+    ) -> pa.RecordBatchReader:
+        """Stream the files that each retained version names: `version`, `base_uri`, `path`, `type`.
+
+        `progress` is called after each version with how many were read, and of how many.
+        """
+        return tracked_files(self._snapshot, min_version, progress)
 
     def validate(self) -> None:
         """Check the version's invariants and that its files are there and of the stated size.
