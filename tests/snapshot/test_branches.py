@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, StoreError, VersionNotFound
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, VersionNotFound
 from lance_ops.core.names import branch_directory, check_branch_name
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup_plan import CleanupOptions
@@ -19,6 +19,7 @@ from lance_ops.snapshot import branches as verbs
 from lance_ops.snapshot.branch_file import list_branches
 from lance_ops.snapshot.lines import branch_of, tagged_version
 from lance_ops.store import LocalStore
+from tests.snapshot.dead_creations import check_a_dead_creation_is_removed
 
 NOW = timedelta(0)
 
@@ -132,17 +133,7 @@ def test_a_file_that_is_no_branch_is_named(dataset: lance_ops.LanceDataset) -> N
 def test_what_a_creation_that_died_left_is_removed(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(*_: object) -> None:
-        raise StoreError("gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(verbs, "create_branch_file", dies)
-        with pytest.raises(StoreError):
-            dataset.create_branch("dev")
-    with pytest.raises(InvalidInput, match=r"branches\.delete"):
-        dataset.create_branch("dev")
-    dataset.branches.delete("dev")
-    assert dataset.create_branch("dev").count_rows() == 20
+    check_a_dead_creation_is_removed(dataset, monkeypatch)
 
 
 class TestRaces:

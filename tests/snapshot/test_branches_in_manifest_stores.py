@@ -12,11 +12,11 @@ import pytest
 
 import lance_ops
 from lance_ops.committers import CommitOutcome, ExternalManifestCommitter, open_root
-from lance_ops.core.errors import InvalidInput, ReferenceNotFound, RetryableConflict, StoreError
-from lance_ops.snapshot import branches as verbs
+from lance_ops.core.errors import InvalidInput, ReferenceNotFound, RetryableConflict
 from lance_ops.snapshot.fragment_writer import FragmentLimits
 from lance_ops.snapshot.write import append
 from lance_ops.store.faulty import SimulatedCrash
+from tests.snapshot.dead_creations import check_a_dead_creation_is_removed
 
 NOW = timedelta(0)
 Options = dict[str, str]
@@ -102,17 +102,7 @@ def test_a_removed_branch_can_be_begun_again(dataset: lance_ops.LanceDataset, ve
 def test_what_a_creation_that_died_left_is_removed(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(*_: object) -> None:
-        raise StoreError("gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(verbs, "create_branch_file", dies)
-        with pytest.raises(StoreError):
-            dataset.create_branch("dev")
-    with pytest.raises(InvalidInput, match=r"branches\.delete"):
-        dataset.create_branch("dev")
-    dataset.branches.delete("dev")
-    assert dataset.create_branch("dev").count_rows() == 20
+    check_a_dead_creation_is_removed(dataset, monkeypatch)
 
 
 def test_a_row_whose_manifest_was_not_finished_is_finished_by_who_removes_the_branch(

@@ -1,0 +1,28 @@
+"""What holds of a branch whose creation died, wherever versions are decided."""
+
+from __future__ import annotations
+
+import pytest
+
+import lance_ops
+from lance_ops.core.errors import InvalidInput, StoreError
+from lance_ops.snapshot import branches as verbs
+
+__all__ = ["check_a_dead_creation_is_removed"]
+
+
+def check_a_dead_creation_is_removed(dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin a branch without its file: it is in the way until it is deleted, and then begins anew."""
+    num_rows = dataset.count_rows()
+
+    def dies(*_: object) -> None:
+        raise StoreError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(verbs, "create_branch_file", dies)
+        with pytest.raises(StoreError):
+            dataset.create_branch("dev")
+    with pytest.raises(InvalidInput, match=r"branches\.delete"):
+        dataset.create_branch("dev")
+    dataset.branches.delete("dev")
+    assert dataset.create_branch("dev").count_rows() == num_rows
