@@ -83,6 +83,15 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
         return self._snapshot.manifest.data_format.version
 
     @property
+    def initial_storage_options(self) -> dict[str, str] | None:
+        """The storage options it was opened with; None without any."""
+        return dict(self._snapshot.storage_options) or None
+
+    def latest_storage_options(self) -> dict[str, str] | None:
+        """Return the storage options in use: those it was opened with, for nothing renews them."""
+        return self.initial_storage_options
+
+    @property
     def max_field_id(self) -> int:
         """The highest field id in use, that of a dropped column with values in some file included."""
         return self._snapshot.manifest.max_field_id

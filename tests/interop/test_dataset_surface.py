@@ -107,6 +107,15 @@ def test_versions_and_fragments_are_numbered_alike(uri: str) -> None:
         assert list(ours.fragment_ids()) == list(theirs.fragment_ids()) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("given", [None, {"allow_http": "true"}])
+def test_storage_options_are_those_given(uri: str, given: dict[str, str] | None) -> None:
+    ours, theirs = both(uri, storage_options=given)
+    assert ours.initial_storage_options == ours.latest_storage_options() == given
+    for reference in (theirs.initial_storage_options, theirs.latest_storage_options()):
+        added = {} if given is None else {"user_agent": reference["user_agent"]}  # it makes itself known
+        assert (reference or {}) == (given or {}) | added
+
+
 def test_an_index_is_seen(uri: str) -> None:
     for expected in (False, True):
         ours, theirs = both(uri)
