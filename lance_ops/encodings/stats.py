@@ -7,7 +7,7 @@ the same for the same values.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,11 +77,7 @@ def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
     """
     num_values = values.num_values
     is_whole = num_values <= 2 * _SAMPLE_VALUES
-    if is_whole:
-        picked = np.arange(num_values)
-    else:
-        picked = np.sort(np.random.default_rng(0).integers(0, num_values, _SAMPLE_VALUES))
-        picked = picked[_run_ends(picked)]
+    picked = np.arange(num_values) if is_whole else _sample_positions(num_values)
     ends = _run_ends(np.sort(_keys(values, picked)))
     if is_whole:
         return len(ends)
@@ -100,6 +96,13 @@ def estimate_index_bytes(values: FixedWidth, num_entries: float) -> float:
     kept = [len(_run_ends(np.sort(block.as_integers()))) for block in blocks if isinstance(block, FixedWidth)]
     widths = [int(num_entries * k / (k + 1)).bit_length() for k in kept]
     return values.num_values * sum(widths) / max(len(widths), 1) / 8
+
+
+@lru_cache(maxsize=8)
+def _sample_positions(num_values: int) -> Integers:
+    """Return the positions of a sample of so many values, ascending; the files of a table are often equally long."""
+    picked = np.sort(np.random.default_rng(0).integers(0, num_values, _SAMPLE_VALUES))
+    return readable(picked[_run_ends(picked)])
 
 
 def _run_ends(numbers: NDArray[np.signedinteger] | NDArray[np.unsignedinteger]) -> Integers:
