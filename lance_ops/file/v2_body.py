@@ -70,18 +70,15 @@ class V2Body(FileBody):
             length=self._num_rows,
         )
         global_buffers = [self._write(descriptor.SerializeToString()), *self._global_buffers]
-        columns_start = self._sink.tell()
+        columns_start = at = self._sink.tell()
+        messages = [encode_column(writer.column(), _COLUMN_ENCODING_URL) for writer in writers]
         columns = []
-        for writer in writers:
-            message = encode_column(writer.column(), _COLUMN_ENCODING_URL)
-            columns.append(Extent(self._sink.tell(), len(message)))
-            self._sink.write(message)
-        column_table = self._sink.tell()
-        self._sink.write(encode_extents(columns))
-        global_table = self._sink.tell()
-        self._sink.write(encode_extents(global_buffers))
-        footer = Footer(columns_start, column_table, global_table, len(global_buffers), len(columns), self._version)
-        self._sink.write(footer.encode())
+        for message in messages:
+            columns.append(Extent(at, len(message)))
+            at += len(message)
+        column_table, global_table = encode_extents(columns), encode_extents(global_buffers)
+        footer = Footer(columns_start, at, at + len(column_table), len(global_buffers), len(columns), self._version)
+        self._sink.write(b"".join([*messages, column_table, global_table, footer.encode()]))
         return tuple(writer.field_id for writer in writers), tuple(range(len(writers)))
 
     def _let_go(self) -> None:

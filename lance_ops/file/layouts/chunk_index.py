@@ -74,8 +74,9 @@ class ChunkIndex:
     def decode_words(cls, words: npt.NDArray[np.unsignedinteger], num_values: int, chunks: Extent) -> ChunkIndex:
         """Parse the chunk words of a page of `num_values` values, whose chunks are in this extent."""
         check(num_values <= _MAX_VALUE_COUNT, f"{num_values} values")
-        sizes = ((words >> np.uint8(_COUNT_BITS)).astype(np.int64) + 1) * _ALIGNMENT
-        counts = np.int64(1) << (words & np.uint8((1 << _COUNT_BITS) - 1)).astype(np.int64)
+        numbers = words.astype(np.int64)
+        sizes = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT
+        counts = 1 << (numbers & ((1 << _COUNT_BITS) - 1))
         stops = np.cumsum(sizes)
         total = int(stops[-1]) if len(stops) else 0
         check(total <= chunks.size, f"chunks of {total} bytes in a buffer of {chunks.size}")
