@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, ReferenceNotFound
-from lance_ops.core.names import is_of_the_line
+from lance_ops.core.names import TRANSACTIONS_DIR, is_of_the_line
 from lance_ops.snapshot.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
 from lance_ops.snapshot.clone import begin_clone
 from lance_ops.snapshot.lines import branch_of, references_of, uri_of_line
@@ -102,10 +102,14 @@ def _check_unused(references: Store, name: str, branch: Branch) -> None:
 
 
 def _remove_line(root: DatasetRoot) -> None:
-    """Remove versions first, the oldest first, then all other files, then the memory of the versions.
+    """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
+
+    While the file of its transaction is there, a version counts as the one that a writer has read.
 
     What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
     """
+    for info in [*root.store.list(TRANSACTIONS_DIR)]:
+        root.store.delete(info.path)
     for version in root.committer.versions():
         root.committer.remove(version)
     left = (info for info in root.store.list_temporary() if is_of_the_line(info.path))

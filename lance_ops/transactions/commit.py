@@ -32,6 +32,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
+from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.store.contract import Store
 from lance_ops.table import Manifest, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
@@ -193,8 +194,10 @@ class _Attempt:
         try:
             if base is None or base.version != read_version:
                 base = read_manifest(self._store, self._committer, read_version)
-            elif read_version != latest and not self._committer.exists(read_version):
-                raise VersionNotFound(f"version {read_version} is gone")
+            else:
+                if read_version != latest and not self._committer.exists(read_version):
+                    raise VersionNotFound(f"version {read_version} is gone")
+                self._check_same_dataset(base)
         except VersionNotFound as error:
             if not latest:
                 raise DatasetNotFound(f"no Lance dataset at {self._store.uri}") from error
@@ -203,6 +206,21 @@ class _Attempt:
                 "was cleaned up: plan it again on the newest version"
             ) from error
         return base
+
+    def _check_same_dataset(self, base: Manifest) -> None:
+        """Raise if the version we read is another by now: the dataset was removed, and one begun under its name.
+
+        A version's transaction has a file of its own, and goes before the version does: while it is there, so is what
+        we read. Without one the manifest tells.
+        """
+        if base.transaction_file and self._store.exists(f"{TRANSACTIONS_DIR}/{base.transaction_file}"):
+            return
+        found = read_manifest(self._store, self._committer, base.version)
+        if (found.transaction_file, found.timestamp_ns) != (base.transaction_file, base.timestamp_ns):
+            raise IncompatibleTransaction(
+                f"{self._store.uri}: the dataset that {self._transaction.operation.name} was planned on was removed, "
+                "and another begun in its place: open it again"
+            )
 
     def _judge_landed(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version since `known`; return the newest manifest, or the commit if it was made already."""

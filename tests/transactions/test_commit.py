@@ -91,7 +91,8 @@ class TestAlone:
 
         looks = [call for call in store.calls if call.operation in ("list_names", "exists", "size", "get")]
         listing, legacy = Call("list_names", "_versions"), Call("get", "_latest.manifest")
-        assert looks == ([listing, legacy, listing] if creates else [listing, listing])
+        same = Call("exists", f"_transactions/{base.transaction_file}") if base else legacy
+        assert looks == [listing, same, listing]
 
     def test_the_next_version_holds_the_operation_and_its_transaction(self) -> None:
         table = Table()

@@ -11,8 +11,15 @@ import pytest
 import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.committers import CommitOutcome, Committer, ExternalManifestCommitter, PutIfAbsentCommitter
-from lance_ops.errors import CommitStateUnknown, LanceOpsError, RetryableConflict, WriteRefused
+from lance_ops.errors import (
+    CommitStateUnknown,
+    IncompatibleTransaction,
+    LanceOpsError,
+    RetryableConflict,
+    WriteRefused,
+)
 from lance_ops.maintenance.cleanup import CleanupOptions, cleanup_old_versions
+from lance_ops.maintenance.cleanup_plan import NamedFiles
 
 STORES = ["", "memory", "sqlite"]
 KEEP_NEWEST = CleanupOptions(retain_versions=1, error_if_tagged_old_versions=False)
@@ -157,3 +164,73 @@ def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
         else:
             change(stale)
             table.insert(rows(3))
+
+
+Write = Callable[[LanceDataset], object]
+
+
+def remove_and_begin_again(table: LanceDataset, ids: Iterable[int]) -> LanceDataset:
+    options = table.snapshot.storage_options
+    store, committer = table.snapshot.store, table.snapshot.committer
+    for info in [*store.list()]:
+        store.delete(info.path)
+    committer.forget()
+    for row in ids:
+        made = lance_ops.write_dataset(rows(row), table.uri, mode="append", storage_options=options)
+    return made
+
+
+def remove_and_branch_again(main: LanceDataset, ids: Iterable[int]) -> LanceDataset:
+    main.branches.delete("side")
+    made = main.create_branch("side")
+    for row in ids:
+        made.insert(rows(row))
+    return made
+
+
+def appends_rows(stale: LanceDataset) -> None:
+    stale.insert(rows(99))
+
+
+def sets_a_key(stale: LanceDataset) -> None:
+    stale.update_config({"k": "v"})
+
+
+@pytest.mark.parametrize(
+    ("write", "num_others"),
+    [(appends_rows, 2), (sets_a_key, 2), (sets_a_key, 3)],
+    ids=["append to the same version", "config of the same version", "config beyond it"],
+)
+@pytest.mark.parametrize("line", ["main", "branch"])
+def test_a_dataset_begun_again_under_the_same_name_is_not_taken_for_the_one_that_was_read(
+    table: LanceDataset, line: str, num_others: int, write: Write
+) -> None:
+    others = range(50, 50 + num_others)
+    if line == "main":
+        stale = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
+        anew = remove_and_begin_again(table, others)
+    else:
+        stale = table.create_branch("side")
+        stale.insert(rows(4))
+        anew = remove_and_branch_again(table, others[:-1])
+    before = anew.to_table()
+    assert anew.version == stale.version + num_others - 2
+
+    with pytest.raises(IncompatibleTransaction, match="begun in its place"):
+        write(stale)
+
+    newest = anew.checkout_version((line if line == "main" else "side", None))
+    assert newest.version == anew.version and newest.to_table() == before
+    named = NamedFiles(newest.uri)
+    for version in newest.versions():
+        named.add(newest.checkout_version(version["version"]).snapshot.manifest)
+    assert [info.path for info in newest.snapshot.store.list("data") if info.path not in named] == []
+
+
+def test_a_version_whose_transaction_has_no_file_is_known_by_its_manifest(table: LanceDataset) -> None:
+    for info in [*table.snapshot.store.list("_transactions")]:
+        table.snapshot.store.delete(info.path)
+
+    table.insert(rows(4))
+
+    assert table.version == 3 and table.count_rows() == 4
