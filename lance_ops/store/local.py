@@ -47,7 +47,8 @@ _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 @dataclass(frozen=True, slots=True)
 class LocalStore(Store):
-    """Files beneath the directory `root`, which need not exist yet. Reads are memory-mapped and copy nothing.
+    """Files beneath the directory `root`, which need not exist yet. Reads are memory-mapped and copy nothing,
+    but for those of short files.
 
     Symbolic links are followed as long as they stay inside the root; `root` itself may be one.
     """
