@@ -15,7 +15,8 @@ from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.fragment import Fragment
 from lance_ops.table.fragments import Fragments
 from lance_ops.table.index_metadata import IndexMetadata
-from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+from lance_ops.table.known_schemas import known_schema
+from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
@@ -122,7 +123,7 @@ class Manifest:
         writer = message.writer_version
         return cls(
             version=message.version,
-            schema=schema_from_pb(message.fields, message.schema_metadata, path),
+            schema=known_schema(message, path),
             fragments=fragments,
             indices=tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else (),
             data_format=_data_format(message, fragments, path),

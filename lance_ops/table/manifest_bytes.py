@@ -43,7 +43,7 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
         dictionaries, schema = place_dictionaries(manifest.schema)
     else:
         dictionaries, schema = b"", empty_dictionaries(manifest.schema)
-    message = replace(manifest, schema=schema).to_pb()
+    message = (manifest if schema is manifest.schema else replace(manifest, schema=schema)).to_pb()
     parts = [dictionaries]
     if manifest.indices or manifest.unknown_of_indices:
         message.index_section = len(dictionaries)
