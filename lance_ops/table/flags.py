@@ -30,7 +30,7 @@ _READABLE = (
     | FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
 )
 _WRITABLE = _READABLE & ~FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
-_STICKY = FeatureFlag.MIXED_FILE_VERSIONS | FeatureFlag.STABLE_ROW_IDS
+_STICKY = int(FeatureFlag.MIXED_FILE_VERSIONS | FeatureFlag.STABLE_ROW_IDS)
 
 
 def check_readable(manifest: Manifest, path: str) -> None:
@@ -50,7 +50,7 @@ def flags_for(manifest: Manifest, before: Manifest | None = None) -> tuple[int, 
 
     Of fragments taken over from the version `before`, its own words tell, so that few are looked at.
     """
-    both = FeatureFlag(manifest.reader_feature_flags) & _STICKY
+    both = manifest.reader_feature_flags & _STICKY
     fragments: Sequence[Fragment] = manifest.fragments
     if before is not None and before.data_format == manifest.data_format:
         fragments, some_are_gone = manifest.fragments.since(before.fragments)

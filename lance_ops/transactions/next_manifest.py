@@ -31,17 +31,19 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: Context, 
     fragments = made.fragments.with_changes(cleared)
     if not fragments.grew_from(newest.fragments, newest.next_fragment_id - 1):
         fragments = fragments.in_order()
+    if fragments is not made.fragments:
+        made = replace(made, fragments=fragments)
+    reader, writer = flags_for(made, newest)
     made = replace(
         made,
         version=newest.version + 1,
-        fragments=fragments,
+        reader_feature_flags=reader,
+        writer_feature_flags=writer,
         timestamp_ns=max(now_ns, newest.timestamp_ns or 0),
         tag=transaction.tag,
         transaction_file=transaction.file_name,
         writer_version=WRITER,
     )
-    reader, writer = flags_for(made, newest)
-    made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
     check_adds_no_violation(newest if newest.version else None, made)
     return made
 
