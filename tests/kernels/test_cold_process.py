@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import lance_ops
+from lance_ops.file import LanceFileWriter
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 _SCAN = """
 import json, sys
-import lance_ops
+from lance_ops.file import LanceFileReader
 
-table = lance_ops.dataset(sys.argv[1]).to_table()
+table = LanceFileReader(sys.argv[1]).read_all().to_table()
 heavy = [module for module in ("pandas", "sqlglot", "pyspark", "dagster") if module in sys.modules]
 rows = table.take([0, 17]).to_pylist()
 from lance_ops.kernels.chunk_headers import read_headers
@@ -41,15 +41,16 @@ print(json.dumps({"rows": rows, "hits": hits, "misses": misses, "compiler_bytes"
 
 
 @pytest.fixture
-def dataset(tmp_path: Path) -> str:
-    path = str(tmp_path / "table")
-    lance_ops.write_dataset(pa.table({"n": np.arange(5000) % 100}), path)
+def file(tmp_path: Path) -> str:
+    path = str(tmp_path / "numbers.lance")
+    with LanceFileWriter(path) as writer:
+        writer.write_batch(pa.table({"n": np.arange(5000) % 100}))
     return path
 
 
-def scan_in_a_new_process(dataset: str, **environment: str) -> dict[str, Any]:
+def scan_in_a_new_process(file: str, **environment: str) -> dict[str, Any]:
     ran = subprocess.run(
-        [sys.executable, "-c", _SCAN, dataset],
+        [sys.executable, "-c", _SCAN, file],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -60,9 +61,9 @@ def scan_in_a_new_process(dataset: str, **environment: str) -> dict[str, Any]:
     return found
 
 
-def test_a_second_process_compiles_nothing_imports_little_and_lets_go_of_the_compiler(dataset: str) -> None:
-    scan_in_a_new_process(dataset)
-    found = scan_in_a_new_process(dataset)
+def test_a_second_process_compiles_nothing_imports_little_and_lets_go_of_the_compiler(file: str) -> None:
+    scan_in_a_new_process(file)
+    found = scan_in_a_new_process(file)
     assert (found["hits"], found["misses"]) == (2, 0)
     assert found["heavy"] == []
     assert found["compiler_bytes"] < 16 << 20
