@@ -12,6 +12,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["PER_PROCESS", "PerProcess"]
@@ -25,8 +26,8 @@ class PerProcess:
     """What is shared by all stores of a process and by nothing else."""
 
     def __init__(self) -> None:
-        self._clients: OrderedDict[object, Any] = OrderedDict()
-        self._of_parents: list[OrderedDict[object, Any]] = []
+        self._clients: OrderedDict[object, _Client] = OrderedDict()
+        self._of_parents: list[OrderedDict[object, _Client]] = []
         self.reset()
 
     def reset(self) -> None:
@@ -36,20 +37,25 @@ class PerProcess:
         over a connection that the parent still uses.
         """
         self._of_parents.append(self._clients)
-        _leave_open(self._clients.values())
+        _leave_open(client.itself for client in self._clients.values())
         self._lock = threading.Lock()
         self._clients = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
-    def client(self, key: object, make: Callable[[], Any]) -> Any:
-        """Return the client kept under `key`, made at first use. Those that were used last are kept."""
+    def client(self, key: object, make: Callable[[], Any], let_go: Callable[[Any], object] | None = None) -> Any:
+        """Return the client kept under `key`, made at first use. Those that were used last are kept.
+
+        `let_go` is told of one that is not kept any more. Others may be at work with it: it is not to be closed.
+        """
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = make()
+                self._clients[key] = _Client(make(), let_go)
             self._clients.move_to_end(key)
             if len(self._clients) > _MOST_CLIENTS:
-                self._clients.popitem(last=False)  # not closed: others may be at work with it
-            return self._clients[key]
+                _, oldest = self._clients.popitem(last=False)
+                if oldest.let_go is not None:
+                    oldest.let_go(oldest.itself)
+            return self._clients[key].itself
 
     def pool(self) -> ThreadPoolExecutor:
         """Return the threads for concurrent I/O. Work done there must not wait for the pool itself."""
@@ -57,6 +63,12 @@ class PerProcess:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_IO_THREADS, thread_name_prefix="lance-ops-io")
             return self._pool
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    itself: Any
+    let_go: Callable[[Any], object] | None
 
 
 def _leave_open(clients: Iterable[Any]) -> None:

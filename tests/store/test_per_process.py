@@ -33,6 +33,15 @@ def test_the_clients_that_were_used_last_are_kept_and_others_let_go() -> None:
     assert alive == made[-len(alive) :]
 
 
+def test_a_client_that_is_let_go_may_give_back_what_it_holds() -> None:
+    clients = PerProcess()
+    let_go: list[str] = []
+    assert clients.client("oldest", lambda: "itself", let_go.append) == "itself"
+    for number in range(1000):
+        clients.client(number, Client)
+    assert let_go == ["itself"]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "shared"),
     [

@@ -96,7 +96,7 @@ class SqlManifestStore(ManifestStore):
     def _connection(self) -> Iterator[sa.Connection]:
         """Yield a connection in a transaction that is committed at the end; every failure becomes a `StoreError`."""
         try:
-            engine = PER_PROCESS.client(("sql", self.url), lambda: _connect(self.url))
+            engine = PER_PROCESS.client(("sql", self.url), lambda: _connect(self.url), sa.Engine.dispose)
             with engine.begin() as connection:
                 yield connection
         except IntegrityError:
