@@ -150,7 +150,10 @@ class ExternalManifestCommitter(Committer):
         if row.path == final:
             return
         try:
-            self._store.copy(row.path, final)
+            if self._store.replaces_at_once:
+                self._store.copy(row.path, final)
+            else:  # others may have finished it, and read it now
+                self._store.put_if_absent(final, self._store.get(row.path))
         except ObjectNotFound:  # another finished it since the row was read
             return
         self._rows.replace(ManifestRow(row.version, final, row.size_bytes))

@@ -92,6 +92,11 @@ class Store(ABC):
         return False
 
     @property
+    def replaces_at_once(self) -> bool:
+        """Whether an object that is replaced is there all the time."""
+        return True
+
+    @property
     def needs_proof(self) -> bool:
         """Whether `put_if_absent` rests on a promise of a server; see `lance_ops.store.probe`."""
         return False

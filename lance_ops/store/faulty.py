@@ -124,6 +124,10 @@ class FaultyStore(Store):
         return self._inner.lists_in_order
 
     @property
+    def replaces_at_once(self) -> bool:
+        return self._inner.replaces_at_once
+
+    @property
     def needs_proof(self) -> bool:
         return self._inner.needs_proof
 

@@ -69,6 +69,10 @@ class FsspecStore(Store):
         return self._service.lists_in_order(_parse(self.root)[1], self._options)
 
     @property
+    def replaces_at_once(self) -> bool:
+        return self._service.replaces_at_once
+
+    @property
     def needs_proof(self) -> bool:
         return self._service.needs_proof
 

@@ -49,6 +49,7 @@ class Service(ABC):
     package: str
     """What to install for it."""
     needs_proof = True
+    replaces_at_once = True
     well_known = True
     """Whether a manifest that somebody else wrote may name it."""
 

@@ -28,6 +28,7 @@ class Hdfs(Service):
 
     schemes = ("hdfs",)
     package = "pyarrow with Hadoop's libhdfs"
+    replaces_at_once = False
     well_known = False  # its URIs name the host to connect to
 
     def protocol(self, scheme: str) -> str:
