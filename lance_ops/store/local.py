@@ -16,7 +16,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import RawIOBase
 from types import TracebackType
 from typing import BinaryIO
@@ -42,6 +42,7 @@ _FLUSH_BYTES = 4 << 20
 # What is at least this long gets its room on the disk in one piece.
 _RESERVED_BYTES = 256 << 10
 _DIRECTORY_ATTEMPTS = 10
+_LONGEST_TICK = timedelta(milliseconds=20)
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -178,7 +179,10 @@ class LocalStore(Store):
                 _publish(staged, destination, durable=True)
 
     def now(self) -> datetime:
-        """Return the file system's time, which on a network mount is another machine's; ours where we cannot write."""
+        """Return the file system's time, which on a network mount is another machine's; ours where we cannot write.
+
+        Files are stamped with the last tick of a clock. Where that is ours, ours tells the same time, and finer.
+        """
         if not os.path.isdir(self.root):
             return datetime.now(UTC)
         try:
@@ -186,10 +190,11 @@ class LocalStore(Store):
         except OSError:
             return datetime.now(UTC)
         try:
-            return datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC)
+            stamp, ours = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC), datetime.now(UTC)
         finally:
             os.close(descriptor)
             _discard(staged)
+        return ours if timedelta(0) <= ours - stamp < _LONGEST_TICK else stamp
 
     def _file(self, path: str) -> str:
         return self._locate(check_path(path))

@@ -583,3 +583,17 @@ def test_the_time_is_told_even_where_nothing_can_be_written(
     assert files_in(root) == ["a"]
     monkeypatch.setattr(os, "open", fail(errno.EROFS))
     assert store.now() > before
+
+
+def test_what_was_done_is_never_later_than_now(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    for _ in range(100):
+        done = datetime.now(UTC)
+        assert done <= store.now()
+
+
+def test_another_machine_s_time_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    an_hour_ago = int(os.stat(tmp_path).st_mtime) - 3600
+    late = os.stat_result((*os.stat(tmp_path)[:7], an_hour_ago, an_hour_ago, an_hour_ago))
+    monkeypatch.setattr(os, "fstat", lambda descriptor: late)
+    assert LocalStore(str(tmp_path)).now() == datetime.fromtimestamp(an_hour_ago, UTC)
