@@ -33,6 +33,8 @@ def read_batches(data: pa.Buffer) -> pa.Table:
         raise ValueError("no Arrow file")
     padding = len(head) - len(head[len(_MAGIC) :].lstrip(b"\0"))
     first, *others = pa.ipc.MessageReader.open_stream(data.slice(padding - padding % 8))
+    if first.type != "schema":  # Arrow would take any message for one
+        raise ValueError(f"a {first.type} message where the schema's should be")
     schema = pa.ipc.read_schema(first)
     batches = []
     for message in others:

@@ -10,6 +10,7 @@ from tests.fuzz.reading import read_deletions, read_file, read_manifest
 
 CASES = Path(__file__).parent / "cases"
 OUTCOMES = {
+    "a_schema_that_is_none.arrow": "CorruptFile",
     "dictionaries_with_nulls_among_their_entries.lance": "rows",
     "fragments_beyond_32_bits.manifest": "CorruptFile",
     "nulls_that_may_not_be_null.lance": "CorruptFile",

@@ -111,6 +111,13 @@ def test_an_arrow_file_of_far_more_rows_than_bytes_is_not_decompressed() -> None
         decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), sink.getvalue(), "d")
 
 
+def test_a_message_of_another_kind_is_not_taken_for_the_schema() -> None:
+    metadata, data = encode_deletion_vector(BitMap([1, 2]), 1, 1)
+    batch = data.index(b"\xff\xff\xff\xff", 9)
+    with pytest.raises(CorruptFile, match="a record batch message where the schema's should be"):
+        decode_deletion_vector(metadata, data[:8] + data[batch:], "x.arrow")
+
+
 def test_a_kind_of_file_to_come_is_refused_by_name() -> None:
     message = table_pb2.DeletionFile.FromString(b"\x08\x07")  # type 7
 
