@@ -16,9 +16,12 @@ import pytest
 import lance_ops
 from lance_ops.committers.manifest_stores import ALL_MANIFEST_STORES, ManifestRow, ManifestStore, open_manifest_store
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from tests.conformance.conftest import SERVERS
+from tests.conformance.conftest import MANIFEST_STORES, SERVERS
 from tests.conformance.races import NUM_RACERS, race_in_processes, race_in_threads
 from tests.manifest_servers import ManifestServer
+
+# Of moto's DynamoDB two racers may hear that they were first: between its look and its write there is no lock.
+RACED = [store for store in MANIFEST_STORES if store.values != ("dynamodb",)]
 
 
 @pytest.fixture
@@ -91,6 +94,7 @@ def _insert(server: ManifestServer, dataset_uri: str, a_round: int, racer: int) 
     return _open(server, dataset_uri).insert(ManifestRow(a_round + 1, f"of {racer}", racer))
 
 
+@pytest.mark.parametrize("manifest_server", RACED, indirect=True)
 def test_of_racing_threads_one_inserts(manifest_server: ManifestServer, dataset_uri: str) -> None:
     for a_round in range(3):
         answers = race_in_threads(partial(_insert, manifest_server, dataset_uri, a_round))
@@ -100,6 +104,7 @@ def test_of_racing_threads_one_inserts(manifest_server: ManifestServer, dataset_
         )
 
 
+@pytest.mark.parametrize("manifest_server", RACED, indirect=True)
 def test_of_racing_processes_one_inserts(manifest_server: ManifestServer, dataset_uri: str) -> None:
     rounds = race_in_processes(partial(_insert, manifest_server, dataset_uri), 3, 4)
     assert [sorted(answers) for answers in rounds] == [[False, False, False, True]] * 3
