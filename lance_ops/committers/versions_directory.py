@@ -30,9 +30,8 @@ __all__ = [
 ]
 
 VERSION_HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
-_FIRST_NAMES = (
-    16  # a listing costs by its length: one more request for a few dozen old names, less for every other look
-)
+# A listing costs by its length: one more request for a few dozen old names, less for every other look.
+_FIRST_NAMES = 16
 _V2_LENGTH = len(manifest_name(1, ManifestNaming.V2))
 
 

@@ -180,7 +180,7 @@ def _next_page(fs: Any, pages: AsyncIterator[AsyncIterator[Any]]) -> list[Any] |
     async def read() -> list[Any] | None:
         try:
             page = await anext(pages, None)
-        except Exception as error:
+        except Exception as error:  # the client's own class, of a package that need not be installed; others go on
             if getattr(error, "status_code", None) == _NOT_FOUND:
                 raise FileNotFoundError(str(error)) from error
             raise
