@@ -20,6 +20,7 @@ from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeatur
 from lance_ops.core.names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
+from lance_ops.maintenance.new_segment import commit_segment
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.index_lookup import open_index, row_key_of
 from lance_ops.snapshot.retry import retry_conflicts
@@ -51,7 +52,7 @@ def create_scalar_index(
             raise InvalidInput(f"{current.uri} has an index {index_name!r} already: pass replace=True or another name")
         field = current.schema.field(column)
         new = _train(current, kind, field, index_name)
-        return _commit(current, new, same_name)
+        return commit_segment(current, new, same_name)
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)
 
@@ -107,7 +108,7 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
             return snapshot
         raise
     if not _can_merge(snapshot, segments):
-        return _commit(snapshot, _train(snapshot, kind, field, name), segments)
+        return commit_segment(snapshot, _train(snapshot, kind, field, name), segments)
     directory, index_id = _new_directory()
     files = first.merge(
         others,
@@ -116,7 +117,7 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
         live_fragments=set(snapshot.fragments_by_id),
     )
     new = _metadata(snapshot, kind, field, name, index_id, files)
-    return _commit(snapshot, new, segments)
+    return commit_segment(snapshot, new, segments)
 
 
 def _can_merge(snapshot: Snapshot, segments: tuple[IndexMetadata, ...]) -> bool:
@@ -136,11 +137,6 @@ def _train(snapshot: Snapshot, kind: IndexType, field: Field, name: str) -> Inde
     row_key = kind.row_key(kind.index_version(stable_row_ids=stable), stable_row_ids=stable)
     files = kind.train(_rows(snapshot, field, None, row_key), field, snapshot.store.child(directory))
     return _metadata(snapshot, kind, field, name, index_id, files)
-
-
-def _commit(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[IndexMetadata, ...]) -> Snapshot:
-    own_files = [f"{new.directory}/{file.path}" for file in new.files]
-    return commit_operation(snapshot, CreateIndex((new,), replaced), own_files=own_files)
 
 
 def _metadata(

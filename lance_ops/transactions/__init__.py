@@ -6,6 +6,7 @@ from lance_ops.transactions.begin import commit_clone
 from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.finding import find_token, find_transaction
+from lance_ops.transactions.followed_index import FollowedIndex, follow_index
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.ghosts import has_grown
 from lance_ops.transactions.inserted_keys import InsertedKeys
@@ -60,6 +61,7 @@ __all__ = [
     "DataReplacement",
     "DataReplacementGroup",
     "Delete",
+    "FollowedIndex",
     "Footprint",
     "Incompatible",
     "InsertedKeys",
@@ -88,6 +90,7 @@ __all__ = [
     "commit_clone",
     "find_token",
     "find_transaction",
+    "follow_index",
     "has_grown",
     "judge",
     "keep_token",

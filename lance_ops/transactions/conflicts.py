@@ -35,9 +35,10 @@ class Rebase:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """Ours applies once deletions in these fragments followed the rows to where a rewrite put them.
+    """Ours applies once what it says of these fragments followed the rows to where a rewrite put them.
 
     One of the two deletes, the other rewrites: what ours deletes is in theirs' new fragments, or the other way round.
+    Or ours is an index of row ids, which covers the new fragments then.
     """
 
     fragment_ids: frozenset[int]
@@ -168,7 +169,8 @@ def _an_index_holds_addresses_and_values(ours: Footprint, theirs: Footprint) -> 
         yield Retry("a segment of an index was remapped or removed")
     for one, two in ((ours, theirs), (theirs, ours)):
         for part in one.indexed:
-            if part.segment not in two.index_ids and part.reaches(two.rewrites):
+            keeps = part.by_row_id and two.keeps_row_ids and part.fragments is not None
+            if part.segment not in two.index_ids and part.reaches(two.rewrites) and not keeps:
                 yield Retry("rows of a new index were moved by a rewrite")
             written = frozenset(key for key, fields in two.writes.items() if fields & part.fields)
             if part.reaches(written):
@@ -180,8 +182,9 @@ def _a_key_is_inserted_once(ours: Footprint, theirs: Footprint) -> Iterator[Verd
         yield Retry("both may have inserted the same primary key")
 
 
-def _deletions_follow_rows(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    carried = _carried(ours, theirs)
+def _what_is_said_of_rows_follows_them(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    covered = frozenset(key for part in ours.indexed for key in theirs.rewrites if part.reaches(frozenset({key})))
+    carried = _carried(ours, theirs) | covered
     if carried:
         yield Carry(carried)
 
@@ -204,7 +207,7 @@ _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (
     _values_are_read_before_rows_move,
     _an_index_holds_addresses_and_values,
     _a_key_is_inserted_once,
-    _deletions_follow_rows,
+    _what_is_said_of_rows_follows_them,
     _deletions_in_one_fragment_are_merged,
 )
 """The first that has something to say decides, so the gravest stand first."""

@@ -7,7 +7,7 @@ those were, so this holds for every writer of the format.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -71,18 +71,21 @@ class Move:
         moved = {key: offsets for key, offsets in zip(self.new_ids, followed, strict=True) if offsets}
         return {key: offsets for key, offsets in rows.items() if key not in old} | moved
 
+    def rewritten(self, vectors: DeletionVectors) -> RewrittenGroup:
+        """Return the map of the rows' addresses.
+
+        Raises `ObjectNotFound` if a deletion vector is gone, `InvalidInput` if the group does not say where rows went.
+        """
+        return _rewritten(self.group, self.new_ids, vectors)
+
 
 def follow(group: RewriteGroup, rows: Mapping[int, BitMap], vectors: DeletionVectors) -> list[BitMap] | Retry:
     """Return which offsets rows of a group's old fragments have, for each of its new fragments.
 
     A row that did not survive has none. Raises `ObjectNotFound` if a deletion vector is gone.
     """
-    vectors.read_ahead(group.old_fragments)
     try:
-        rewritten = RewrittenGroup(
-            tuple(OldFragment(old.id, old.physical_rows, offsets_in(vectors.read(old))) for old in group.old_fragments),
-            tuple(NewFragment(position, new.physical_rows) for position, new in enumerate(group.new_fragments)),
-        )
+        rewritten = _rewritten(group, range(len(group.new_fragments)), vectors)
         addresses = np.concatenate([row_addrs(key, offsets_in(offsets)) for key, offsets in rows.items()])
         addresses = AddressMap((rewritten,)).remap(addresses)
     except InvalidInput as error:
@@ -92,3 +95,11 @@ def follow(group: RewriteGroup, rows: Mapping[int, BitMap], vectors: DeletionVec
         return Retry(f"{gone} rows of fragments {sorted(rows)[:5]} were deleted or updated by another")
     positions, offsets = fragment_of(addresses), offset_of(addresses).astype(np.uint32)
     return [bitmap_of(offsets[positions == np.uint64(position)]) for position in range(len(group.new_fragments))]
+
+
+def _rewritten(group: RewriteGroup, new_ids: Iterable[int], vectors: DeletionVectors) -> RewrittenGroup:
+    vectors.read_ahead(group.old_fragments)
+    return RewrittenGroup(
+        tuple(OldFragment(old.id, old.physical_rows, offsets_in(vectors.read(old))) for old in group.old_fragments),
+        tuple(NewFragment(new_id, new.physical_rows) for new_id, new in zip(new_ids, group.new_fragments, strict=True)),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.transactions.inserted_keys import InsertedKeys
 
-__all__ = ["EVERY_KEY", "Footprint", "IndexedPart", "Key"]
+__all__ = ["EVERY_KEY", "Footprint", "IndexedPart", "Key", "covered_after"]
 
 Key = tuple[str, str]
 """(scope, key) in one of the manifest's maps: scopes are `config`, `table`, `schema` and `field {id}`."""
@@ -23,15 +23,25 @@ _NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class IndexedPart:
-    """What a segment of an index was built over; `fragments` is None where its metadata does not say."""
+    """What a segment of an index was built over; `fragments` is None where its metadata does not say.
+
+    `by_row_id` tells that, in a table of stable row ids, it names rows by these.
+    """
 
     segment: UUID
     fields: frozenset[int]
     fragments: FrozenBitMap | None
+    by_row_id: bool = False
 
     def reaches(self, fragment_ids: frozenset[int]) -> bool:
         """Return whether the index covers one of the fragments."""
         return bool(fragment_ids) and (self.fragments is None or not self.fragments.isdisjoint(BitMap(fragment_ids)))
+
+    def after(self, old: frozenset[int], new: frozenset[int]) -> IndexedPart:
+        """Return what it covers once the rows of the old fragments are in the new ones."""
+        if self.fragments is None:
+            return self
+        return replace(self, fragments=covered_after(self.fragments, old, new))
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,9 @@ class Footprint:
     forbids_nulls: bool = False
     """Whether rows that fitted the schema before may not fit it afterwards."""
 
+    keeps_row_ids: bool = False
+    """Whether rows that are rewritten keep their ids, the table having stable ones."""
+
     index_names: frozenset[str] = frozenset()
     index_ids: frozenset[UUID] = frozenset()
     """Segments that are replaced or removed."""
@@ -90,11 +103,13 @@ class Footprint:
         return (self.thins | self.may_thin | self.drops) - self.rewrites
 
     def after(self, old: frozenset[int], new: frozenset[int]) -> Footprint:
-        """Return what a deletion touches once the rows of the old fragments are in the new ones."""
+        """Return what a deletion or a new index touches once the rows of the old fragments are in the new ones."""
+        indexed = tuple(part.after(old, new) for part in self.indexed)
         if not self.deletes & old:
-            return self
+            return replace(self, indexed=indexed)
         return replace(
             self,
+            indexed=indexed,
             thins=self.thins - old,
             drops=self.drops - old,
             moves=self.moves - old,
@@ -113,3 +128,14 @@ class Footprint:
             whole = {scope for scope, key in one if key == EVERY_KEY}
             shared.update(key for key in two if key[0] in whole)
         return frozenset(shared)
+
+
+def covered_after(covered: FrozenBitMap, old: Iterable[int], new: Iterable[int]) -> FrozenBitMap:
+    """Return the fragments that an index covers once the rows of the old ones are in the new ones.
+
+    It covers the new ones if it knew all of the rows in them, and otherwise these have to be scanned.
+    """
+    left, come = BitMap(old), BitMap(new)
+    if covered.isdisjoint(left):
+        return covered
+    return FrozenBitMap((covered - left) | come if left <= covered else covered - left)

@@ -1,9 +1,9 @@
-"""Bring the deletions of two writers together: those in the same fragments, and those in fragments that moved.
+"""Bring together what two writers say of rows: deletions in the same fragments, and all of rows that moved.
 
 Who deletes writes whole deletion vectors, knowing only the rows that were deleted in the version it read. If two
 writers deleted different rows of a fragment, the union is what both meant; if they share a row, one of them deleted (or
 updated) a row that was gone. A deletion is carried through any number of rewrites that landed before it, and a rewrite
-takes the deletions along that landed before it.
+takes the deletions along that landed before it. A new index of row ids covers the fragments that its rows are in then.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_ve
 from lance_ops.transactions.conflicts import Retry
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move, Rows, follow
+from lance_ops.transactions.footprint import covered_after
 from lance_ops.transactions.lookup import by_id
 from lance_ops.transactions.numbering import number_fragments
 from lance_ops.transactions.operation import Operation
-from lance_ops.transactions.operations import Delete, Rewrite, RewriteGroup, Update, UpdateMode
+from lance_ops.transactions.operations import CreateIndex, Delete, Rewrite, RewriteGroup, Update
 
 __all__ = ["Rebased", "rebase"]
 
@@ -42,7 +43,7 @@ def rebase(
     """Return the operation with everybody's deletions, where the rows are now, or why it must be planned again.
 
     `operation` is as it was planned on `base`; `moves` are the rewrites since that took its rows along, in order.
-    Raises `UnsupportedFeature` for an operation without deletions.
+    Raises `UnsupportedFeature` for an operation that says nothing of rows.
     """
     try:
         match operation:
@@ -50,6 +51,8 @@ def rebase(
                 return _rebase_deletion(operation, base, newest, moves, vectors)
             case Rewrite():
                 return _rebase_rewrite(operation, newest, vectors)
+            case CreateIndex():
+                return _rebase_index(operation, moves)
     except ObjectNotFound as error:
         return Retry(f"which rows were deleted cannot be told any more: a deletion file was cleaned up ({error})")
     raise UnsupportedFeature(f"rebasing the operation {operation.name}")
@@ -90,7 +93,7 @@ def _rebase_deletion(
 
 
 def _writes_in_place(operation: Update) -> bool:
-    return operation.update_mode is UpdateMode.REWRITE_COLUMNS or bool(operation.updated_offsets)
+    return operation.in_place or bool(operation.updated_offsets)
 
 
 def _merged(rows: Rows, current: Mapping[int, Fragment], vectors: DeletionVectors) -> Rows | Retry:
@@ -137,6 +140,17 @@ def _rebase_rewrite(operation: Rewrite, newest: Manifest, vectors: DeletionVecto
     superseded += [path for key in hidden if (path := new_by_id[key].deletion_path)]
     superseded += [path for index in dropped for path in index.paths()]
     return Rebased(rebased, tuple(superseded))
+
+
+def _rebase_index(operation: CreateIndex, moves: Sequence[Move]) -> Rebased:
+    """Let segments of row ids cover the fragments that have their rows now."""
+    segments = []
+    for segment in operation.new_indices:
+        for old, new in (move.moved for move in moves):
+            if segment.fragment_bitmap is not None:
+                segment = replace(segment, fragment_bitmap=covered_after(segment.fragment_bitmap, old, new))
+        segments.append(segment)
+    return Rebased(replace(operation, new_indices=tuple(segments)))
 
 
 def _with_deletions(group: RewriteGroup, files: Mapping[int, DeletionFile]) -> RewriteGroup:

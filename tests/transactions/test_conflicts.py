@@ -26,9 +26,10 @@ from lance_ops.transactions import (
     UpdateBases,
     UpdateConfig,
     UpdateMap,
+    UpdateMode,
     judge,
 )
-from tests.table.samples import index
+from tests.table.samples import fragment, index
 from tests.transactions.samples import (
     MERGE,
     ONE_OF_EACH,
@@ -156,6 +157,29 @@ def test_an_index_meets_columns_that_it_is_on() -> None:
     assert isinstance(judge(create_index("i", fields=(2,)), replacement(0, (0,))), Compatible)
     assert isinstance(judge(create_index("i", fields=(0,)), update_columns(0, 0)), Retry)
     assert isinstance(judge(update_columns(0, 0), create_index("i", fields=(0,))), Retry)
+
+
+def test_fields_that_an_update_modified_were_written_in_place_whatever_its_mode_says() -> None:
+    unsaid = replace(update_columns(0, 0), update_mode=UpdateMode.REWRITE_ROWS)
+
+    assert isinstance(judge(delete(0), unsaid), Retry)
+    assert isinstance(judge(create_index("i", fields=(0,)), unsaid), Retry)
+    assert isinstance(judge(update_columns(0, 2), unsaid), Compatible)
+
+
+def test_an_index_of_row_ids_and_a_rewrite_that_keeps_them_both_land() -> None:
+    by_id, by_address = (CreateIndex((replace(index(1), index_version=version),)) for version in (0, 1))
+    [group] = rewrite(0).groups
+    kept = tuple(replace(fragment, row_ids=b"") for fragment in group.new_fragments)
+    keeping = Rewrite((replace(group, new_fragments=kept),))
+
+    assert judge(by_id, keeping) == Carry(frozenset({0}))
+    assert judge(keeping, by_id) == Compatible()
+    assert isinstance(judge(by_id, rewrite(0)), Retry)
+    assert isinstance(judge(by_address, keeping), Retry)
+    moved = (frozenset({0}), frozenset({7}))
+    again = Rewrite((replace(keeping.groups[0], old_fragments=(fragment(7),)),))
+    assert judge(by_id, again, [moved]) == Carry(frozenset({7}))
 
 
 def test_an_index_that_does_not_say_what_it_covers_may_cover_all() -> None:

@@ -8,6 +8,7 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, IndexedPart
+from lance_ops.transactions.index_upkeep import holds_row_addresses
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["CreateIndex"]
@@ -43,7 +44,8 @@ class CreateIndex(Operation):
             index_names=frozenset(index.name for index in self.new_indices + self.removed_indices),
             index_ids=frozenset(index.uuid for index in self.removed_indices),
             indexed=tuple(
-                IndexedPart(index.uuid, frozenset(index.fields), index.fragment_bitmap) for index in self.new_indices
+                IndexedPart(index.uuid, frozenset(index.fields), index.fragment_bitmap, not holds_row_addresses(index))
+                for index in self.new_indices
             ),
         )
 

@@ -123,7 +123,14 @@ class Rewrite(Operation):
 
     def footprint(self) -> Footprint:
         old = frozenset(fragment.id for group in self.groups for fragment in group.old_fragments)
-        return Footprint(drops=old, rewrites=old, index_ids=frozenset(index.old_id for index in self.rewritten_indices))
+        return Footprint(
+            drops=old,
+            rewrites=old,
+            keeps_row_ids=all(
+                fragment.row_ids is not None for group in self.groups for fragment in group.new_fragments
+            ),
+            index_ids=frozenset(index.old_id for index in self.rewritten_indices),
+        )
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
         old = [fragment.id for group in self.groups for fragment in group.old_fragments]

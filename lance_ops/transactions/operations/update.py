@@ -37,7 +37,8 @@ class Update(Operation):
     """Rows updated, and with `merge_insert` inserted and deleted too.
 
     By rows: the old rows are deleted in `updated_fragments` (or with the whole of `removed_fragment_ids`) and stand
-    with their new values in `new_fragments`. By columns: `updated_fragments` have new files for `fields_modified`.
+    with their new values in `new_fragments`. By columns: `updated_fragments` have new files for `fields_modified`, and
+    that there are any says so where the mode does not: the reference leaves it unset unless it is asked to.
     `updated_offsets` says, by fragment, which rows those changed. `inserted_rows` is the wire's filter of inserted
     keys, kept as it came.
     """
@@ -93,10 +94,15 @@ class Update(Operation):
             message.compacted_sstables.add().MergeFromString(table)
         return message
 
+    @property
+    def in_place(self) -> bool:
+        """Whether rows get new values where they are."""
+        return self.update_mode is UpdateMode.REWRITE_COLUMNS or bool(self.fields_modified)
+
     def footprint(self) -> Footprint:
         updated = frozenset(fragment.id for fragment in self.updated_fragments)
         removed = frozenset(self.removed_fragment_ids)
-        in_place = self.update_mode is UpdateMode.REWRITE_COLUMNS
+        in_place = self.in_place
         return Footprint(
             thins=frozenset() if in_place else updated,
             drops=removed,
@@ -131,7 +137,7 @@ class Update(Operation):
                 )
                 for fragment_id, fragment in kept.items()
             }
-            if self.update_mode is UpdateMode.REWRITE_ROWS:
+            if not self.in_place:
                 indices = self._cover_moved(indices, moved, [fragment.id for fragment in touched])
         fragments = before.fragments.with_changes(kept, removed, new)
         indices = drop_orphans(indices, manifest.schema, fragments)
@@ -139,7 +145,7 @@ class Update(Operation):
 
     def _updated(self, fragment: Fragment, update: Fragment) -> Fragment:
         """Take over what the update changed, and nothing else: the rest may have changed meanwhile."""
-        if self.update_mode is UpdateMode.REWRITE_COLUMNS:
+        if self.in_place:
             return replace(fragment, files=update.files)
         return replace(fragment, deletion_file=update.deletion_file)
 

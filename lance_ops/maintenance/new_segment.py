@@ -1,0 +1,75 @@
+"""Commit a new segment of an index, and take it along when rows that it covers were moved meanwhile.
+
+To build an index can take longer than a compaction of the same rows. The entries are still right then, only under old
+addresses: they go through the map of the rewrite, as those of older indices did, and no value is read again.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
+from lance_ops.core.names import INDICES_DIR
+from lance_ops.indices import RowKey, load_index
+from lance_ops.snapshot.commit import commit_operation, delete_paths
+from lance_ops.snapshot.index_lookup import row_key_of
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import IndexMetadata
+from lance_ops.transactions import CreateIndex, FollowedIndex, Retry, follow_index
+
+__all__ = ["commit_segment"]
+
+
+def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[IndexMetadata, ...]) -> Snapshot:
+    """Commit a segment that was built on this snapshot, in the place of all segments of its name that it `replaced`.
+
+    Fragments that it cannot cover any more are left to the next maintenance. Raises `RetryableConflict` where nothing
+    of it is of use, and what `transactions.commit` does; then its files are deleted, unless the outcome is unknown.
+    """
+    try:
+        while True:
+            try:
+                return commit_operation(snapshot, CreateIndex((new,), replaced))
+            except RetryableConflict:
+                followed = _follow(snapshot, new)
+                if followed is None:
+                    raise
+            moved = _moved(snapshot, new, followed)
+            if moved.uuid != new.uuid:
+                delete_paths(snapshot.store, _paths(new))
+            snapshot, new = snapshot.with_manifest(followed.newest), moved
+            replaced = tuple(index for index in snapshot.manifest.indices if index.name == new.name)
+    except CommitStateUnknown:
+        raise
+    except BaseException:
+        delete_paths(snapshot.store, _paths(new))
+        raise
+
+
+def _follow(snapshot: Snapshot, new: IndexMetadata) -> FollowedIndex | None:
+    """Return how a segment gets to the newest version; None where it cannot, or is there already."""
+    if row_key_of(snapshot, new) is not RowKey.ADDRESS:
+        return None
+    followed = follow_index(snapshot.store, snapshot.committer, new, snapshot.manifest, snapshot.bases)
+    return None if isinstance(followed, Retry) or followed.newest.version == snapshot.version else followed
+
+
+def _moved(snapshot: Snapshot, new: IndexMetadata, followed: FollowedIndex) -> IndexMetadata:
+    """Write a segment with its entries where their rows are in the newest version."""
+    moved = new
+    for move in followed.moves:
+        new_id = uuid.uuid4()
+        try:
+            index = load_index(snapshot.store, replace(moved, fragment_bitmap=move.fragments))
+            files = index.remap(move.moved, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
+        finally:
+            if moved is not new:
+                delete_paths(snapshot.store, _paths(moved))
+        moved = replace(moved, uuid=new_id, files=files)
+    return replace(moved, fragment_bitmap=followed.fragment_bitmap, dataset_version=followed.newest.version)
+
+
+def _paths(segment: IndexMetadata) -> Iterator[str]:
+    return (f"{segment.directory}/{file.path}" for file in segment.files)
