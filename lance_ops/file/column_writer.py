@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -59,6 +60,10 @@ class ColumnWriter(ABC, Generic[Piece]):
             encoding = page.description.SerializeToString()
             self._pages.append(Page(page.length, buffers, first_row, self._description_url, encoding))
             first_row += self._rows_of(page)
+
+    def copy_pages(self, pages: Iterable[Page], copy: Callable[[Extent], Extent]) -> None:
+        """Begin with pages of another file; `copy` puts one of their buffers into this one."""
+        self._pages.extend(replace(page, buffers=tuple(map(copy, page.buffers))) for page in pages)
 
     def column(self) -> Column:
         """Return the column's metadata."""

@@ -17,7 +17,7 @@ from lance_ops.file.opened import Batches, Sections
 from lance_ops.file.order import reorder
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import FileSource, run
+from lance_ops.file.source import FileSource, Ranges, run
 from lance_ops.file.v0_1.columns import BatchColumns
 from lance_ops.file.v0_1.file import open_v0_1
 from lance_ops.file.v2_file import open_v2
@@ -103,6 +103,11 @@ class FileReader:
         if not 0 <= index < len(self.global_buffers):
             raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
         return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
+
+    def buffer(self, extent: Extent) -> pa.Buffer:
+        """Return some of the file's bytes: of a mapped file those in the map."""
+        found = self._source.fetch(Ranges.of((extent.position, extent.end)))
+        return pa.py_buffer(found.view(extent.position, extent.end))
 
     def read(
         self, schema: Schema | None = None, start: int = 0, stop: int | None = None, *, threads: int = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -10,7 +10,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.column_writer import RootWriter
-from lance_ops.file.container import ALIGNMENT, Extent, Footer, encode_column, encode_extents
+from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, encode_column, encode_extents
 from lance_ops.file.structural_writer import StructuralRoot
 from lance_ops.file.v2_0.writer import ArrayRoot
 from lance_ops.pb import file_pb2
@@ -40,10 +40,18 @@ class V2Body(FileBody):
             StructuralRoot(field, version) if version >= FileVersion.V2_1 else ArrayRoot(field)
             for field in schema.fields
         ]
+        self._filling = list(self._roots)
+
+    def copy_columns(self, at: int, columns: Sequence[Column], read: Callable[[Extent], BytesLike]) -> None:
+        """Take all rows of a field over from another file, whose buffers `read` reads: `add` is without it from now."""
+        root = self._roots[at]
+        for writer, column in zip(root.writers, columns, strict=True):
+            writer.copy_pages(column.pages, lambda extent: self._write(read(extent)))
+        self._filling.remove(root)
 
     def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
         self._let_go()
-        for root, column in zip(self._roots, columns, strict=True):
+        for root, column in zip(self._filling, columns, strict=True):
             first_row = self._num_rows
             for part in _slices(column, self._page_bytes):
                 root.add(part, first_row)
@@ -83,7 +91,7 @@ class V2Body(FileBody):
 
     def _let_go(self) -> None:
         """Release the batch before this one: until now its maker held it too, and the last is never copied."""
-        for root in self._roots:
+        for root in self._filling:
             for writer in root.writers:
                 writer.let_go()
 

@@ -19,7 +19,9 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
+from lance_ops.file.copied_columns import columns_to_copy
 from lance_ops.file.held_types import check_types
+from lance_ops.file.reader import FileReader
 from lance_ops.file.shred import storage_of
 from lance_ops.file.v0_1.dictionaries import Dictionaries
 from lance_ops.file.v0_1.writer import BatchBody
@@ -83,14 +85,18 @@ class FileWriter:
         """Metadata of the file's schema; may grow until `finish`."""
         self.num_rows = 0
         self._written: WrittenFile | None = None
+        self._fields = list(schema.fields)
+        """Those that rows come with."""
+        self._num_copied: int | None = None
         num_leaves = sum(1 for field in schema.walk() if not field.children)
         share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(num_leaves, 1)))
+        self._page_bytes = page_bytes or share
         self._sink = store.open_writer(path, durable=durable)
         try:
             self._body: FileBody = (
                 BatchBody(self._sink, schema, dictionaries or Dictionaries(schema), batch_offsets)
                 if version is FileVersion.V0_1
-                else V2Body(self._sink, schema, version, page_bytes or share)
+                else V2Body(self._sink, schema, version, self._page_bytes)
             )
         except BaseException:
             self._sink.abort()
@@ -101,18 +107,39 @@ class FileWriter:
         """The file's length so far; rows whose page is not full yet are not in it."""
         return self._sink.tell()
 
+    def copy_column(self, name: str, reader: FileReader) -> bool:
+        """Take a column, known there by the same id, over from another file: all its rows, in the pages it has there.
+
+        Rows are then written without it, as many in the end as the other file has. Returns False, and nothing is done,
+        where to write the values anew would make other pages, or larger ones. Comes before any rows.
+        """
+        at = self.schema.names.index(name)
+        field = self.schema.fields[at]
+        if self.num_rows or field not in self._fields or not isinstance(self._body, V2Body):
+            return False
+        if self._num_copied not in (None, reader.num_rows):
+            raise InvalidInput(f"columns of {self._num_copied} and of {reader.num_rows} rows do not make one file")
+        columns = columns_to_copy(reader, field, self.version, self._page_bytes)
+        if columns is None:
+            return False
+        self._body.copy_columns(at, columns, reader.buffer)
+        self._fields.remove(field)
+        self._num_copied = reader.num_rows
+        return True
+
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows. Columns come in the schema's order, under its names.
 
         Raises `SchemaMismatch` where they differ from the schema; the file can then only be aborted.
         """
-        if batch.schema.names != self.schema.names:
-            given, wanted = ", ".join(batch.schema.names), ", ".join(self.schema.names)
+        names = [field.name for field in self._fields]
+        if batch.schema.names != names:
+            given, wanted = ", ".join(batch.schema.names), ", ".join(names)
             raise SchemaMismatch(f"the data has the columns {given}; the schema has {wanted}")
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
             columns = [
                 storage_of(json_to_storage(array, given, field.storage_field), field)
-                for array, given, field in zip(part.columns, part.schema, self.schema.fields, strict=True)
+                for array, given, field in zip(part.columns, part.schema, self._fields, strict=True)
             ]
             if part.num_rows:
                 self._body.add(columns, part.num_rows)
@@ -130,6 +157,8 @@ class FileWriter:
         """Write what is pending and the metadata, and make the file visible. A second call returns the same."""
         if self._written is None:
             try:
+                if self._num_copied not in (None, self.num_rows):
+                    raise InvalidInput(f"{self.num_rows} rows beside a copied column of {self._num_copied}")
                 fields, column_indices = self._body.finish(self.metadata)
                 size = self._sink.tell()
                 self._sink.close()

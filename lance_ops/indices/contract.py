@@ -124,7 +124,10 @@ class LoadedIndex(ABC):
 
     @abstractmethod
     def remap(self, moved: AddressMap, store_out: Store) -> tuple[IndexFile, ...]:
-        """Write this index with its rows at their new addresses, without those that are gone."""
+        """Write this index with its rows at their new addresses, without those that are gone.
+
+        The files may not be durable before they are committed.
+        """
 
     @abstractmethod
     def merge(

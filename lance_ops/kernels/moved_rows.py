@@ -12,6 +12,7 @@ __all__ = ["move_rows"]
 
 _GONE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _OFFSET_MASK = np.uint64(0xFFFF_FFFF)
+_NOTHING = np.uint64(0)
 _ONE = np.uint64(1)
 
 Integers = NDArray[np.int64]
@@ -32,22 +33,26 @@ def move_rows(
     first_new: Integers,
     new_ends: Integers,
     shifts: Words,
+    keep_unknown: bool,
     moved: Words,
 ) -> int:
-    """Write where each row is now: those of other fragments stay, deleted ones get the highest address there is.
+    """Write where each row is now; those that are gone get the highest address there is.
 
-    `shift`, `slots` and `ids` are a table of the old fragments' ids, see `find_codes`. By its code a fragment has
-    `num_rows`, `begins` after so many survivors of those read before it, and has the bits of its deleted rows from
-    `words[first_words]` on; before a word, `gone_before` rows are deleted in all fragments. The row after so many
-    survivors is in the first new fragment from `first_new` on that ends beyond it; adding `shifts` makes its address.
+    `shift`, `slots` and `ids` are a table of fragment ids, see `find_codes`: first the old ones, of which there are as
+    many as there are `num_rows`, then others, whose rows stay. Those of unknown fragments stay, or are gone. By its
+    code an old fragment has `num_rows`, `begins` after so many survivors of those read before it, and has the bits of
+    its deleted rows from `words[first_words]` on; before a word, `gone_before` rows are deleted in all fragments. The
+    row after so many survivors is in the first new fragment from `first_new` on that ends beyond it; adding `shifts`
+    makes its address.
 
     Returns -1, or the place of an address that no row had.
     """
+    num_old, unknown = len(num_rows), _NOTHING if keep_unknown else _GONE
     for i in range(len(addresses)):
         address = addresses[i]
         code = code_of(address >> np.uint64(32), shift, slots, ids)
-        if code < 0:
-            moved[i] = address
+        if code < 0 or code >= num_old:
+            moved[i] = address | unknown if code < 0 else address
             continue
         offset = np.int64(address & _OFFSET_MASK)
         if offset >= num_rows[code]:

@@ -82,7 +82,7 @@ def warm() -> None:
     build_codes(words, 60, slots, flags, offsets, symbols)
     find_codes(words, 60, readable(slots), words, offsets)
     find_hits(words, 60, readable(slots), words, readable(flags), offsets, offsets)
-    move_rows(words, 60, readable(slots), words, none, none, ends, words, ends, none, none, words, symbols)
+    move_rows(words, 60, readable(slots), words, none, none, ends, words, ends, none, none, words, True, symbols)
     xxh64(data, ends, symbols[:0])
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 

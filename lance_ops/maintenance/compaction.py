@@ -139,11 +139,11 @@ def execute(task: CompactionTask) -> RewriteResult:
 def _commit_beside_indices(
     snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap, data_files: Sequence[str]
 ) -> Snapshot:
-    """Commit the groups after their files; after a conflict with a change of the indices, remap those there are now."""
+    """Commit the groups after all files; after a conflict with a change of the indices, remap those there are now."""
     while True:
         operation = Rewrite(groups, remap.remap(newest))
         try:
-            return commit_operation(snapshot, operation, after=data_files, max_retries=_LOST_RACES)
+            return commit_operation(snapshot, operation, after=[*data_files, *remap.paths], max_retries=_LOST_RACES)
         except RetryableConflict:
             newest = snapshot.latest()
             if remap.covers(newest):

@@ -8,17 +8,19 @@ the fragments' row counts and the deleted offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
+from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops import kernels
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.kernels.arrays import readable
 from lance_ops.table.key_codes import KeyCodes
+from lance_ops.table.roaring import offsets_in
 
 __all__ = ["AddressMap", "NewFragment", "OldFragment", "RewrittenGroup"]
 
@@ -65,17 +67,27 @@ class RewrittenGroup:
 
 @dataclass(frozen=True)
 class AddressMap:
-    """The groups of one rewrite."""
+    """The groups of one rewrite, and the fragments whose rows count: all of them for None."""
 
     groups: tuple[RewrittenGroup, ...]
+    fragments: FrozenBitMap | None = None
 
     @property
     def old_fragment_ids(self) -> set[int]:
         """Fragments that no longer exist."""
         return {fragment.fragment_id for fragment in self._old}
 
+    @cached_property
+    def loses_rows(self) -> bool:
+        """Whether rows of the fragments that count were deleted before the rewrite."""
+        return any(len(fragment.deleted_offsets) for fragment in self._old if self._counts(fragment))
+
+    def within(self, fragments: FrozenBitMap | None) -> AddressMap:
+        """Return the map by which rows of any other fragments are gone; the same map for None."""
+        return self if fragments is None else replace(self, fragments=fragments)
+
     def remap(self, addresses: Addresses) -> Addresses:
-        """Map row addresses, shape (n,): rows elsewhere keep theirs, rows deleted before the rewrite get `TOMBSTONE`.
+        """Map row addresses, shape (n,): rows elsewhere keep theirs, rows that are gone get `TOMBSTONE`.
 
         Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
         """
@@ -90,17 +102,23 @@ class AddressMap:
     def _old(self) -> Iterator[OldFragment]:
         return (fragment for group in self.groups for fragment in group.old)
 
+    def _counts(self, fragment: OldFragment) -> bool:
+        return self.fragments is None or fragment.fragment_id in self.fragments
+
     @cached_property
     def _move(self) -> Callable[..., int]:
         """`move_rows` with what it looks up."""
-        old, new = list(self._old), [fragment for group in self.groups for fragment in group.new]
-        codes = KeyCodes(np.array([fragment.fragment_id for fragment in old], np.uint64))
-        if codes.count < len(old):
+        every, new = list(self._old), [fragment for group in self.groups for fragment in group.new]
+        if len(self.old_fragment_ids) < len(every):
             raise InvalidInput("a fragment is in two groups of a rewrite")
-        shift, slots, ids = codes.table
-        begins = _running_total([fragment.num_rows for fragment in old])[:-1]
+        counted = np.array([self._counts(fragment) for fragment in every], np.bool_)
+        begins = _running_total([fragment.num_rows for fragment in every])[:-1][counted]
         ends = _running_total([fragment.num_rows for fragment in new])
+        old = [fragment for fragment in every if self._counts(fragment)]
         deleted = [_deleted_bits(np.asarray(fragment.deleted_offsets, np.int64)) for fragment in old]
+        staying = BitMap() if self.fragments is None else self.fragments - BitMap(self.old_fragment_ids)
+        moving = np.array([fragment.fragment_id for fragment in old], np.uint64)
+        shift, slots, ids = KeyCodes(np.append(moving, offsets_in(staying).astype(np.uint64))).table
         return partial(
             kernels.move_rows,
             shift=shift,
@@ -118,6 +136,7 @@ class AddressMap:
             shifts=readable(
                 np.array([fragment.fragment_id << 32 for fragment in new], np.uint64) - ends[:-1].view(np.uint64)
             ),
+            keep_unknown=self.fragments is None,
         )
 
 

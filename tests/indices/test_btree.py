@@ -22,6 +22,7 @@ from lance_ops.indices.btree.row_ranges import join_ranges, split_ranges
 from lance_ops.indices.btree.spans import BTreeQuery
 from lance_ops.store import Buffers, ByteRange, MemoryStore, Store
 from lance_ops.table import IndexFile, IndexMetadata
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 LOOKUP_METADATA = {"batch_size": "3", "range_partitioned": "false"}
 
@@ -210,6 +211,65 @@ def test_stable_row_ids_of_old_writers_are_told_from_addresses() -> None:
     assert BTree().row_key(0, stable_row_ids=True) is RowKey.STABLE_ID
     assert BTree().row_key(1, stable_row_ids=True) is RowKey.ADDRESS
     assert (BTree().index_version(stable_row_ids=False), BTree().index_version(stable_row_ids=True)) == (0, 1)
+
+
+ROWS = pa.array([5, None, 3, None, 9, None, None, 1, 5, 7])
+MOVED = AddressMap((RewrittenGroup((OldFragment(0, 10),), (NewFragment(3, 4), NewFragment(4, 6))),))
+
+
+def remapped(index: BTreeIndex, moved: AddressMap, fragments: Sequence[int]) -> tuple[Store, BTreeIndex]:
+    store = MemoryStore()
+    files = index.remap(moved, store)
+    metadata = replace(index.metadata, files=files, fragment_bitmap=FrozenBitMap(fragments))
+    loaded = BTree().load(store, metadata)
+    assert isinstance(loaded, BTreeIndex)
+    return store, loaded
+
+
+def rows_of(store: Store) -> list[tuple[int | None, int]]:
+    data = FileReader(store, PAGE_DATA).read()
+    return list(zip(data["values"].to_pylist(), data["ids"].to_pylist(), strict=True))
+
+
+def test_where_all_rows_are_left_a_remap_copies_values_and_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    index = train(ROWS, store=store)
+    before = rows_of(store)
+    monkeypatch.setattr(BTreeIndex, "_rows_of", None)  # what decodes the values
+    new_store, new = remapped(index, MOVED, [3, 4])
+    assert new_store.get(PAGE_LOOKUP).equals(store.get(PAGE_LOOKUP))
+    assert rows_of(new_store) == [
+        (value, int(MOVED.remap(np.array([address], np.uint64))[0])) for value, address in before
+    ]
+    assert sorted(find(new, "x >= 5")) == [3 << 32, 4 << 32, (4 << 32) + 4, (4 << 32) + 5]
+
+
+def test_a_remap_leaves_out_rows_that_were_deleted_or_are_not_covered() -> None:
+    fewer = AddressMap((RewrittenGroup((OldFragment(0, 10, (0, 1)),), (NewFragment(3, 8),)),))
+    store, index = remapped(train(ROWS), fewer, [3])
+    assert find(index, "x = 5") == [(3 << 32) + 6]
+    assert len(rows_of(store)) == 8
+
+    trained = train(ROWS)
+    uncovered = replace(trained.metadata, fragment_bitmap=FrozenBitMap([1]))
+    loaded = BTree().load(trained._store, uncovered)
+    assert isinstance(loaded, BTreeIndex)
+    store, index = remapped(loaded, AddressMap((RewrittenGroup((OldFragment(1, 1),), (NewFragment(3, 1),)),)), [3])
+    assert rows_of(store) == []
+
+
+def test_a_remap_makes_few_pages_of_many_small_ones() -> None:
+    store = MemoryStore()
+    values = pa.array(np.arange(1_000_000))
+    train(values, BTree(page_rows=4096), store)
+    rows = FileReader(store, PAGE_DATA).read()
+    with FileWriter(store, PAGE_DATA, Schema.from_arrow(rows.schema), page_bytes=1 << 20) as writer:
+        writer.write_batch(rows)
+    assert len(FileReader(store, PAGE_DATA).column(0).pages) == 8
+    moved = AddressMap((RewrittenGroup((OldFragment(0, 1_000_000),), (NewFragment(3, 1_000_000),)),))
+    new_store, index = remapped(load(store), moved, [3])
+    assert len(FileReader(new_store, PAGE_DATA).column(0).pages) == 2
+    assert find(index, "x = 999999") == [(3 << 32) + 999_999]
 
 
 def test_segments_of_different_types_do_not_merge() -> None:

@@ -244,6 +244,33 @@ def test_both_remap_an_index_alike(dataset_uri: str) -> None:
     assert pages_of(ours).equals(pages_of(theirs))
 
 
+@pytest.mark.parametrize("name", ["int", "text", "flag"])
+@pytest.mark.parametrize("maker", ["ours", "theirs"])
+def test_the_reference_searches_an_index_whose_pages_we_copied(dataset_uri: str, name: str, maker: str) -> None:
+    import lance
+
+    import lance_ops
+
+    dataset = dataset_of(dataset_uri, COLUMNS[name])
+    if maker == "theirs":
+        dataset.create_scalar_index("x", "BTREE")
+    else:
+        lance_ops.dataset(dataset_uri).create_scalar_index("x", "BTREE")
+    [before] = indices_of(lance.dataset(dataset_uri))
+    lance_ops.dataset(dataset_uri).optimize.compact_files()
+    dataset = lance.dataset(dataset_uri)
+    assert len(dataset.get_fragments()) == 1
+    [metadata] = indices_of(dataset)
+    old, new = (root_of(dataset).child(index.directory) for index in (before, metadata))
+    assert new.get(PAGE_LOOKUP).equals(old.get(PAGE_LOOKUP))
+    old_data, new_data = FileReader(old, PAGE_DATA), FileReader(new, PAGE_DATA)
+    (old_page,), (new_page,) = old_data.column(0).pages, new_data.column(0).pages
+    assert [old_data.buffer(at) for at in old_page.buffers] == [new_data.buffer(at) for at in new_page.buffers]
+    for text in FILTERS[name]:
+        assert "ScalarIndexQuery" in dataset.scanner(filter=text).explain_plan()
+        assert rows_of(dataset, text, indexed=True) == rows_of(dataset, text), text
+
+
 def test_both_merge_segments_alike(dataset_uri: str) -> None:
     import lance
 

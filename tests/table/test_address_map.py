@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyroaring import FrozenBitMap
 
-from lance_ops.core.addresses import TOMBSTONE, row_addr, row_addrs
+from lance_ops.core.addresses import TOMBSTONE, fragment_of, row_addr, row_addrs
 from lance_ops.errors import InvalidInput
 from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
@@ -75,6 +76,19 @@ def test_rows_of_all_groups_move_as_one_by_one(groups: tuple[RewrittenGroup, ...
                 expected[row_addr(old.fragment_id, offset)] = TOMBSTONE if gone else next(targets)
     asked = random.choices(list(expected), k=40)
     assert AddressMap(groups).remap(np.array(asked, np.uint64)).tolist() == [expected[address] for address in asked]
+
+
+@given(rewritten_groups(), st.sets(st.integers(0, 15)))
+def test_within_some_fragments_all_other_rows_are_gone(groups: tuple[RewrittenGroup, ...], counted: set[int]) -> None:
+    every = AddressMap(groups)
+    moves = every.within(FrozenBitMap(counted))
+    sizes = dict.fromkeys(range(16), 3) | {old.fragment_id: old.physical_rows for group in groups for old in group.old}
+    addresses = np.concatenate([row_addrs(number, np.arange(size)) for number, size in sizes.items()])
+    known = np.isin(fragment_of(addresses), list(counted))
+    assert moves.remap(addresses).tolist() == np.where(known, every.remap(addresses), np.uint64(TOMBSTONE)).tolist()
+    lost = (old for group in groups for old in group.old if old.fragment_id in counted and len(old.deleted_offsets))
+    assert moves.loses_rows == any(True for _ in lost)
+    assert every.within(None) is every
 
 
 def test_a_rewrite_that_lost_rows_is_refused() -> None:

@@ -7,6 +7,7 @@ Pages inside of a span are not read for their values.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
@@ -26,7 +27,9 @@ from lance_ops.indices.btree.layout import (
     PAGE_DATA,
     PAGE_LOOKUP,
     VALUES,
+    NotCopied,
     check_schema,
+    copy_pages,
     data_rows,
     data_schema,
     value_type_of,
@@ -78,9 +81,17 @@ class BTreeIndex(LoadedIndex):
         return replace(covered, exact=query.exact)
 
     def remap(self, moved: AddressMap, store_out: Store) -> tuple[IndexFile, ...]:
-        """Write the same pages over again: values keep their order, rows that are gone close the gaps."""
-        rows = (_remapped(batch, moved) for batch in self._rows_of(self.fragments))
-        return write_pages(rows, self.value_type, self._pages.page_rows, store_out)
+        """Write the same pages over again: values keep their order, rows that are gone close the gaps.
+
+        Where all rows are left, values stay as they are stored, and only their addresses are made anew.
+        """
+        moved = moved.within(self.fragments)
+        if not moved.loses_rows:
+            with suppress(NotCopied):
+                lookup = self._store.get(PAGE_LOOKUP)
+                return copy_pages(self._page_data, lookup, self._moved_ids(moved), store_out, durable=False)
+        rows = (_remapped(batch, moved) for batch in self._rows_of(None))
+        return write_pages(rows, self.value_type, self._pages.page_rows, store_out, durable=False)
 
     def merge(
         self, others: Sequence[LoadedIndex], rows: Rows, store_out: Store, *, live_fragments: Iterable[int]
@@ -174,6 +185,15 @@ class BTreeIndex(LoadedIndex):
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
             rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))
             yield rows if wanted is None else _where(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
+
+    def _moved_ids(self, moved: AddressMap) -> Iterator[pa.RecordBatch]:
+        """Yield the addresses of all rows after they moved; raise `NotCopied` at the first that is left out."""
+        schema = self._page_data.schema.project([IDS])
+        for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
+            addresses = moved.remap(self._addresses(batch.column(0)))
+            if int(addresses.max(initial=0)) == TOMBSTONE:
+                raise NotCopied
+            yield pa.RecordBatch.from_arrays([pa.array(addresses)], names=[IDS])
 
     def _addresses(self, ids: pa.Array) -> Addresses:
         if ids.null_count:

@@ -10,15 +10,15 @@ schema metadata holds `batch_size`, and `range_partitioned` for layouts that spr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError
 from lance_ops.core.schema import Schema
-from lance_ops.file import FileWriter
+from lance_ops.file import FileReader, FileWriter
 from lance_ops.store import Store
 from lance_ops.table import IndexFile
 
@@ -33,7 +33,9 @@ __all__ = [
     "PAGE_LOOKUP",
     "RANGE_PARTITIONED",
     "VALUES",
+    "NotCopied",
     "check_schema",
+    "copy_pages",
     "data_rows",
     "data_schema",
     "value_type_of",
@@ -47,18 +49,43 @@ MIN, MAX, NULL_COUNT, PAGE_IDX = "min", "max", "null_count", "page_idx"
 BATCH_SIZE, RANGE_PARTITIONED = "batch_size", "range_partitioned"
 
 
+class NotCopied(Exception):
+    """The pages of an index cannot stay as they are."""
+
+
 def write_pages(
-    rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, store: Store
+    rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, store: Store, *, durable: bool = True
 ) -> tuple[IndexFile, ...]:
-    """Write the index of page_data's rows, which are sorted already; a failure leaves no file behind."""
+    """Write the index of page_data's rows, which are sorted already; a failure leaves no file behind.
+
+    `durable` is as for `Store.put`.
+    """
     pages = _PageStatistics(value_type, page_rows)
-    data = _write(store, PAGE_DATA, data_schema(value_type), map(pages.count, rows))
-    try:
+    with _new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
+        for batch in rows:
+            writer.write_batch(pages.count(batch))
+    with _deleted_on_failure(store, PAGE_DATA):
         lookup = pages.lookup()
-        return data, _write(store, PAGE_LOOKUP, lookup.schema, [lookup])
-    except BaseException:
-        _delete(store, PAGE_DATA)
-        raise
+        with _new_file(store, PAGE_LOOKUP, lookup.schema, durable) as lookup_writer:
+            lookup_writer.write_batch(lookup)
+    return _written(writer), _written(lookup_writer)
+
+
+def copy_pages(
+    data: FileReader, lookup: pa.Buffer, ids: Iterable[pa.RecordBatch], store: Store, *, durable: bool = True
+) -> tuple[IndexFile, ...]:
+    """Write the index of the same values with other `ids`, one for each: the values' pages and the lookup are copied.
+
+    Raises `NotCopied` where new pages of the values would be better ones. Otherwise as `write_pages`.
+    """
+    with _new_file(store, PAGE_DATA, data_schema(data.schema.field(VALUES).arrow_type), durable) as writer:
+        if not writer.copy_column(VALUES, data):
+            raise NotCopied
+        for batch in ids:
+            writer.write_batch(batch)
+    with _deleted_on_failure(store, PAGE_DATA, PAGE_LOOKUP):
+        store.put(PAGE_LOOKUP, lookup, durable=durable)
+    return _written(writer), IndexFile(PAGE_LOOKUP, lookup.size)
 
 
 def data_schema(value_type: pa.DataType) -> pa.Schema:
@@ -140,18 +167,27 @@ class _PageStatistics:
         )
 
 
-def _write(store: Store, path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> IndexFile:
-    writer = FileWriter(store, path, Schema.from_arrow(schema))
+@contextmanager
+def _new_file(store: Store, path: str, schema: pa.Schema, durable: bool) -> Iterator[FileWriter]:
+    """Write a file within the block, and finish it there; leave nothing on failure."""
+    # it may be there after a failure: the answer to closing it can be lost
+    with (
+        _deleted_on_failure(store, path),
+        FileWriter(store, path, Schema.from_arrow(schema), durable=durable) as writer,
+    ):
+        yield writer
+
+
+@contextmanager
+def _deleted_on_failure(store: Store, *paths: str) -> Iterator[None]:
     try:
-        for batch in batches:
-            writer.write_batch(batch)
-        return IndexFile(path, writer.finish().size_bytes)
+        yield
     except BaseException:
-        writer.abort()
-        _delete(store, path)  # it may be there: the answer to closing it can be lost
+        for path in paths:
+            with suppress(LanceOpsError):  # left to clean-up; the error that brought us here says more
+                store.delete(path)
         raise
 
 
-def _delete(store: Store, path: str) -> None:
-    with suppress(LanceOpsError):  # left to clean-up; the error that brought us here says more
-        store.delete(path)
+def _written(writer: FileWriter) -> IndexFile:
+    return IndexFile(writer.path, writer.finish().size_bytes)
