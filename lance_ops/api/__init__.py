@@ -1,11 +1,13 @@
 """The public face: the reference's names, argument order and defaults over the rooms below."""
 
 from lance_ops.api.base_paths import DatasetBasePath
+from lance_ops.api.blob_file import BlobFile
 from lance_ops.api.commits import BulkCommitResult
 from lance_ops.api.copies import Branch, Branches
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, VersionRef, dataset
+from lance_ops.api.lance_schema import LanceField, LanceSchema
 from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
 from lance_ops.api.operations import LanceOperation
 from lance_ops.api.optimize import AutoCleanupConfig, DatasetOptimizer
@@ -17,29 +19,41 @@ from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 from lance_ops.api.write_fragments import write_fragments
+from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.snapshot.sorted_scan import ColumnOrdering
+from lance_ops.table import DataFile
+from lance_ops.table import Fragment as FragmentMetadata
+from lance_ops.transactions import Transaction
 
 __all__ = [
     "AlterColumn",
     "AutoCleanupConfig",
     "BatchUDF",
+    "BlobFile",
     "Branch",
     "Branches",
     "BulkCommitResult",
+    "CleanupExplanation",
+    "CleanupStats",
     "ColumnOrdering",
+    "DataFile",
     "DatasetBasePath",
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
     "ExecuteResult",
+    "FragmentMetadata",
     "LanceDataset",
+    "LanceField",
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "LanceSchema",
     "MergeInsertBuilder",
     "ScannerBuilder",
     "Tag",
     "Tags",
+    "Transaction",
     "UpdateResult",
     "Version",
     "VersionRef",

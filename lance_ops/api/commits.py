@@ -9,6 +9,7 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import Self, TypedDict
 
+from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
 from lance_ops.api.handle import Handle
 from lance_ops.api.requests import refuse
 from lance_ops.committers import DatasetRoot, open_root
@@ -17,12 +18,14 @@ from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.begun_dictionaries import begins_dictionaries, with_begun_dictionaries
+from lance_ops.snapshot.clone import clone_as_said
 from lance_ops.snapshot.commit import commit_transaction
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import Fragment
+from lance_ops.table import BasePath, Fragment
 from lance_ops.transactions import (
     COMMIT_MESSAGE,
     Append,
+    Clone,
     Merge,
     Operation,
     Overwrite,
@@ -62,15 +65,19 @@ class Commits(Handle):
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
+        base_store_params: BaseStoreParams | None = None,
         commit_timeout: timedelta | None = _TIMEOUT,
     ) -> Self:
         """Make an operation, or a whole transaction, the next version, and return the dataset there.
 
         An operation was planned on `read_version`, which only an overwrite and a restore can do without. Files that it
-        brings stay if it fails: they are the caller's. Raises `RetryableConflict`, `IncompatibleTransaction`,
+        brings stay if it fails: they are the caller's. `base_store_params` are storage options for base paths alone, by
+        their URIs; the dataset returned has them too. Raises `RetryableConflict`, `IncompatibleTransaction`,
         `TooManyConcurrentWriters`, and `CommitStateUnknown`.
         """
         uri, options = _place(base_uri, storage_options)
+        if base_store_params:
+            options = with_base_store_params(options, _bases(uri, options, operation), base_store_params) or {}
         refuse(uri, commit_lock=commit_lock, detached=detached)
         naming = ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2
         root = open_root(uri, options, new_naming=naming)
@@ -84,7 +91,9 @@ class Commits(Handle):
                     raise InvalidInput(f"{operation.name} needs read_version, the version it was planned on")
                 read_version = root.committer.latest() or 0
             properties = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
-            transaction = Transaction.new(read_version, operation, properties)
+            transaction = Transaction(read_version, operation, transaction_properties=properties)
+        if isinstance(transaction.operation, Clone):
+            return cls(clone_as_said(transaction, root))
         transaction = _with_dictionaries(root, transaction)
         made = commit_transaction(
             root,
@@ -114,7 +123,7 @@ class Commits(Handle):
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
-        *,
+        base_store_params: BaseStoreParams | None = None,
         commit_timeout: timedelta | None = _TIMEOUT,
     ) -> BulkCommitResult:
         """Commit several appends as one; raise `UnsupportedFeature` for any other operation."""
@@ -126,9 +135,9 @@ class Commits(Handle):
             if not isinstance(transaction.operation, Append):
                 raise UnsupportedFeature(f"{transaction.operation.name} in a batch of transactions", str(dest))
             fragments.extend(transaction.operation.fragments)
-            properties |= transaction.properties
+            properties |= transaction.transaction_properties
         oldest = min(transaction.read_version for transaction in transactions)
-        merged = Transaction.new(oldest, Append(tuple(fragments)), properties)
+        merged = Transaction(oldest, Append(tuple(fragments)), transaction_properties=properties)
         made = cls.commit(
             dest,
             merged,
@@ -138,6 +147,7 @@ class Commits(Handle):
             enable_v2_manifest_paths,
             detached,
             max_retries,
+            base_store_params=base_store_params,
             commit_timeout=commit_timeout,
         )
         return BulkCommitResult(dataset=made, merged=merged)
@@ -155,6 +165,15 @@ def _with_dictionaries(root: DatasetRoot, transaction: Transaction) -> Transacti
         schema = with_dictionaries(schema, lambda field: field.dictionary or before.get(field.id))
     schema = with_begun_dictionaries(root.store, schema, operation.fragments)
     return replace(transaction, operation=replace(operation, schema=schema))
+
+
+def _bases(uri: str, storage_options: Mapping[str, str], operation: Operation | Transaction) -> tuple[BasePath, ...]:
+    """Return the base paths of the dataset, or those that the operation which creates it brings."""
+    existing = Snapshot.open_if_there(uri, storage_options)
+    if existing is not None:
+        return existing.manifest.base_paths
+    begun = operation.operation if isinstance(operation, Transaction) else operation
+    return begun.initial_bases if isinstance(begun, Overwrite) else ()
 
 
 def _place(base_uri: Place, storage_options: Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.lance_schema import LanceSchema
 from lance_ops.api.udf import BatchUDF
 from lance_ops.committers import open_root
 from lance_ops.core.addresses import offset_of
@@ -110,7 +111,7 @@ class FragmentChanges:
         columns: Sequence[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[Fragment, LanceSchema]:
         """Write new columns, as `LanceDataset.add_columns` takes them; return the fragment and the schema with them."""
         if isinstance(value_func, Mapping):
             added, computed = bind_computed(self._snapshot, value_func)
@@ -125,11 +126,11 @@ class FragmentChanges:
         reader = reader_of(value_func, reader_schema)
         schema, new = with_new_fields(self._snapshot.schema, reader.schema, self._snapshot.manifest.max_field_id + 1)
         files = self._durable(write_streamed_columns(self._snapshot, new, reader, [self._fragment]))
-        return self._changed(with_column_files(self._snapshot, schema, files)), schema
+        return self._changed(with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[Fragment, LanceSchema]:
         """Write the columns of `data_obj`, joined by key, for this fragment's rows; return it and the schema."""
         table = reader_of(data_obj, schema).read_all()
         return self._with_columns(*bind_joined(self._snapshot, table, left_on, right_on or left_on))
@@ -180,11 +181,11 @@ class FragmentChanges:
 
     def _with_columns(
         self, added: pa.Schema, source: ColumnSource, batch_size: int | None = None
-    ) -> tuple[Fragment, Schema]:
+    ) -> tuple[Fragment, LanceSchema]:
         schema, new = with_new_fields(self._snapshot.schema, added, self._snapshot.manifest.max_field_id + 1)
         tasks = plan_backfill(self._snapshot, new, source, batch_size)
         files = self._durable(write_columns(task) for task in tasks if task.fragment_id == self._fragment.id)
-        return self._changed(with_column_files(self._snapshot, schema, files)), schema
+        return self._changed(with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
 
     def _durable(self, files: Iterable[ColumnFile]) -> list[ColumnFile]:
         """Make files durable: who commits them later does not know that they may not be."""

@@ -20,16 +20,18 @@ from lance_ops.api.commits import Commits
 from lance_ops.api.copies import Copies
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.indexing import Indexing
+from lance_ops.api.lance_schema import LanceSchema
 from lance_ops.api.optimize import DatasetOptimizer
 from lance_ops.api.requests import Filter, refuse
 from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.schema_changes import SchemaChanges
-from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
 from lance_ops.api.tags import Reference, Tags, open_reference
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
-from lance_ops.maintenance import cleanup, reindex
+from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
+from lance_ops.snapshot.drop import drop_dataset
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.history import history
 from lance_ops.snapshot.restore import restore
@@ -55,7 +57,7 @@ class VersionRef(TypedDict):
     version: int
 
 
-class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
+class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDataset):
     """A dataset at one version. Open one with `lance_ops.dataset`."""
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -66,6 +68,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
         if self._default_scan_options is not None:
             return self.scanner().projected_schema
         return self._snapshot.schema.to_arrow()
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        """The table's schema with the ids of its fields."""
+        return LanceSchema(self._snapshot.schema)
 
     @property
     def version(self) -> int:
@@ -109,11 +116,6 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
     def optimize(self) -> DatasetOptimizer:
         """Compaction and index maintenance."""
         return DatasetOptimizer(self._snapshot, self._committed)
-
-    @property
-    def stats(self) -> DatasetStats:
-        """Numbers about fragments and indices."""
-        return DatasetStats(self._snapshot)
 
     def get_fragments(self, filter: Filter = None) -> list[LanceFragment]:
         """Return the fragments, in the order in which their rows are scanned; `filter`, a hint, rules none out."""
@@ -183,36 +185,6 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
         begin = compared_against if begin_version is None else begin_version
         assert begin is not None
         return DatasetDelta(end, begin)
-
-    # -- indices ------------------------------------------------------------------------------------------------
-
-    def create_scalar_index(
-        self, column: str, index_type: str, name: str | None = None, *, replace: bool = True, train: bool = True
-    ) -> None:
-        """Build an index on a column; see `lance_ops.maintenance.reindex`."""
-        refuse(self.uri, train=None if train else "False")
-        self._committed(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
-
-    def drop_index(self, name: str) -> None:
-        """Remove an index; raise `IndexNotFound` naming those there are."""
-        self._committed(reindex.drop_index(self._snapshot, name))
-
-    @property
-    def has_index(self) -> bool:
-        """Whether there is any index."""
-        return bool(self._snapshot.manifest.indices)
-
-    def list_indices(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each segment of each index."""
-        return list_indices(self._snapshot)
-
-    def describe_indices(self) -> list[Any]:
-        """Return the name, columns and coverage of each index."""
-        return list(describe_indices(self._snapshot))
-
-    def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return numbers about an index; raise `IndexNotFound` naming those there are."""
-        return self.stats.index_stats(index_name)
 
     # -- maintenance --------------------------------------------------------------------------------------------
 
@@ -288,6 +260,19 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Commits, ArrowDataset):
             raise UnsupportedFeature("renaming manifests that a manifest store knows", self.uri)
         migrate_to_v2(self._snapshot.store)
         self._move(self._snapshot.latest())
+
+    @staticmethod
+    def drop(
+        base_uri: str | PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Remove a dataset, with its branches and whatever else lies beneath its root.
+
+        Raises, with nothing removed, `InvalidInput` for a place that is no dataset's root, `UnsafePath` for a symbolic
+        link in it that leads out, and `DatasetNotFound` for a place with nothing, unless `ignore_not_found`.
+        """
+        drop_dataset(fspath(base_uri), storage_options, ignore_not_found=bool(ignore_not_found))
 
     # -- the handle ---------------------------------------------------------------------------------------------
 

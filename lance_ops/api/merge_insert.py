@@ -7,7 +7,7 @@ deleted; source rows that the table has no key for are all inserted, equal ones 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from time import perf_counter
@@ -32,6 +32,7 @@ from lance_ops.snapshot.merge_insert import (
 from lance_ops.snapshot.merge_insert.matching import find_matches
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.table.bases import Place
 from lance_ops.transactions import Transaction
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
@@ -104,6 +105,17 @@ class MergeInsertBuilder:
             raise InvalidInput(f"write mode {mode!r} is none of {', '.join(_WRITE_MODES)}")
         return self._with(in_place=mode == "rewrite_columns")
 
+    def target_bases(self, bases: Sequence[str]) -> Self:
+        """Write new fragments to these base paths in turn, by name or path; the dataset's own URI is its root.
+
+        Files that patch fragments, and deletion files, go to the root whatever is said here.
+        """
+        return self._with(target_bases=tuple(bases))
+
+    def target_all_bases(self, include_primary: bool = True) -> Self:
+        """Write new fragments to every base path there is when the merge executes, and to the root before them."""
+        return self._with(target_all_bases=include_primary)
+
     def execute(
         self,
         data_obj: Any,
@@ -134,8 +146,8 @@ class MergeInsertBuilder:
         plan = plan_merge(self._dataset.snapshot, self._spec, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
-        plan.snapshot.store.make_durable(*prepared.own_files)
-        return Transaction.new(plan.snapshot.version, prepared.operation), _result(prepared.counts)
+        plan.snapshot.store.make_durable(*prepared.paths)
+        return Transaction(plan.snapshot.version, prepared.operation), _result(prepared.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe the merge from a source of that schema (by default the table's), one node a line; nothing is read.
@@ -153,8 +165,9 @@ class MergeInsertBuilder:
         prepared = prepare_merge(plan, InThreads().map(find_matches, plan.tasks), InThreads())
         elapsed_ms = 1000 * (perf_counter() - started)
         store, own_files = plan.snapshot.store, prepared.own_files
+        places = [file if isinstance(file, Place) else Place(store, file) for file in own_files]
         try:
-            num_bytes = sum(map(store.size, own_files))
+            num_bytes = sum(place.store.size(place.path) for place in places)
         finally:
             delete_paths(store, own_files)
         metrics = {"bytes_written": num_bytes, "num_files_written": len(own_files), **_result(prepared.counts)}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
 
-import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops import transactions as made
+from lance_ops.api.base_paths import DatasetBasePath, declared_bases
+from lance_ops.api.lance_schema import AnySchema, schema_of
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import Schema
-from lance_ops.table import BasePath, Fragment, IndexMetadata
+from lance_ops.snapshot.write_targets import number_bases
+from lance_ops.table import Fragment, IndexDetails, IndexMetadata
 from lance_ops.transactions import Operation, UpdateMode
 
 __all__ = ["LanceOperation"]
@@ -29,7 +31,6 @@ class LanceOperation:
     DataReplacementGroup = made.DataReplacementGroup
     Restore = made.Restore
     RewriteGroup = made.RewriteGroup
-    RewrittenIndex = made.RewrittenIndex
     UpdateMap = made.UpdateMap
 
     @staticmethod
@@ -39,10 +40,11 @@ class LanceOperation:
 
     @staticmethod
     def Overwrite(
-        new_schema: pa.Schema | Schema, fragments: Iterable[Fragment], initial_bases: Iterable[BasePath] | None = None
+        new_schema: AnySchema, fragments: Iterable[Fragment], initial_bases: Sequence[DatasetBasePath] | None = None
     ) -> made.Overwrite:
         """Replace the table by these fragments, or create it; an Arrow schema's fields are numbered from 0."""
-        return made.Overwrite(tuple(fragments), _numbered(new_schema), initial_bases=tuple(initial_bases or ()))
+        bases = number_bases(declared_bases(initial_bases or (), None))
+        return made.Overwrite(tuple(fragments), schema_of(new_schema), initial_bases=bases)
 
     @staticmethod
     def Delete(
@@ -78,14 +80,21 @@ class LanceOperation:
         )
 
     @staticmethod
-    def Merge(fragments: Iterable[Fragment], schema: Schema, preserves_nullability: bool = False) -> made.Merge:
+    def Merge(fragments: Iterable[Fragment], schema: AnySchema, preserves_nullability: bool = False) -> made.Merge:
         """State every fragment anew, with the files and the schema they have then."""
-        return made.Merge(tuple(fragments), schema, preserves_nullability)
+        return made.Merge(tuple(fragments), schema_of(schema), preserves_nullability)
 
     @staticmethod
-    def Project(schema: Schema, preserves_nullability: bool = False) -> made.Project:
+    def Project(schema: AnySchema, preserves_nullability: bool = False) -> made.Project:
         """Exchange the fields of the schema."""
-        return made.Project(schema, preserves_nullability)
+        return made.Project(schema_of(schema), preserves_nullability)
+
+    @staticmethod
+    def Clone(
+        is_shallow: bool, ref_name: str | None, ref_version: int, ref_path: str, branch_name: str | None
+    ) -> made.Clone:
+        """Begin a dataset with the files of another's version; a deep one is no operation but `deep_clone`."""
+        return made.Clone(is_shallow, ref_version, ref_path, ref_name, branch_name)
 
     @staticmethod
     def DataReplacement(replacements: Iterable[made.DataReplacementGroup]) -> made.DataReplacement:
@@ -118,6 +127,10 @@ class LanceOperation:
             config_updates, table_metadata_updates, schema_metadata_updates, dict(field_metadata_updates or {})
         )
 
-
-def _numbered(schema: pa.Schema | Schema) -> Schema:
-    return schema if isinstance(schema, Schema) else Schema.from_arrow(schema)
+    @staticmethod
+    def RewrittenIndex(
+        old_id: str, new_id: str, new_details_type_url: str, new_details_value: bytes, new_index_version: int
+    ) -> made.RewrittenIndex:
+        """Put a segment remapped to the new addresses in the place of an old one."""
+        details = IndexDetails(new_details_type_url, new_details_value)
+        return made.RewrittenIndex(UUID(old_id), UUID(new_id), details, new_index_version)

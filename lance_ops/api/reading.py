@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,9 @@ __all__ = ["Reading", "Rows"]
 
 Rows: TypeAlias = Sequence[int] | pa.Array | np.ndarray | None
 """Rows by number."""
+
+_SELECTORS = ("ids", "addresses", "indices")
+_U64_MAX = (1 << 64) - 1
 
 
 class Reading(Scanning):
@@ -78,6 +82,36 @@ class Reading(Scanning):
         reader, owners, places = self._find_blobs(blob_column, ids, addresses, indices)
         return list(zip(owners.tolist(), reader.fetch(places), strict=True))
 
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Return parts of blobs, each asked for as (row, offset, length): (number of the request, row address, bytes).
+
+        `selector` says what a row is: of "ids", "addresses" and "indices" (positions among live rows) one; one row may
+        be asked for many times. A null blob gives None. Neighbouring parts are read together. Raises `InvalidInput` for
+        a part that reaches beyond its blob. The other two arguments are as for `read_blobs`.
+        """
+        if selector not in _SELECTORS:
+            raise InvalidInput(f"selector {selector!r} is none of {', '.join(_SELECTORS)}")
+        if io_buffer_size is not None and io_buffer_size <= 0:
+            raise InvalidInput(f"io_buffer_size must be positive, not {io_buffer_size}")
+        for number, (row, offset, length) in enumerate(requests):
+            if min(row, offset, length) < 0 or offset + length > _U64_MAX:
+                raise InvalidInput(f"request {number}: {length} bytes at {offset} of row {row}")
+        chosen: dict[str, Rows] = dict.fromkeys(_SELECTORS) | {selector: [row for row, _, _ in requests]}
+        reader, owners, places = self._find_blobs(blob_column, **chosen)
+        parts = [
+            None if place is None else _part(number, place, offset, length)
+            for number, (place, (_, offset, length)) in enumerate(zip(places, requests, strict=True))
+        ]
+        return list(zip(range(len(parts)), owners.tolist(), reader.fetch(parts), strict=True))
+
     def _find_blobs(
         self, blob_column: str, ids: Rows, addresses: Rows, indices: Rows
     ) -> tuple[BlobReader, npt.NDArray[np.uint64], list[BlobPlace | None]]:
@@ -106,3 +140,9 @@ class Reading(Scanning):
     def _take_request(self, columns: Columns) -> tuple[Projection, ScanRequest]:
         projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
         return projection, scan_request(self._snapshot, projection)
+
+
+def _part(number: int, blob: BlobPlace, offset: int, length: int) -> BlobPlace:
+    if offset + length > blob.size:
+        raise InvalidInput(f"request {number}: {length} bytes at {offset} of a blob of {blob.size}")
+    return replace(blob, position=blob.position + offset, size=length)

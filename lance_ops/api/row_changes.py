@@ -116,7 +116,7 @@ class RowChanges(Handle):
         if commit_message is not None:
             properties[COMMIT_MESSAGE] = commit_message
         current = self._snapshot.latest()
-        base_ids = choose_bases(current.manifest.base_paths, target_bases, target_all_bases)
+        base_ids = choose_bases(current.manifest.base_paths, target_bases, target_all_bases, root_uri=current.uri)
         match mode:
             case "append":
                 self._committed(append(current, reader, limits, properties, base_ids, data_storage_version))

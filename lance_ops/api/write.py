@@ -102,7 +102,7 @@ def write_dataset(
             ManifestNaming.V2 if enable_v2_manifest_paths else ManifestNaming.V1,
         )
         options = with_base_store_params(storage_options, bases, base_store_params)
-        base_ids = choose_bases(bases, target_bases, target_all_bases)
+        base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
         or_append = mode != "create"
         return LanceDataset(create(target, options, table, reader, limits, properties, base_ids, or_append=or_append))
     if enable_stable_row_ids:
@@ -110,7 +110,7 @@ def write_dataset(
     if initial_bases:
         raise InvalidInput(f"{existing.uri} is there already: declare more base paths with add_bases")
     existing = with_params(existing, base_store_params)
-    base_ids = choose_bases(existing.manifest.base_paths, target_bases, target_all_bases)
+    base_ids = choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri)
     if mode == "append":
         made = append(existing, reader, limits, properties, base_ids, data_storage_version)
     else:

@@ -92,20 +92,22 @@ def write_fragments(
             raise InvalidInput(f"{existing.uri} is there already: declare more base paths with add_bases")
         existing = with_params(existing, base_store_params)
         targets = WriteTargets(
-            existing.bases, choose_bases(existing.manifest.base_paths, target_bases, target_all_bases)
+            existing.bases,
+            choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri),
         )
         operation = _for_existing(existing, reader, mode, data_storage_version, limits, targets)
     else:
         bases = number_bases(declared_bases(initial_bases or (), storage_options))
         root = open_root(uri, with_base_store_params(storage_options, bases, base_store_params))
         targets = WriteTargets(
-            Bases(root.store, bases, root.storage_options), choose_bases(bases, target_bases, target_all_bases)
+            Bases(root.store, bases, root.storage_options),
+            choose_bases(bases, target_bases, target_all_bases, root_uri=root.store.uri),
         )
         version = FileVersion.parse(data_storage_version or "stable")
         operation = replace(_new_table(root.store, reader, version, limits, targets), initial_bases=bases)
     if not return_transaction:
         return list(operation.fragments)
-    return Transaction.new(existing.version if existing is not None else 0, operation)
+    return Transaction(existing.version if existing is not None else 0, operation)
 
 
 def _for_existing(

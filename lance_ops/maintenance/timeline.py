@@ -50,7 +50,7 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
 
 def _summary(snapshot: Snapshot, past: Landed, tags: tuple[str, ...]) -> VersionSummary:
     """Describe one version; `snapshot` is of it."""
-    properties = dict(past.transaction.properties) if past.transaction else {}
+    properties = dict(past.transaction.transaction_properties) if past.transaction else {}
     fragments = snapshot.fragments
     num_rows = snapshot.num_rows
     return VersionSummary(

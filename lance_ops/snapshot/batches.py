@@ -116,7 +116,7 @@ def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
 def _event_of(landed: Landed) -> _Event | None:
     if landed.transaction is None:
         return None
-    batches, back_to = batches_of(landed.transaction.properties), None
+    batches, back_to = batches_of(landed.transaction.transaction_properties), None
     match landed.transaction.operation:
         case Restore(version=restored):
             back_to = restored

@@ -21,9 +21,9 @@ from lance_ops.snapshot.pins import pinned
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import list_tags
 from lance_ops.store import ObjectInfo, Store
-from lance_ops.transactions import Clone
+from lance_ops.transactions import Clone, Transaction
 
-__all__ = ["create_branch", "delete_branch", "own_files"]
+__all__ = ["create_branch", "delete_branch", "own_files", "remove_line"]
 
 
 def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -39,7 +39,9 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
     root = open_root(uri_of_line(source, name), options)
     with pinned(source):
         try:
-            made = begin_clone(source, root, Clone(True, source.version, source.uri, parent_name, name))
+            made = begin_clone(
+                source, root, Transaction(source.version, Clone(True, source.version, source.uri, parent_name, name))
+            )
         except DatasetAlreadyExists as error:
             raise InvalidInput(
                 f"branch {name!r}: {root.store.uri} holds versions already; if no creation of it is under way, one "
@@ -78,12 +80,29 @@ def delete_branch(snapshot: Snapshot, name: str) -> None:
             raise
     elif root.committer.latest() is None:
         raise ReferenceNotFound(f"{references.uri} has no branch {name!r}")
-    _remove_line(root)
+    remove_line(root)
 
 
 def own_files(store: Store) -> Iterator[ObjectInfo]:
     """Yield the files of one line; those of branches whose directories lie beneath its own are not among them."""
     return (info for info in store.list() if is_of_the_line(info.path))
+
+
+def remove_line(root: DatasetRoot) -> None:
+    """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
+
+    While the file of its transaction is there, a version counts as the one that a writer has read.
+
+    What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
+    """
+    for info in [*root.store.list(TRANSACTIONS_DIR)]:
+        root.store.delete(info.path)
+    for version in root.committer.versions():
+        root.committer.remove(version)
+    left = (info for info in root.store.list_temporary() if is_of_the_line(info.path))
+    for info in [*own_files(root.store), *left]:
+        root.store.delete(info.path)
+    root.committer.forget()
 
 
 def _check_unused(references: Store, name: str, branch: Branch) -> None:
@@ -99,20 +118,3 @@ def _check_unused(references: Store, name: str, branch: Branch) -> None:
     tags = sorted(tag for tag, found in list_tags(references).items() if found.branch == name)
     if tags:
         raise InvalidInput(f"branch {name!r} cannot go: it is tagged ({', '.join(tags)})")
-
-
-def _remove_line(root: DatasetRoot) -> None:
-    """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
-
-    While the file of its transaction is there, a version counts as the one that a writer has read.
-
-    What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
-    """
-    for info in [*root.store.list(TRANSACTIONS_DIR)]:
-        root.store.delete(info.path)
-    for version in root.committer.versions():
-        root.committer.remove(version)
-    left = (info for info in root.store.list_temporary() if is_of_the_line(info.path))
-    for info in [*own_files(root.store), *left]:
-        root.store.delete(info.path)
-    root.committer.forget()

@@ -11,10 +11,11 @@ from dataclasses import replace
 from uuid import uuid4
 
 from lance_ops.committers import DatasetRoot, open_root
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists
+from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.commit import delete_paths
+from lance_ops.snapshot.lines import branch_of, uri_of_line
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
@@ -29,9 +30,9 @@ from lance_ops.table import (
     check_writable,
 )
 from lance_ops.table.bases import Place
-from lance_ops.transactions import Clone, commit_clone
+from lance_ops.transactions import Clone, Transaction, commit_clone
 
-__all__ = ["begin_clone", "deep_clone", "shallow_clone"]
+__all__ = ["begin_clone", "clone_as_said", "deep_clone", "shallow_clone"]
 
 _COPIES_AT_ONCE = 8
 _BYTES_AT_ONCE = 64 * 1024 * 1024
@@ -43,7 +44,7 @@ def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[st
     `storage_options` are the target's and must open the source too; by default they are the source's.
     """
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
-    return begin_clone(source, root, _clone_of(source, is_shallow=True))
+    return begin_clone(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
 
 
 def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -67,7 +68,9 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
     try:
         for _ in map_ordered(copy, list(copies.sources), _COPIES_AT_ONCE, _COPIES_AT_ONCE):
             pass
-        made = commit_clone(root.committer, root.store, _clone_of(source, is_shallow=False), manifest)
+        made = commit_clone(
+            root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
+        )
     except CommitStateUnknown:
         raise
     except BaseException:
@@ -76,9 +79,29 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
     return Snapshot(root.store, root.committer, made, root.storage_options)
 
 
-def begin_clone(source: Snapshot, root: DatasetRoot, clone: Clone) -> Snapshot:
+def clone_as_said(transaction: Transaction, root: DatasetRoot) -> Snapshot:
+    """Commit a shallow clone that somebody else described; `root` is the target's, its options open the source too.
+
+    Raises `InvalidInput` for a deep one, which only `deep_clone` makes, and for a branch; `DatasetAlreadyExists` if the
+    target holds a dataset; what opening the source raises.
+    """
+    clone = transaction.operation
+    assert isinstance(clone, Clone)
+    if not clone.is_shallow:
+        raise InvalidInput(f"a deep clone of {clone.ref_path} copies its files: make it with deep_clone")
+    if clone.branch_name is not None:
+        raise InvalidInput(f"branch {clone.branch_name!r} is begun with create_branch")
+    source = Snapshot.open(clone.ref_path, storage_options=root.storage_options)
+    if clone.ref_name != branch_of(source):
+        source = Snapshot.open(uri_of_line(source, clone.ref_name), storage_options=root.storage_options)
+    source = source.at(clone.ref_version)
+    said = replace(transaction, read_version=source.version, operation=_clone_of(source, is_shallow=True))
+    return begin_clone(source, root, said)
+
+
+def begin_clone(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
     """Commit the first version of a clone; see `commit_clone` for the errors."""
-    manifest = commit_clone(root.committer, root.store, clone, _self_contained(source))
+    manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
 

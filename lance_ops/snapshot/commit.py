@@ -48,7 +48,7 @@ def commit_operation(
     """
     with removing_on_failure(snapshot.store, own_files):
         _check_counts(snapshot, operation)
-    transaction = Transaction.new(snapshot.version, operation, properties)
+    transaction = Transaction(snapshot.version, operation, transaction_properties=dict(properties or {}))
     root = DatasetRoot(snapshot.store, snapshot.committer, snapshot.storage_options)
     manifest = _commit(root, transaction, snapshot.manifest, own_files, after, file_version, max_retries)
     return snapshot.with_manifest(manifest)
@@ -72,7 +72,7 @@ def create_dataset(
     `own_files` and `after` are as for `commit_operation`.
     """
     operation = Overwrite(tuple(fragments), schema, config or {}, base_paths)
-    transaction = Transaction.new(0, operation, properties)
+    transaction = Transaction(0, operation, transaction_properties=dict(properties or {}))
     manifest = _commit(root, transaction, None, own_files, after, file_version, stable_row_ids=stable_row_ids)
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 

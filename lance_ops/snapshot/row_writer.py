@@ -14,6 +14,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.fragment_writer import FragmentWriter
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.write_targets import WriteTargets
 from lance_ops.table import Fragment
 from lance_ops.table.row_ids import encode_row_ids
 from lance_ops.table.row_runs import RowIds
@@ -30,9 +31,9 @@ class RowWriter:
     commits the fragments makes their files durable.
     """
 
-    def __init__(self, snapshot: Snapshot, version: FileVersion) -> None:
+    def __init__(self, snapshot: Snapshot, version: FileVersion, targets: WriteTargets | None = None) -> None:
         self._keeps_ids = snapshot.manifest.uses_stable_row_ids
-        self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, durable=False)
+        self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, targets=targets, durable=False)
         self._row_ids: list[U64s] = []
 
     def write_moved(self, rows: pa.Table, row_ids: U64s) -> None:

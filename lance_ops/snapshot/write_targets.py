@@ -28,13 +28,23 @@ class WriteTargets:
         files = (file for fragment in fragments for file in fragment.files)
         return [self.bases.data_file(file.base_id, file.path) for file in files]
 
+    def files_outside(self, fragments: Iterable[Fragment]) -> list[Place]:
+        """Return those of them that are under a base path."""
+        files = (file for fragment in fragments for file in fragment.files)
+        return [self.bases.data_file(file.base_id, file.path) for file in files if file.base_id is not None]
+
 
 def choose_bases(
-    declared: Iterable[BasePath], target_bases: Sequence[str] | None = None, target_all_bases: bool | None = None
+    declared: Iterable[BasePath],
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    *,
+    root_uri: str | None = None,
 ) -> tuple[int | None, ...]:
     """Return the ids of the bases to write to: those named, by name or by path, or all (True: the root before them).
 
-    Raises `InvalidInput` for a base that is not declared, and for both ways of asking at once.
+    `root_uri` among the named is the root. Raises `InvalidInput` for a base that is not declared, and for both ways
+    of asking at once.
     """
     bases = sorted(declared, key=lambda base: base.id)
     if target_all_bases is not None:
@@ -44,7 +54,7 @@ def choose_bases(
         if not (ids or target_all_bases):
             raise InvalidInput("target_all_bases=False leaves nothing to write to: the table has no base paths")
         return (*AT_ROOT, *ids) if target_all_bases else ids
-    return tuple(_named(bases, reference).id for reference in target_bases or ()) or AT_ROOT
+    return tuple(_named(bases, reference, root_uri) for reference in target_bases or ()) or AT_ROOT
 
 
 def number_bases(bases: Sequence[BasePath]) -> tuple[BasePath, ...]:
@@ -63,10 +73,12 @@ def number_bases(bases: Sequence[BasePath]) -> tuple[BasePath, ...]:
     return numbered
 
 
-def _named(bases: Sequence[BasePath], reference: str) -> BasePath:
+def _named(bases: Sequence[BasePath], reference: str, root_uri: str | None) -> int | None:
     by_name = next((base for base in bases if base.name == reference), None)
     found = by_name or next((base for base in bases if path_beneath(base.path, reference) == ""), None)
     if found is None:
+        if root_uri is not None and path_beneath(root_uri, reference) == "":
+            return None
         known = [base.name or base.path for base in bases]
         raise InvalidInput(f"target base {reference!r} is none of the table's base paths: {known}")
-    return found
+    return found.id

@@ -193,6 +193,14 @@ class Store(ABC):
     def delete(self, path: str) -> None:
         """Remove an object; a missing one is fine."""
 
+    def clear(self) -> None:
+        """Remove every object, and what crashed writers left; with it the directories, where there are any.
+
+        Raises `UnsafePath`, with nothing removed, where a symbolic link leads out of the root.
+        """
+        for path in [info.path for info in (*self.list(), *self.list_temporary())]:
+            self.delete(path)
+
     @abstractmethod
     def copy(self, source: str, target: str) -> None:
         """Copy an object within the store, durably, replacing the target."""

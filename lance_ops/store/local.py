@@ -169,6 +169,16 @@ class LocalStore(Store):
             raise StoreError(f"cannot delete {self.uri_of(path)}: {error.strerror or error}") from error
         self._prune(os.path.dirname(target))
 
+    def clear(self) -> None:
+        """Remove everything in the directory, and the directory unless it was named by a symbolic link."""
+        Store.clear(self)  # `super` knows no class with slots
+        for folder, names, others in os.walk(self.root, topdown=False):
+            for path in (f"{folder}/{name}" for name in (*names, *others)):
+                with suppress(OSError):  # somebody writes there again
+                    os.unlink(path) if os.path.islink(path) else os.rmdir(path)
+        with suppress(OSError):
+            os.rmdir(self.root)
+
     def copy(self, source: str, target: str) -> None:
         origin, destination = self._file(source), self._file(target)
         with ExitStack() as stack:

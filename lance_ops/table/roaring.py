@@ -1,4 +1,4 @@
-"""32-bit Roaring bitmaps in their portable form, checked before they reach the C library.
+"""Roaring bitmaps, of 32 bits and of 64, in their portable form, checked before they reach the C library.
 
     u32 cookie      0x303A: then u32 containers
                     0x303B in the low half, containers - 1 in the high half, then a bit a container: is it runs?
@@ -22,7 +22,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile
 
-__all__ = ["bitmap_of", "decode_bitmap", "encode_bitmap", "offsets_in"]
+__all__ = ["bitmap_of", "decode_bitmap", "decode_treemap", "encode_bitmap", "offsets_in"]
 
 _COOKIE = 0x303A
 _COOKIE_WITH_RUNS = 0x303B
@@ -60,6 +60,29 @@ def decode_bitmap(data: bytes | memoryview, path: str, place: str) -> BitMap:
     if end != len(raw):
         raise CorruptFile(path, place, f"a Roaring bitmap of {end} bytes in {len(raw)}")
     return BitMap.deserialize(raw)
+
+
+def decode_treemap(data: bytes | memoryview, path: str, place: str) -> dict[int, BitMap]:
+    """Return a set of 64-bit numbers as the low halves by the high half; raise `CorruptFile` as `decode_bitmap` does.
+
+    u64 count, then for each: u32 high half, ascending, and a bitmap of the low halves.
+    """
+    raw = bytes(data)
+    found: dict[int, BitMap] = {}
+    try:
+        (count,) = struct.unpack_from("<Q", raw, 0)
+        at, last = 8, -1
+        for _ in range(count):
+            (high,) = struct.unpack_from("<I", raw, at)
+            end = at + 4 + _end_of(raw[at + 4 :])
+            if high <= last or end > len(raw):
+                raise ValueError(f"high half {high} after {last}")
+            found[high], at, last = BitMap.deserialize(raw[at + 4 : end]), end, high
+    except (struct.error, IndexError, ValueError) as error:
+        raise CorruptFile(path, place, f"not a Roaring treemap: {error}") from error
+    if at != len(raw):
+        raise CorruptFile(path, place, f"a Roaring treemap of {at} bytes in {len(raw)}")
+    return found
 
 
 def _end_of(raw: bytes) -> int:

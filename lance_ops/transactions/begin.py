@@ -16,13 +16,14 @@ from lance_ops.transactions.transaction import Transaction
 __all__ = ["commit_clone"]
 
 
-def commit_clone(committer: Committer, store: Store, clone: Clone, source: Manifest) -> Manifest:
-    """Make `clone` of `source` the first version of the dataset in `store`; return its manifest.
+def commit_clone(committer: Committer, store: Store, transaction: Transaction, source: Manifest) -> Manifest:
+    """Make the clone of `source` that the transaction says the first version of the dataset; return its manifest.
 
     Raises `DatasetAlreadyExists` if one is there, and `CommitStateUnknown` when only the future can tell; after any
     other error, as after the first, nothing of it is left.
     """
-    transaction = Transaction.new(clone.ref_version, clone)
+    clone = transaction.operation
+    assert isinstance(clone, Clone)
     made = replace(
         clone.first_manifest(source),
         timestamp_ns=max(time.time_ns(), source.timestamp_ns or 0),

@@ -33,12 +33,12 @@ TOKENS_DIR = "_lance_ops/tokens"
 
 def token_of(transaction: Transaction) -> str | None:
     """Return the transaction's token."""
-    return transaction.properties.get(TOKEN)
+    return transaction.transaction_properties.get(TOKEN)
 
 
 def shared_batches(ours: Transaction, theirs: Transaction) -> list[str]:
     """Return the keys of the batches that both bring."""
-    shared = ours.properties.keys() & theirs.properties.keys()
+    shared = ours.transaction_properties.keys() & theirs.transaction_properties.keys()
     return sorted(key.removeprefix(BATCH_PREFIX) for key in shared if key.startswith(BATCH_PREFIX))
 
 

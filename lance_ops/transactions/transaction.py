@@ -5,9 +5,9 @@ Its file in `_transactions` and the section inside of the manifest are the same 
 
 from __future__ import annotations
 
-import uuid as uuids
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 from lance_ops.core.names import TRANSACTIONS_DIR, transaction_name
 from lance_ops.pb import transaction_pb2
@@ -29,18 +29,11 @@ class Transaction:
     """`uuid` is fresh for every logical commit: it is how a writer recognises its own commit."""
 
     read_version: int
-    uuid: str
     operation: Operation
-    properties: Mapping[str, str] = field(default_factory=dict)
+    uuid: str = field(default_factory=lambda: str(uuid4()))
+    transaction_properties: Mapping[str, str] = field(default_factory=dict)
     tag: str = ""
     unknown: bytes = b""
-
-    @classmethod
-    def new(
-        cls, read_version: int, operation: Operation, properties: Mapping[str, str] | None = None, tag: str = ""
-    ) -> Transaction:
-        """Make a transaction with a fresh UUID."""
-        return cls(read_version, str(uuids.uuid4()), operation, dict(properties or {}), tag)
 
     @property
     def file_name(self) -> str:
@@ -60,7 +53,7 @@ class Transaction:
             read_version=self.read_version,
             uuid=self.uuid,
             tag=self.tag,
-            transaction_properties=self.properties,
+            transaction_properties=self.transaction_properties,
         )
         slot = getattr(message, self.operation.wire_name)
         slot.CopyFrom(self.operation.to_pb())
@@ -82,7 +75,7 @@ class Transaction:
             read_version=message.read_version,
             uuid=message.uuid,
             operation=operation,
-            properties=dict(message.transaction_properties),
+            transaction_properties=dict(message.transaction_properties),
             tag=message.tag,
             unknown=unknown_fields(message) if which is not None else b"",
         )

@@ -17,9 +17,9 @@ _PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 
 @dataclass(frozen=True)
 class UpdateMap:
-    """New values by key, None to remove the key; with `replace` the entries are the whole new map."""
+    """New values by key, None to remove the key; with `replace` they are the whole new map."""
 
-    entries: Mapping[str, str | None]
+    updates: Mapping[str, str | None]
     replace: bool = False
 
     @classmethod
@@ -31,14 +31,14 @@ class UpdateMap:
     def to_pb(self) -> transaction_pb2.Transaction.UpdateMap:
         """Return the wire's message."""
         entries = [
-            transaction_pb2.Transaction.UpdateMapEntry(key=key, value=value) for key, value in self.entries.items()
+            transaction_pb2.Transaction.UpdateMapEntry(key=key, value=value) for key, value in self.updates.items()
         ]
         return transaction_pb2.Transaction.UpdateMap(update_entries=entries, replace=self.replace)
 
     def apply(self, old: Mapping[str, str]) -> dict[str, str]:
         """Return the map after the update."""
         new = {} if self.replace else dict(old)
-        for key, value in self.entries.items():
+        for key, value in self.updates.items():
             if value is None:
                 new.pop(key, None)
             else:
@@ -47,7 +47,7 @@ class UpdateMap:
 
     def keys(self, scope: str) -> set[Key]:
         """Return what the update touches."""
-        return {(scope, EVERY_KEY)} if self.replace else {(scope, key) for key in self.entries}
+        return {(scope, EVERY_KEY)} if self.replace else {(scope, key) for key in self.updates}
 
 
 def with_field_metadata(schema: Schema, field_id: int, update: UpdateMap) -> Schema:

@@ -16,8 +16,8 @@ import lance_ops
 from lance_ops import LanceDataset, LanceFragment, LanceOperation
 from lance_ops.committers.versions_directory import list_versions
 from lance_ops.core.names import ManifestNaming, manifest_name
-from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, DatasetAlreadyExists, InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.schema import LanceSchema
 from lance_ops.snapshot.columns.backfill import plan_backfill, write_columns
 from lance_ops.snapshot.columns.sources import CastColumns
 from lance_ops.snapshot.merge_insert import Matched, MergeSpec, plan_merge
@@ -50,7 +50,7 @@ def test_fragments_written_anywhere_become_a_dataset_and_then_more_of_it(dataset
     assert (made.version, ids(made)) == (1, [1, 2, 3])
     transaction = made.read_transaction(1)
     assert transaction is not None
-    assert transaction.properties == {COMMIT_MESSAGE: "first"}
+    assert transaction.transaction_properties == {COMMIT_MESSAGE: "first"}
     append = LanceOperation.Append([LanceFragment.create(dataset_uri, rows(4))])
     with pytest.raises(InvalidInput, match="read_version"):
         LanceDataset.commit(made, append)
@@ -64,7 +64,7 @@ def test_fragments_written_anywhere_become_a_dataset_and_then_more_of_it(dataset
 
 def test_appends_are_committed_as_one(dataset: LanceDataset) -> None:
     made = [
-        Transaction.new(dataset.version, LanceOperation.Append([LanceFragment.create(dataset.uri, rows(key))]))
+        Transaction(dataset.version, LanceOperation.Append([LanceFragment.create(dataset.uri, rows(key))]))
         for key in (20, 21)
     ]
     result = LanceDataset.commit_batch(dataset, made)
@@ -72,7 +72,7 @@ def test_appends_are_committed_as_one(dataset: LanceDataset) -> None:
     assert (result["dataset"].version, ids(result["dataset"])) == (2, [*range(10), 20, 21])
     assert len(result["merged"].operation.to_pb().fragments) == 2  # type: ignore[attr-defined]  # an append's message
     with pytest.raises(UnsupportedFeature, match="Restore"):
-        LanceDataset.commit_batch(dataset, [Transaction.new(1, LanceOperation.Restore(1))])
+        LanceDataset.commit_batch(dataset, [Transaction(1, LanceOperation.Restore(1))])
     with pytest.raises(InvalidInput, match="needs a transaction"):
         LanceDataset.commit_batch(dataset, [])
 
@@ -122,7 +122,7 @@ def test_columns_of_fragments_are_committed_by_hand(dataset: LanceDataset) -> No
     def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch([pc.multiply(batch["id"], 2)], ["w"])
 
-    ways: tuple[Callable[[LanceFragment], tuple[Fragment, Schema]], ...] = (
+    ways: tuple[Callable[[LanceFragment], tuple[Fragment, LanceSchema]], ...] = (
         lambda fragment: fragment.merge_columns({"w": "id * 2"}),
         lambda fragment: fragment.merge_columns(doubled, columns=["id"], batch_size=2),
         lambda fragment: fragment.merge_columns(pa.table({"w": pc.multiply(fragment.to_table()["id"], 2)})),

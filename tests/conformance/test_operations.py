@@ -51,7 +51,7 @@ def test_its_message_comes_back(kind: type[Operation]) -> None:
 
 @each
 def test_its_transaction_comes_back(kind: type[Operation]) -> None:
-    transaction = Transaction.new(3, ONE_OF_EACH[kind], {"who": "me"}, tag="v")
+    transaction = Transaction(3, ONE_OF_EACH[kind], transaction_properties={"who": "me"}, tag="v")
 
     assert Transaction.decode(transaction.encode(), "t") == transaction
     assert transaction.encode() == Transaction.decode(transaction.encode(), "t").encode()

@@ -266,6 +266,19 @@ def test_delete_removes_one_object_and_does_not_mind_a_missing_one(store: Store)
     assert store.get("a/b/c").to_pybytes() == b"again"
 
 
+def test_a_store_that_was_cleared_holds_nothing_and_goes_on(store: Store) -> None:
+    beside, within = store.child("beside"), store.child("within")
+    for each in (beside, within):
+        each.put("a", b"1")
+        each.put("b/c/d", b"2")
+    within.clear()
+    assert list(within.list()) == [] and not within.exists("b/c/d")
+    assert {info.path for info in store.list()} == {"beside/a", "beside/b/c/d"}
+    within.clear()
+    within.put("a", b"3")
+    assert within.get("a").to_pybytes() == b"3"
+
+
 def test_a_copy_onto_itself_changes_nothing(store: Store) -> None:
     store.put("a", b"content")
     store.copy("a", "a")

@@ -26,7 +26,7 @@ def test_deleting_rows_commits_records_and_keeps_the_reason(filled: Deployment) 
     assert filled.head_versions() == [4]
     transaction = filled.data.read_transaction(4)
     assert transaction is not None
-    assert transaction.properties[REASON_PROPERTY] == "erasure request 7"
+    assert transaction.transaction_properties[REASON_PROPERTY] == "erasure request 7"
 
 
 def test_a_dry_run_counts_the_rows_and_deletes_none(filled: Deployment) -> None:
@@ -132,7 +132,7 @@ def test_a_restore_brings_a_version_back_and_its_batches_can_come_again(filled: 
     assert filled.data.count_rows() == 20
     transaction = filled.data.read_transaction(4)
     assert transaction is not None
-    assert transaction.properties[REASON_PROPERTY] == "d2 was a mistake"
+    assert transaction.transaction_properties[REASON_PROPERTY] == "d2 was a mistake"
     results = filled.check()
     assert not results["batches_exactly_once"].passed
     assert "recorded and not in the dataset: d2" in (results["batches_exactly_once"].description or "")

@@ -1,5 +1,6 @@
 """Tables whose files are in several places, some of them on another kind of store."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import lance_ops
 from lance_ops import DatasetBasePath
 from lance_ops.errors import InvalidInput
+from lance_ops.fragment import write_fragments
 from lance_ops.transactions import Overwrite
 from tests.interop.two_libraries import LIBRARIES, ids_read_by_both, rows
 from tests.s3_server import S3Server
@@ -172,3 +174,81 @@ def test_branches_and_clones_of_a_table_in_a_bucket(s3_server: S3Server, tmp_pat
     dataset.cleanup_old_versions(timedelta(0))
     dataset.branches.delete("dev")
     assert not list(dataset.snapshot.store.list("tree")) and dataset.count_rows() == 10
+
+
+@pytest.mark.parametrize(("library", "other"), LIBRARIES)
+def test_a_merge_writes_new_fragments_to_the_bases_it_is_told(
+    library: Any, other: Any, dataset_uri: str, tmp_path: Path
+) -> None:
+    bases = [library.DatasetBasePath(str(tmp_path / name), name) for name in ("a", "b")]
+    library.write_dataset(rows(0, 10), dataset_uri, initial_bases=bases)
+
+    def upsert(made_by: Any, keys: range) -> Any:
+        builder = made_by.dataset(dataset_uri).merge_insert("id")
+        return builder.when_matched_update_all().when_not_matched_insert_all(), rows(keys.start, keys.stop)
+
+    places_so_far: list[int | None] = [None]
+    steps: list[tuple[Any, Callable[[Any], Any], int | None]] = [
+        (library, lambda b: b.target_bases(["a"]), 1),
+        (other, lambda b: b.target_bases([str(tmp_path / "b")]), 2),
+        (library, lambda b: b.target_bases(["a"]).target_bases(["b"]), 2),
+        (library, lambda b: b.target_bases([dataset_uri, "a"]), None),
+        (other, lambda b: b.target_all_bases(), None),
+        (library, lambda b: b.target_all_bases(True).target_all_bases(False), 1),
+    ]
+    for start, (made_by, choose, place) in enumerate(steps):
+        builder, source = upsert(made_by, range(5 + 10 * start, 15 + 10 * start))
+        choose(builder).execute(source)
+        places_so_far.append(place)
+        assert places(dataset_uri) == places_so_far
+    assert ids(dataset_uri) == list(range(65))
+    refused: list[Callable[[Any], Any]] = [
+        lambda b: b.target_bases(["nowhere"]),
+        lambda b: b.target_bases([]),
+        lambda b: b.target_bases(["a"]).target_all_bases(),
+    ]
+    for made_by in (library, other):
+        for choose in refused:
+            builder, source = upsert(made_by, range(5))
+            with pytest.raises((ValueError, OSError)):
+                choose(builder).execute(source)
+    assert places(dataset_uri) == places_so_far
+    written = [len(list((tmp_path / name).iterdir())) for name in ("a", "b")]
+    assert written == [2, 2]
+
+    builder, source = upsert(lance_ops, range(5))
+    builder.target_bases(["a"]).analyze_plan(source)
+    assert [len(list((tmp_path / name).iterdir())) for name in ("a", "b")] == written
+    builder, source = upsert(library, range(60, 70))
+    transaction, _ = builder.target_bases(["b"]).execute_uncommitted(source)
+    library.LanceDataset.commit(dataset_uri, transaction)
+    assert places(dataset_uri)[-1] == 2 and ids(dataset_uri) == list(range(70))
+
+
+@pytest.mark.server
+def test_commits_take_the_options_of_bases(s3_server: S3Server, dataset_uri: str) -> None:
+    place = f"s3://{s3_server.new_bucket()}/files"
+    params = {place: dict(s3_server.storage_options)}
+    written = write_fragments(
+        rows(0, 10),
+        dataset_uri,
+        initial_bases=[DatasetBasePath(place, "files")],
+        target_bases=["files"],
+        base_store_params=params,
+    )
+    assert isinstance(written, list)
+    creation = lance_ops.LanceOperation.Overwrite(rows(0, 1).schema, written, [DatasetBasePath(place, "files")])
+    made = lance_ops.LanceDataset.commit(dataset_uri, creation, base_store_params=params)
+    assert made.count_rows("id < 5") == 5
+    more = write_fragments(
+        rows(10, 20), made, target_bases=["files"], base_store_params=params, return_transaction=True
+    )
+    assert isinstance(more, lance_ops.Transaction)
+    result = lance_ops.LanceDataset.commit_batch(dataset_uri, [more], base_store_params=params)
+    dataset = result["dataset"]
+    assert isinstance(dataset, lance_ops.LanceDataset) and dataset.count_rows("id >= 5") == 15
+    secret = s3_server.storage_options["aws_secret_access_key"]
+    assert secret not in repr(result) + repr(more) + repr(dataset.snapshot.manifest) + str(dataset.config())
+    with pytest.raises(InvalidInput, match="none of the base paths") as caught:
+        lance_ops.LanceDataset.commit_batch(dataset_uri, [more], base_store_params={"s3://other": params[place]})
+    assert secret not in str(caught.value)

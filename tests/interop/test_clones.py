@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.errors import InvalidInput
 from tests.interop.two_libraries import LIBRARIES, ids_read_by_both, rows, thinned
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -91,3 +92,28 @@ def test_blobs_in_sidecars_and_stable_row_ids_go_along(library: Any, other: Any,
             assert [blob.read() for blob in blobs] == [values[1], values[3]]
             found = reader.dataset(copy).to_table(columns=["id"], with_row_id=True)
             assert found.column("_rowid").to_pylist() == [1, 2, 3]
+
+
+def test_a_clone_is_committed_as_an_operation(dataset_uri: str, tmp_path: Path) -> None:
+    lance_ops.write_dataset(rows(0, 10), dataset_uri)
+    lance_ops.dataset(dataset_uri).delete("id < 3")
+    lance_ops.dataset(dataset_uri).create_branch("dev").delete("id < 5")
+    for version, branch, left in ((1, None, 10), (2, None, 7), (3, "dev", 5)):
+        for library, reader in ((lance_ops, lance), (lance, lance_ops)):
+            place = str(tmp_path / f"{library.__name__}{version}")
+            source = lance_ops.dataset(dataset_uri).checkout_version((branch, version))
+            clone = library.LanceOperation.Clone(True, branch, version, source.uri, None)
+            made = library.LanceDataset.commit(place, clone, read_version=version)
+            assert made.version == version and made.count_rows() == reader.dataset(place).count_rows() == left
+            with pytest.raises(Exception, match=r"(?i)already|not enter"):
+                library.LanceDataset.commit(place, clone, read_version=version)
+    for library in (lance_ops, lance):
+        place = str(tmp_path / f"deep {library.__name__}")
+        deep, shallow = (library.LanceOperation.Clone(kind, None, 1, dataset_uri, None) for kind in (False, True))
+        with pytest.raises((ValueError, OSError), match="deep_clone"):
+            library.LanceDataset.commit(place, deep, read_version=1)
+        with pytest.raises(ValueError, match="read_version"):
+            library.LanceDataset.commit(place, shallow)
+        assert not Path(place).exists()
+    with pytest.raises(InvalidInput, match="create_branch"):
+        lance_ops.LanceDataset.commit(place, lance_ops.LanceOperation.Clone(True, None, 1, dataset_uri, "dev"), 1)

@@ -86,7 +86,7 @@ def test_the_reference_reads_our_transactions_and_we_read_its(dataset_uri: str) 
     assert theirs.transaction_properties == {"job": "one", "__lance_commit_message": "hello"}
     ours = lance_ops.dataset(dataset_uri).read_transaction(2)
     assert ours is not None and ours.operation.name == "Append"
-    assert dict(ours.properties) == {"job": "two"}
+    assert dict(ours.transaction_properties) == {"job": "two"}
 
 
 def test_our_append_lands_beside_a_concurrent_one_of_the_reference(dataset_uri: str) -> None:

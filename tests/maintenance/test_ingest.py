@@ -48,7 +48,7 @@ def test_many_batches_become_one_version(landing: Path, dataset_uri: str) -> Non
     assert dataset.count_rows() == 70 and len(dataset.versions()) == 1
     transaction = dataset.read_transaction(1)
     assert transaction is not None
-    assert transaction.properties["lance_ops.batch.d3"] == batches[3].token
+    assert transaction.transaction_properties["lance_ops.batch.d3"] == batches[3].token
 
 
 def test_stable_row_ids_are_given_to_a_new_table_and_never_to_an_old_one(landing: Path, dataset_uri: str) -> None:

@@ -121,7 +121,7 @@ def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
 def test_a_clone_is_no_change_of_a_table(source: lance_ops.LanceDataset) -> None:
     snapshot = source.snapshot
     with pytest.raises(UnsupportedFeature, match="begins a table"):
-        commit(snapshot.committer, snapshot.store, Transaction.new(2, Clone(True, 2, "/elsewhere")))
+        commit(snapshot.committer, snapshot.store, Transaction(2, Clone(True, 2, "/elsewhere")))
     assert source.latest_version == 2
 
 
@@ -165,7 +165,7 @@ def test_clean_up_knows_its_own_root_under_a_base(source: lance_ops.LanceDataset
     fragments = [replace(f, files=tuple(under(b, file) for file in f.files)) for f, b in ((first, 4), (second, 5))]
     forged = replace(snapshot.manifest, version=3, base_paths=bases, fragments=Fragments([*fragments, third]))
 
-    snapshot.committer.commit(3, encode_manifest(forged, Transaction.new(2, Clone(True, 2, "/x")).encode()))
+    snapshot.committer.commit(3, encode_manifest(forged, Transaction(2, Clone(True, 2, "/x")).encode()))
     newest = lance_ops.dataset(source.uri)
     before = {path for path in files(source.uri) if path.startswith(("data", "_deletions"))}
     assert newest.version == 3 and ids(newest) == ids(source)

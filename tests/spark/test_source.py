@@ -295,7 +295,7 @@ def test_a_batch_is_written_once(spark: SparkSession, dataset_uri: str) -> None:
 def test_the_write_names_its_batch_in_the_transaction(spark: SparkSession, dataset_uri: str) -> None:
     save(frame_of(spark, 2), dataset_uri, batch="day 1")
     transaction = dataset(dataset_uri).read_transaction(1)
-    assert transaction is not None and transaction.properties["lance_ops.batch.day 1"] == "day 1"
+    assert transaction is not None and transaction.transaction_properties["lance_ops.batch.day 1"] == "day 1"
 
 
 def test_a_failed_task_leaves_the_table_as_it_was(spark: SparkSession, numbers: str) -> None:

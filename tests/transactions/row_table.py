@@ -32,7 +32,7 @@ class RowTable(Table):
         self._names, self._numbers = count(), count()
         self.values: dict[str, list[int]] = {}
         first = Overwrite(tuple(self.new(rows) for _ in range(fragments)), SCHEMA)
-        commit(self.committer, self.store, Transaction.new(0, first))
+        commit(self.committer, self.store, Transaction(0, first))
 
     def new(self, rows: int) -> Fragment:
         """Return a fragment of new rows."""

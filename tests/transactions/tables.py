@@ -24,7 +24,7 @@ class Table:
         self.committer = committer or PutIfAbsentCommitter(self.store)
         if self.committer.latest() is None and fragments:
             first = Overwrite(tuple(new_fragment(f"first{number}") for number in range(fragments)), SCHEMA)
-            commit(self.committer, self.store, Transaction.new(0, first))
+            commit(self.committer, self.store, Transaction(0, first))
 
     @property
     def newest(self) -> Manifest:
@@ -40,7 +40,9 @@ class Table:
     ) -> CommitResult:
         """Commit an operation planned on a version, the newest if not said."""
         planned = self.newest.version if read_version is None else read_version
-        return commit(self.committer, self.store, Transaction.new(planned, operation, properties))
+        return commit(
+            self.committer, self.store, Transaction(planned, operation, transaction_properties=dict(properties or {}))
+        )
 
     def delete(self, rows: dict[int, Iterable[int]], read_version: int | None = None) -> Delete:
         """Return the deletion of these offsets, by fragment, its deletion files written."""

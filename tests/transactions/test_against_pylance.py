@@ -156,7 +156,7 @@ class Ours:
         self.base = read_manifest(self.store, self.committer, version)
 
     def commit(self, operation: Operation) -> int:
-        return commit(self.committer, self.store, Transaction.new(self.base.version, operation)).version
+        return commit(self.committer, self.store, Transaction(self.base.version, operation)).version
 
     def copied(self, fragment: Fragment) -> Fragment:
         """Return a fragment with the same rows in a file of its own."""
@@ -304,7 +304,7 @@ def test_a_table_created_here_is_one_to_pylance(lance: Any, tmp_path: Path) -> N
     store.put(f"{DATA_DIR}/{file.path}", theirs.get(f"{DATA_DIR}/{file.path}"))
     first = Overwrite((Fragment(0, (file,), physical_rows=20),), manifest.schema)
 
-    commit(committer, store, Transaction.new(0, first), stable_row_ids=True)
+    commit(committer, store, Transaction(0, first), stable_row_ids=True)
 
     dataset = lance.dataset(store.uri)
     dataset.validate()
@@ -317,7 +317,7 @@ def test_a_table_created_here_is_one_to_pylance(lance: Any, tmp_path: Path) -> N
 
 def test_a_commit_message_is_read_by_pylance(lance: Any, uri: str) -> None:
     planned = Ours(uri)
-    transaction = Transaction.new(2, planned.append(), {"__lance_commit_message": "hello"})
+    transaction = Transaction(2, planned.append(), transaction_properties={"__lance_commit_message": "hello"})
     commit(planned.committer, planned.store, transaction)
 
     read = lance.dataset(uri).read_transaction(3)

@@ -60,7 +60,7 @@ LATER = (TABLE.timestamp_ns or 0) + 1_000_000
 
 def after(operation: Operation, table: Manifest = TABLE, context: Context | None = None) -> Manifest:
     """Return the version after `table`, which must be sound."""
-    made = next_manifest(table, Transaction.new(table.version, operation), context or Context(), LATER)
+    made = next_manifest(table, Transaction(table.version, operation), context or Context(), LATER)
     assert violations(made) == []
     return made
 
@@ -97,7 +97,7 @@ def versions(each: Fragment, which: str) -> list[int]:
 
 class TestEveryVersion:
     def test_it_says_who_made_it_when_and_by_what(self) -> None:
-        transaction = Transaction.new(4, set_config("k"), tag="t")
+        transaction = Transaction(4, set_config("k"), tag="t")
 
         made = next_manifest(TABLE, transaction, Context(), LATER)
 
@@ -106,7 +106,7 @@ class TestEveryVersion:
         assert made.transaction_file == transaction.file_name
 
     def test_its_time_never_goes_back(self) -> None:
-        made = next_manifest(TABLE, Transaction.new(4, set_config("k")), Context(), 5)
+        made = next_manifest(TABLE, Transaction(4, set_config("k")), Context(), 5)
 
         assert made.timestamp_ns == TABLE.timestamp_ns
 

@@ -72,7 +72,7 @@ class TestAlone:
         store = FleetingStore()
         table = Table(store)
         store.put("data/a", b"x", durable=False)
-        transaction = Transaction.new(1, append("a"))
+        transaction = Transaction(1, append("a"))
 
         commit(table.committer, store, transaction, after=["data/a"])
 
@@ -85,7 +85,7 @@ class TestAlone:
         base = None if creates else Table(local).newest
         store = FaultyStore(local)
         operation = OVERWRITE if creates else append("a")
-        transaction = Transaction.new(0 if creates else 1, operation)
+        transaction = Transaction(0 if creates else 1, operation)
 
         commit(PutIfAbsentCommitter(store), store, transaction, base=base)
 
@@ -180,7 +180,7 @@ class TestConcurrent:
         committer = RacingCommitter(store, races=9)
 
         with pytest.raises(TooManyConcurrentWriters, match="lost 3 races"):
-            commit(committer, store, Transaction.new(1, append("a")), max_retries=2)
+            commit(committer, store, Transaction(1, append("a")), max_retries=2)
 
     def test_too_long_a_wait_ends_the_commit(self) -> None:
         store = MemoryStore()
@@ -188,7 +188,7 @@ class TestConcurrent:
         committer = RacingCommitter(store, races=9)
 
         with pytest.raises(TooManyConcurrentWriters, match="in time"):
-            commit(committer, store, Transaction.new(1, append("a")), timeout_seconds=0)
+            commit(committer, store, Transaction(1, append("a")), timeout_seconds=0)
 
     def test_of_two_creations_one_wins(self) -> None:
         table = Table()
@@ -202,7 +202,7 @@ class TestConcurrent:
         def work(worker: int) -> None:
             for number in range(5):
                 planned = table.newest.version
-                transaction = Transaction.new(planned, append(f"w{worker}n{number}"))
+                transaction = Transaction(planned, append(f"w{worker}n{number}"))
                 commit(PutIfAbsentCommitter(table.store), table.store, transaction, max_retries=200)
 
         with ThreadPoolExecutor(8) as pool:
@@ -245,7 +245,7 @@ class TestRefusals:
         with pytest.raises(RetryableConflict, match="version 1, which Append was planned on, was cleaned up"):
             table.commit(append("b"), read_version=1)
         with pytest.raises(RetryableConflict, match="cleaned up"):
-            commit(table.committer, table.store, Transaction.new(1, append("b")), base=planned)
+            commit(table.committer, table.store, Transaction(1, append("b")), base=planned)
 
     def test_a_gap_in_what_landed_is_a_conflict(self) -> None:
         table = Table()
@@ -267,7 +267,7 @@ class TestRefusals:
     def test_a_table_that_needs_a_newer_writer_is_left_alone(self) -> None:
         table = Table()
         newer = replace(table.newest, version=2, writer_feature_flags=1 << 20)
-        table.committer.commit(2, encode_manifest(newer, Transaction.new(1, set_config("k")).encode()))
+        table.committer.commit(2, encode_manifest(newer, Transaction(1, set_config("k")).encode()))
 
         with pytest.raises(UnsupportedFeature, match="bit 20"):
             table.commit(append("a"))
@@ -290,7 +290,7 @@ class TestRefusals:
 
     def test_a_transaction_in_its_file_only_is_found(self) -> None:
         table = Table()
-        transaction = Transaction.new(1, append("other"))
+        transaction = Transaction(1, append("other"))
         table.store.put(transaction.path, transaction.encode())
         outside = replace(table.newest, version=2, transaction_file=transaction.file_name)
         table.committer.commit(2, encode_manifest(outside, b""))
@@ -306,7 +306,7 @@ class TestRefusals:
         before = table.files("")
 
         with pytest.raises(WriteRefused):
-            commit(Refusing(table.store), table.store, Transaction.new(1, append("a")))
+            commit(Refusing(table.store), table.store, Transaction(1, append("a")))
         assert table.files("") == before
 
 
@@ -320,7 +320,7 @@ class TestDoubt:
                 return Unknown(version, "the line went dead")
 
         table = Table()
-        transaction = Transaction.new(1, append("a"))
+        transaction = Transaction(1, append("a"))
 
         with pytest.raises(CommitStateUnknown, match="the line went dead") as caught:
             commit(Doubtful(table.store), table.store, transaction)
@@ -341,7 +341,7 @@ class TestDoubt:
 
     def test_a_transaction_handed_in_again_is_recognised(self) -> None:
         table = Table()
-        transaction = Transaction.new(1, append("a"))
+        transaction = Transaction(1, append("a"))
         first = commit(table.committer, table.store, transaction)
         table.commit(append("b"))
 
@@ -353,7 +353,7 @@ class TestDoubt:
 
     def test_a_creation_handed_in_again_is_recognised(self) -> None:
         table = Table(fragments=0)
-        transaction = Transaction.new(0, Overwrite((new_fragment("a"),), SCHEMA))
+        transaction = Transaction(0, Overwrite((new_fragment("a"),), SCHEMA))
         commit(table.committer, table.store, transaction)
 
         assert commit(table.committer, table.store, transaction).replayed
@@ -424,7 +424,7 @@ class TestDeletions:
                     Table(store).commit(second, read_version=1)
                 return super().commit(version, data, after=after)
 
-        result = commit(Racing(store), store, Transaction.new(1, ours))
+        result = commit(Racing(store), store, Transaction(1, ours))
 
         assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
         landed = read_version(store, table.committer, result.version)

@@ -42,7 +42,7 @@ def effects(table: Table, uuid: str) -> int:
 
 def attempt(store: Store, operation: Operation) -> tuple[Transaction, CommitResult | BaseException]:
     """Commit an operation planned on version 1, the committer quick to try again."""
-    transaction = Transaction.new(1, operation)
+    transaction = Transaction(1, operation)
     try:
         committer = PutIfAbsentCommitter(store, certainty=Certainty(2, 0))
         return transaction, commit(committer, store, transaction)

@@ -19,7 +19,7 @@ def write(uri: str, writer: int) -> None:
     for number in range(COMMITS):
         planned = committer.latest() or 0
         operation = Append((new_fragment(f"w{writer}n{number}"),))
-        commit(committer, store, Transaction.new(planned, operation), max_retries=200)
+        commit(committer, store, Transaction(planned, operation), max_retries=200)
 
 
 def test_every_append_is_there_once_and_versions_have_no_gap(dataset_uri: str) -> None:

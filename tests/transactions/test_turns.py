@@ -21,7 +21,7 @@ WRITERS = 8
 
 
 def append(name: str) -> Transaction:
-    return Transaction.new(1, Append((new_fragment(name),)))
+    return Transaction(1, Append((new_fragment(name),)))
 
 
 def test_threads_that_commit_at_once_lose_no_race(tmp_path: Path) -> None:

@@ -16,8 +16,19 @@ from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
 from lance_ops.snapshot.conform import conform_columns
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.write_targets import WriteTargets, choose_bases
 
-__all__ = ["SOURCE", "TARGET", "BoundMerge", "Matched", "MergeSpec", "bind_merge", "key_columns", "primary_key"]
+__all__ = [
+    "SOURCE",
+    "TARGET",
+    "BoundMerge",
+    "Matched",
+    "MergeSpec",
+    "bind_merge",
+    "key_columns",
+    "primary_key",
+    "write_targets",
+]
 
 SOURCE = "source"
 TARGET = "target"
@@ -49,6 +60,9 @@ class MergeSpec:
     in_place: bool = False
     """Write the source's columns anew beside the others, where rows stand, instead of moving rows."""
     file_version: str | None = None
+    target_bases: tuple[str, ...] | None = None
+    """Where new fragments go; files that patch fragments, and deletion files, stay beneath the root."""
+    target_all_bases: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +105,15 @@ def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMe
         condition = parse_filter(spec.condition, _both(fitted.schema, schema))
     unmatched = None if spec.unmatched is None else bind_filter(snapshot, spec.unmatched)
     return BoundMerge(spec, fitted, keys, condition, unmatched)
+
+
+def write_targets(snapshot: Snapshot, spec: MergeSpec) -> WriteTargets:
+    """Return where new fragments go; raise `InvalidInput` as `choose_bases` does, and for an empty list of bases."""
+    if spec.target_bases == ():
+        raise InvalidInput("target_bases is empty: leave it out to write beneath the table's root")
+    declared = snapshot.manifest.base_paths
+    chosen = choose_bases(declared, spec.target_bases, spec.target_all_bases, root_uri=snapshot.uri)
+    return WriteTargets(snapshot.bases, chosen)
 
 
 def primary_key(snapshot: Snapshot) -> tuple[str, ...]:

@@ -25,19 +25,20 @@ from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.blobs import take_to_rewrite
 from lance_ops.snapshot.columns.backfill import column_paths, write_columns
 from lance_ops.snapshot.columns.patch import PatchedColumns, patched_fragments, plan_patch
-from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import OwnFile, commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_writer import data_paths
 from lance_ops.snapshot.merge_insert.explain import explain_merge
 from lance_ops.snapshot.merge_insert.inserted import inserted_keys
 from lance_ops.snapshot.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
-from lance_ops.snapshot.merge_insert.spec import BoundMerge, MergeSpec, bind_merge
+from lance_ops.snapshot.merge_insert.spec import BoundMerge, MergeSpec, bind_merge, write_targets
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.row_writer import RowWriter, output_version
 from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
+from lance_ops.snapshot.write_targets import WriteTargets
 from lance_ops.table import Fragment
 from lance_ops.table.key_codes import NO_CODE
 from lance_ops.table.roaring import bitmap_of
@@ -91,11 +92,19 @@ class MergePlan:
 
 @dataclass(frozen=True)
 class PreparedMerge:
-    """The operation to commit and the files it brings, not durable yet; it is empty where nothing changes."""
+    """The operation to commit and the files it brings; it is empty where nothing changes.
+
+    Files beneath the root are said by their paths alone, and are not durable yet.
+    """
 
     operation: Update
     counts: MergeCounts
-    own_files: tuple[str, ...]
+    own_files: tuple[OwnFile, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files beneath the root."""
+        return tuple(file for file in self.own_files if isinstance(file, str))
 
 
 def merge_insert(
@@ -118,6 +127,7 @@ def merge_insert(
 def plan_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> MergePlan:
     """Bind a merge to a version and choose how its rows are matched."""
     output_version(snapshot, spec.file_version)
+    write_targets(snapshot, spec)
     merge = bind_merge(snapshot, spec, source)
     return MergePlan(snapshot, merge, plan_matching(snapshot, merge))
 
@@ -130,8 +140,10 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     inserted = _unmatched_source_rows(plan, matches) if merge.spec.inserts else np.empty(0, np.int64)
     gone = np.concatenate((matches.updated, matches.deleted, matches.orphaned))
     counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
-    new = _write_rows(plan, matches, inserted)
-    with removing_on_failure(snapshot.store, data_paths(new)):
+    targets = write_targets(snapshot, merge.spec)
+    new = _write_rows(plan, matches, inserted, targets)
+    written: tuple[OwnFile, ...] = (*data_paths(new), *targets.files_outside(new))
+    with removing_on_failure(snapshot.store, written):
         hidden = hide_rows(snapshot, _offsets(gone))
     operation = Update(
         removed_fragment_ids=hidden.removed,
@@ -140,16 +152,19 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
         fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
         inserted_rows=inserted_keys(snapshot, merge, inserted),
     )
-    return PreparedMerge(operation, counts, (*data_paths(new), *hidden.paths))
+    return PreparedMerge(operation, counts, (*written, *hidden.paths))
 
 
 def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
     """Commit what was prepared; see `merge_insert`."""
     if prepared.counts == NOTHING:
         return plan.snapshot
-    own_files = prepared.own_files
     return commit_operation(
-        plan.snapshot, prepared.operation, properties=properties, own_files=own_files, after=own_files
+        plan.snapshot,
+        prepared.operation,
+        properties=properties,
+        own_files=prepared.own_files,
+        after=prepared.paths,
     )
 
 
@@ -184,9 +199,9 @@ def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
     return np.flatnonzero((keys.codes == NO_CODE) | ~known[keys.codes])
 
 
-def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows) -> tuple[Fragment, ...]:
+def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: WriteTargets) -> tuple[Fragment, ...]:
     snapshot, merge = plan.snapshot, plan.merge
-    with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version)) as writer:
+    with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version), targets) as writer:
         for rows, row_ids in _updated_rows(snapshot, merge.source, matches):
             writer.write_moved(rows, row_ids)
         for at in range(0, len(inserted), _ROWS_AT_ONCE):

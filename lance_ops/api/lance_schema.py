@@ -1,0 +1,146 @@
+"""`LanceSchema` and `LanceField`: a schema with its fields' ids, under the reference's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Field, Schema, split_path
+
+__all__ = ["AnySchema", "LanceField", "LanceSchema", "schema_of"]
+
+_PRIMARY_KEY = "lance-schema:unenforced-primary-key"
+_CLUSTERING_KEY = "lance-schema:unenforced-clustering-key"
+_POSITION = ":position"
+
+
+@dataclass(frozen=True)
+class LanceField:
+    """A field of a schema."""
+
+    field: Field
+
+    def name(self) -> str:
+        """Return its name."""
+        return self.field.name
+
+    def id(self) -> int:
+        """Return its id, which files know it by."""
+        return self.field.id
+
+    def children(self) -> list[LanceField]:
+        """Return the fields in it."""
+        return [LanceField(child) for child in self.field.children]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Its metadata."""
+        return dict(self.field.metadata)
+
+    def to_arrow(self) -> pa.Field:
+        """Return the Arrow field that it stands for."""
+        return Schema((self.field,)).to_arrow().field(0)
+
+    def is_unenforced_primary_key(self) -> bool:
+        """Return whether it is declared to be of the primary key, whose values nothing checks."""
+        return self.field.unenforced_primary_key or _declared(self.field, _PRIMARY_KEY)
+
+    def unenforced_primary_key_position(self) -> int | None:
+        """Return its place in that key, counted from 1; None where the order of the fields gives it."""
+        return _position(self.field, _PRIMARY_KEY)
+
+    def is_unenforced_clustering_key(self) -> bool:
+        """Return whether it is declared to be of the key that rows are near each other by."""
+        return _declared(self.field, _CLUSTERING_KEY)
+
+    def unenforced_clustering_key_position(self) -> int | None:
+        """Return its place in that key, counted from 1; None where the order of the fields gives it."""
+        return _position(self.field, _CLUSTERING_KEY)
+
+    def __repr__(self) -> str:
+        return f"LanceField({self.name()!r}, id={self.id()}, type={self.field.logical_type})"
+
+
+@dataclass(frozen=True)
+class LanceSchema:
+    """A table's schema; `LanceOperation.Merge`, `Project` and `Overwrite` take one."""
+
+    schema: Schema
+
+    @staticmethod
+    def from_pyarrow(schema: pa.Schema) -> LanceSchema:
+        """Number the fields of an Arrow schema from 0, parents before their children."""
+        return LanceSchema(Schema.from_arrow(schema))
+
+    def to_pyarrow(self) -> pa.Schema:
+        """Return the Arrow schema that it stands for."""
+        return self.schema.to_arrow()
+
+    def fields(self) -> list[LanceField]:
+        """Return the columns."""
+        return [LanceField(column) for column in self.schema.fields]
+
+    def field(self, name: str) -> LanceField | None:
+        """Return the field of a name, or a path: names joined by dots, back-quoted if they hold one. None if absent."""
+        return _find(self.schema.fields, name, str)
+
+    def field_case_insensitive(self, name: str) -> LanceField | None:
+        """Return the field of that name or path, the exact one before one that differs in case; None if absent."""
+        return self.field(name) or _find(self.schema.fields, name, str.casefold)
+
+    def unenforced_primary_key(self) -> list[LanceField]:
+        """Return the fields of the primary key that is declared, in its order."""
+        return self._key(LanceField.is_unenforced_primary_key, LanceField.unenforced_primary_key_position)
+
+    def unenforced_clustering_key(self) -> list[LanceField]:
+        """Return the fields of the clustering key that is declared, in its order."""
+        return self._key(LanceField.is_unenforced_clustering_key, LanceField.unenforced_clustering_key_position)
+
+    def _key(
+        self, belongs: Callable[[LanceField], bool], position: Callable[[LanceField], int | None]
+    ) -> list[LanceField]:
+        fields = filter(belongs, map(LanceField, self.schema.walk()))
+        return sorted(fields, key=lambda field: (position(field) or 0, field.id()))
+
+    def __repr__(self) -> str:
+        return f"LanceSchema({', '.join(map(repr, self.fields()))})"
+
+
+AnySchema: TypeAlias = "LanceSchema | Schema | pa.Schema"
+"""What operations take for a schema. The fields of an Arrow schema are numbered from 0."""
+
+
+def schema_of(given: AnySchema) -> Schema:
+    """Return the schema that a user means."""
+    if isinstance(given, LanceSchema):
+        return given.schema
+    return given if isinstance(given, Schema) else Schema.from_arrow(given)
+
+
+def _find(columns: Iterable[Field], path: str, spelled: Callable[[str], str]) -> LanceField | None:
+    known = tuple(columns)
+    try:
+        names = [path] if any(column.name == path for column in known) else split_path(path)
+    except InvalidInput:
+        return None
+    found: Field | None = None
+    for name in names:
+        found = next((field for field in known if spelled(field.name) == spelled(name)), None)
+        if found is None:
+            return None
+        known = found.children
+    return None if found is None else LanceField(found)
+
+
+def _declared(field: Field, key: str) -> bool:
+    said = field.metadata.get(key, "").lower() in ("true", "1", "yes", "on", "y", "t")
+    return said or _position(field, key) is not None
+
+
+def _position(field: Field, key: str) -> int | None:
+    said = field.metadata.get(key + _POSITION, "")
+    return int(said) if said.isdecimal() else None

@@ -1,0 +1,39 @@
+"""Follow rows through compactions that left the indices to be remapped later."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import FRAGMENT_REUSE_INDEX, ExternalFile
+from lance_ops.table.address_map import AddressMap
+from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
+
+__all__ = ["follow_addresses"]
+
+
+def follow_addresses(snapshot: Snapshot, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64] | None:
+    """Return where rows are by where they were, `TOMBSTONE` for one that a compaction dropped.
+
+    None if no compaction left a note. An address that none of the notes has stays as it is. Raises `InvalidInput` for a
+    row that a compacted fragment never had.
+    """
+    maps = _maps(snapshot)
+    if maps is None:
+        return None
+    for moves in maps:
+        addresses = moves.remap(addresses)
+    return addresses
+
+
+def _maps(snapshot: Snapshot) -> tuple[AddressMap, ...] | None:
+    index = next((index for index in snapshot.manifest.indices if index.name == FRAGMENT_REUSE_INDEX), None)
+    if index is None or index.details is None:
+        return None
+    found = decode_reuse_details(index.details.value, snapshot.manifest_uri)
+    if not isinstance(found, ExternalFile):
+        return found
+    root, path = snapshot.bases.dataset_root(index.base_id, "an index"), f"{index.directory}/{found.path}"
+    data = root.get_range(path, found.offset, found.offset + found.size)
+    return decode_reuse_content(data.to_pybytes(), root.uri_of(path))

@@ -1,0 +1,70 @@
+"""The details of the system index that says where rows went when compactions left the indices to be remapped later.
+
+One address map a compaction, the oldest first. A group names its old fragments and the addresses of those of their rows
+that survived; these stand, ascending, in the new fragments from the first row on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pyroaring import BitMap
+
+from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
+from lance_ops.pb import table_pb2
+from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.fragment import ExternalFile
+from lance_ops.table.roaring import decode_treemap, offsets_in
+from lance_ops.wire.framing import parse_message
+
+__all__ = ["decode_reuse_content", "decode_reuse_details"]
+
+_PLACE = "fragment-reuse index"
+Details = table_pb2.FragmentReuseIndexDetails
+
+
+def decode_reuse_details(data: bytes, path: str) -> tuple[AddressMap, ...] | ExternalFile:
+    """Read an index's details: its maps, or the file in the index's directory that holds `decode_reuse_content`'s.
+
+    `path` names the manifest in errors. Raises `CorruptFile`, and `UnsupportedFeature` for what is not known here.
+    """
+    details = parse_message(Details, data, path, _PLACE)
+    if details.WhichOneof("content") == "external":
+        return ExternalFile.from_pb(details.external)
+    return _maps(details.inline, path)
+
+
+def decode_reuse_content(data: bytes, path: str) -> tuple[AddressMap, ...]:
+    """Read the content of details that stand in a file of their own; the errors are those of the details."""
+    return _maps(parse_message(Details.InlineContent, data, path, _PLACE), path)
+
+
+def _maps(content: Details.InlineContent, path: str) -> tuple[AddressMap, ...]:
+    if content.transitions:
+        raise UnsupportedFeature("a fragment-reuse index of transitions", path)
+    versions = sorted(content.legacy_versions, key=lambda version: version.dataset_version)
+    return tuple(AddressMap(tuple(_group(group, path) for group in version.groups)) for version in versions)
+
+
+def _group(group: Details.Group, path: str) -> RewrittenGroup:
+    survivors = decode_treemap(group.changed_row_addrs, path, _PLACE)
+    ascending = sorted(group.old_fragments, key=lambda fragment: fragment.id)
+    try:
+        return RewrittenGroup(
+            tuple(_old(digest, survivors.get(digest.id, BitMap())) for digest in ascending),
+            tuple(NewFragment(digest.id, digest.physical_rows) for digest in _written(group.new_fragments)),
+        )
+    except InvalidInput as error:
+        raise CorruptFile(path, _PLACE, str(error)) from error
+
+
+def _old(digest: Details.FragmentDigest, survivors: BitMap) -> OldFragment:
+    if survivors and survivors.max() >= digest.physical_rows:
+        raise InvalidInput(f"row {survivors.max()} of fragment {digest.id} survived, of {digest.physical_rows}")
+    gone = np.delete(np.arange(digest.physical_rows, dtype=np.uint32), offsets_in(survivors))
+    return OldFragment(digest.id, digest.physical_rows, gone)
+
+
+def _written(digests: Sequence[Details.FragmentDigest]) -> Sequence[Details.FragmentDigest]:
+    return [digest for digest in digests if digest.physical_rows]
