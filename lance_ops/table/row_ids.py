@@ -56,14 +56,8 @@ def decode_row_ids(data: bytes, num_rows: int, path: str) -> RowIds:
     """Return the ids, ranges unexpanded; raise `CorruptFile` unless there are `num_rows` of them."""
     place = "row id sequence"
     segments = parse_message(rowids_pb2.RowIdSequence, data, path, place).segments
-    counts = [_length(segment, path, place) for segment in segments]
-    _check_count(sum(counts), num_rows, path, place)
-    parts = [
-        RowIds.counting_from(segment.range.start, count)
-        if segment.WhichOneof("segment") == "range"
-        else RowIds.of(_values(segment, path, place))
-        for segment, count in zip(segments, counts, strict=True)
-    ]
+    parts = [_ids_of(segment, path, place) for segment in segments]
+    _check_count(sum(part.num_rows for part in parts), num_rows, path, place)
     return parts[0] if len(parts) == 1 else RowIds.joined(parts)
 
 
@@ -194,22 +188,30 @@ def _length(segment: rowids_pb2.U64Segment, path: str, place: str) -> int:
             raise CorruptFile(path, place, "a segment of no known kind")
 
 
-def _values(segment: rowids_pb2.U64Segment, path: str, place: str) -> U64s:
+def _ids_of(segment: rowids_pb2.U64Segment, path: str, place: str) -> RowIds:
     match segment.WhichOneof("segment"):
         case "range":
-            return _arange(segment.range.start, segment.range.end)
+            return RowIds.counting_from(segment.range.start, _span(segment.range, path, place))
         case "range_with_holes":
             part = segment.range_with_holes
-            present = np.ones(_span(part, path, place), np.bool_)
-            present[(_holes(part, path, place) - np.uint64(part.start)).astype(np.int64)] = False
-            return np.flatnonzero(present).astype(np.uint64) + np.uint64(part.start)
+            _span(part, path, place)
+            holes = _holes(part, path, place)
+            return RowIds.between(
+                np.append(np.uint64(part.start), holes + np.uint64(1)), np.append(holes, np.uint64(part.end))
+            )
         case "range_with_bitmap":
-            bits = np.flatnonzero(_bits(segment.range_with_bitmap, path, place))
-            return bits.astype(np.uint64) + np.uint64(segment.range_with_bitmap.start)
+            bits = _bits(segment.range_with_bitmap, path, place)
+            edges = np.zeros(len(bits) + 1, np.bool_)
+            edges[:-1] = bits
+            edges[1:] ^= bits
+            ids = np.flatnonzero(edges).astype(np.uint64) + np.uint64(segment.range_with_bitmap.start)
+            return RowIds.between(ids[::2], ids[1::2])
         case "sorted_array":
-            return _array(segment.sorted_array, path, place)
+            return RowIds.of(_array(segment.sorted_array, path, place))
+        case "array":
+            return RowIds.of(_array(segment.array, path, place))
         case _:
-            return _array(segment.array, path, place)
+            raise CorruptFile(path, place, "a segment of no known kind")
 
 
 def _span(
@@ -231,11 +233,11 @@ def _holes(part: rowids_pb2.U64Segment.RangeWithHoles, path: str, place: str) ->
     return holes
 
 
-def _bits(part: rowids_pb2.U64Segment.RangeWithBitmap, path: str, place: str) -> npt.NDArray[np.uint8]:
+def _bits(part: rowids_pb2.U64Segment.RangeWithBitmap, path: str, place: str) -> npt.NDArray[np.bool_]:
     span = _span(part, path, place)
     if len(part.bitmap) * 8 < span:
         raise CorruptFile(path, place, f"a bitmap of {len(part.bitmap)} bytes for a range of {span}")
-    return np.unpackbits(np.frombuffer(part.bitmap, np.uint8), count=span, bitorder="little")
+    return np.unpackbits(np.frombuffer(part.bitmap, np.uint8), count=span, bitorder="little").view(np.bool_)
 
 
 def _array(array: rowids_pb2.EncodedU64Array, path: str, place: str) -> U64s:
@@ -255,10 +257,6 @@ def _array(array: rowids_pb2.EncodedU64Array, path: str, place: str) -> U64s:
     if len(values) and base + int(values.max()) >= 1 << 64:
         raise CorruptFile(path, place, "values beyond 64 bits")
     return values + np.uint64(base)
-
-
-def _arange(start: int, end: int) -> U64s:
-    return np.arange(end - start, dtype=np.uint64) + np.uint64(start)
 
 
 def _check_count(found: int, expected: int, path: str, place: str) -> None:

@@ -45,6 +45,13 @@ class RowIds:
         return cls(*(np.array([value] * some, np.uint64) for value in (start, 0, count)))
 
     @classmethod
+    def between(cls, starts: U64s, ends: U64s) -> RowIds:
+        """Return the ids from each start to before its end, as those of rows 0, 1, …"""
+        some = starts < ends
+        lengths = (ends - starts)[some]
+        return cls(starts[some], np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
     def joined(cls, parts: Iterable[RowIds]) -> RowIds:
         """Return the rows of all parts as rows 0, 1, …"""
         runs = [(part.starts, part.lengths) for part in parts]

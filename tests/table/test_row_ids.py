@@ -124,6 +124,20 @@ def test_a_range_beyond_memory_is_refused_before_it_is_expanded() -> None:
         decode_row_ids(encode_row_id_range(0, 2**62), 10, "s")
 
 
+def test_holes_in_a_range_beyond_memory_are_runs_between_them() -> None:
+    holes = rowids_pb2.EncodedU64Array(
+        u64_array=rowids_pb2.EncodedU64Array.U64Array(values=u64s([5, 9, 10, 2**61]).tobytes())
+    )
+    part = rowids_pb2.U64Segment.RangeWithHoles(start=5, end=2**62, holes=holes)
+    data = rowids_pb2.RowIdSequence(segments=[rowids_pb2.U64Segment(range_with_holes=part)]).SerializeToString()
+    runs = decode_row_ids(data, 2**62 - 9, "s")
+
+    assert runs.starts.tolist() == [6, 11, 2**61 + 1]
+    assert runs.rows.tolist() == [0, 3, 2**61 - 8]
+    with pytest.raises(CorruptFile, match="values for 10 rows"):
+        decode_row_ids(data, 10, "s")
+
+
 @given(IDS, st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=3))
 def test_flipped_bytes_are_read_or_corrupt(ids: list[int], flips: list[tuple[int, int]]) -> None:
     data = bytearray(encode_row_ids(RowIds.of(u64s(ids))))
@@ -162,7 +176,10 @@ def test_of_a_runs_span_only_the_count_is_read() -> None:
     assert decode_versions(data, 14, "s").at(u64s([6, 7])).tolist() == [3, 8]
 
 
-@given(IDS, st.lists(st.integers(0, 210), max_size=30), st.lists(st.integers(0, 210), max_size=8))
+ROWS = st.integers(0, 210)
+
+
+@given(IDS, st.sets(ROWS, max_size=30).map(sorted), st.lists(ROWS, max_size=8).map(sorted))
 def test_runs_without_deleted_rows_and_cut_again_are_the_rows_left(
     ids: list[int], deleted: list[int], cuts: list[int]
 ) -> None:
