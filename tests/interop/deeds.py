@@ -25,8 +25,8 @@ from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.fragment_writer import FragmentLimits
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, ReserveFragments, Restore
-from tests.interop import table_model as model
-from tests.interop.table_model import KEY, Change, Column, Condition, Record, State
+from tests.interop import table_changes as changes
+from tests.interop.table_model import KEY, Change, Column, Condition, Nothing, Record, State, Value
 
 __all__ = ["CONTENT", "DEEDS", "Deed", "Place", "make_table"]
 
@@ -56,23 +56,9 @@ def _content(keys: list[int]) -> State:
 ALL, CONTENT = _content([*range(8)]), _content([1, 2, 3, 5, 6, 7])
 
 
-@dataclass(frozen=True)
-class ReplaceValues(Change):
-    """The column `b` of a fragment gets new values in place."""
-
-    fragment: int
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        here = [key for key in newest.rows if key // 4 == self.fragment]
-        rows = {
-            key: model.Row({**newest.rows[key].values, 2: _replaced(key)}, newest.rows[key].created_at, version)
-            for key in here
-        }
-        return replace(newest, rows={**newest.rows, **rows})
-
-
-def _replaced(key: int) -> int:
-    return 1000 + key
+def _new_values(place: Place) -> dict[int, int]:
+    first = FRAGMENT[place] * 4
+    return {key: 1000 + key for key in range(first, first + 4)}
 
 
 @dataclass(frozen=True)
@@ -127,7 +113,7 @@ def _merge_insert(handle: Any, place: Place) -> None:
 
 
 def _merge_change(place: Place) -> Change:
-    return model.MergeInsert(_merged(place), model.Matched(lambda source, target: True), True, False)
+    return changes.MergeInsert(_merged(place), changes.Matched(lambda source, target: True), True, False)
 
 
 def _rewrite(handle: Any, place: Place) -> None:
@@ -151,7 +137,7 @@ def _create_index(handle: Any, place: Place) -> None:
 def _replace_values(handle: Any, place: Place) -> None:
     fragment, name = FRAGMENT[place], data_file_name()
     path = Path(handle.uri, "data", name)
-    values = pa.table({"b": pa.array([_replaced(key) for key in range(fragment * 4, fragment * 4 + 4)], pa.int64())})
+    values = pa.table({"b": pa.array([*_new_values(place).values()], pa.int64())})
     with lance.file.LanceFileWriter(str(path), values.schema, version="2.2") as writer:
         writer.write_batch(values)
     size = path.stat().st_size
@@ -179,7 +165,7 @@ def _add_base(handle: Any, place: Place) -> None:
 
 
 def _nothing(place: Place) -> Change:
-    return model.Nothing("")
+    return Nothing("")
 
 
 def _key_of(place: Place) -> str:
@@ -187,36 +173,38 @@ def _key_of(place: Place) -> str:
 
 
 DEEDS: dict[str, Deed] = {
-    "Append": Deed(_append, _append, lambda place: model.Append(_new(place))),
+    "Append": Deed(_append, _append, lambda place: changes.Append(_new(place))),
     "Delete": Deed(
-        _delete, _delete, lambda place: model.Delete(Condition("", lambda record: record[KEY] == ROWS[place]))
+        _delete, _delete, lambda place: changes.Delete(Condition("", lambda record: record[KEY] == ROWS[place]))
     ),
     "Update": Deed(
         _update,
         _update,
-        lambda place: model.Update("a", _plus_100, Condition("", lambda record: record[KEY] == ROWS[place])),
+        lambda place: changes.Update("a", _plus_100, Condition("", lambda record: record[KEY] == ROWS[place])),
     ),
     "MergeInsert": Deed(_merge_insert, _merge_insert, _merge_change),
     "Rewrite": Deed(_rewrite, _rewrite, _nothing),
-    "Overwrite": Deed(_overwrite, _overwrite, lambda place: model.Overwrite(COLUMNS, _new(place))),
+    "Overwrite": Deed(_overwrite, _overwrite, lambda place: changes.Overwrite(COLUMNS, _new(place))),
     "CreateIndex": Deed(_create_index, _create_index, _nothing),
     "Merge": Deed(
         lambda handle, place: handle.add_columns({"c": f"{KEY} * 2"}),
         lambda handle, place: handle.add_columns({"c": f"{KEY} * 2"}),
-        lambda place: model.AddColumn(Column(3, "c", pa.int64()), _doubled_key),
+        lambda place: changes.AddColumn(Column(3, "c", pa.int64()), _doubled_key),
     ),
     "Project": Deed(
         lambda handle, place: handle.drop_columns(["a"]),
         lambda handle, place: handle.drop_columns(["a"]),
-        lambda place: model.DropColumn("a"),
+        lambda place: changes.DropColumn("a"),
     ),
-    "Restore": Deed(_restore, _restore, lambda place: model.Restore(ALL)),
+    "Restore": Deed(_restore, _restore, lambda place: changes.Restore(ALL)),
     "UpdateConfig": Deed(
         lambda handle, place: handle.update_config({_key_of(place): "1"}),
         lambda handle, place: handle.update_config({_key_of(place): "1"}),
-        lambda place: model.Configure({_key_of(place): "1"}),
+        lambda place: changes.Configure({_key_of(place): "1"}),
     ),
-    "DataReplacement": Deed(_replace_values, _replace_values, lambda place: ReplaceValues(FRAGMENT[place])),
+    "DataReplacement": Deed(
+        _replace_values, _replace_values, lambda place: changes.ReplaceValues("b", _new_values(place))
+    ),
     "ReserveFragments": Deed(
         lambda handle, place: commit_operation(handle.snapshot, ReserveFragments(2)), None, _nothing
     ),
@@ -224,12 +212,12 @@ DEEDS: dict[str, Deed] = {
 }
 
 
-def _plus_100(value: model.Value) -> model.Value:
+def _plus_100(value: Value) -> Value:
     assert isinstance(value, int)
     return value + 100
 
 
-def _doubled_key(record: Record) -> model.Value:
+def _doubled_key(record: Record) -> Value:
     key = record[KEY]
     assert isinstance(key, int)
     return key * 2

@@ -1,46 +1,38 @@
-"""What a table is, as plain dictionaries: what each version holds, and what each change makes of it.
+"""What a table is, as plain dictionaries: what each version holds, row by row.
 
-A change is planned on one version and lands on a newer one. It may then say only what it meant: rows that it touches
-must be as it saw them, and what others did to other rows stays.
+A column, and a field of a struct, is known by an id of its own, whatever it is called: values are kept by id, and a
+value that no column has an id for any more is not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 __all__ = [
     "KEY",
-    "AddColumn",
-    "Append",
-    "Cast",
     "Change",
     "Column",
     "Condition",
-    "Configure",
-    "Delete",
-    "DropColumn",
-    "Matched",
-    "MergeInsert",
+    "Leaf",
     "Nothing",
-    "Overwrite",
     "Record",
-    "Rename",
-    "Restore",
     "Row",
     "State",
-    "Truncate",
+    "Terse",
     "Unseen",
-    "Update",
     "Value",
 ]
 
 KEY = "k"
 """The column whose values are unique in every version."""
 
-Value = int | float | str | None
+Value: TypeAlias = Any
+"""A number, a string or None; of a struct a dictionary, of a list of structs a list of them."""
+
 Record = dict[str, Value]
 
 
@@ -48,14 +40,106 @@ class Unseen(AssertionError):
     """A change landed on rows that were not as it had seen them: somebody's work is lost."""
 
 
+class Terse:
+    """Something that a failing example shows by its `repr`, instead of all that it holds."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
+
+
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column, which keeps its identity under another name; a cast one is another, made from the one before."""
+class Column(Terse):
+    """A column or a field of a struct, which keeps its identity under another name.
+
+    A cast one is another, made from the one before. With `fields` it is a struct of them, or a list of such structs,
+    and `leaf_type` says nothing.
+    """
 
     id: int
     name: str
-    type: pa.DataType
+    leaf_type: pa.DataType
     cast_from: int | None = None
+    fields: tuple[Column, ...] = ()
+    is_list: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.name}#{self.id}: {self.type}"
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type."""
+        if not self.fields:
+            return self.leaf_type
+        struct = pa.struct([(each.name, each.type) for each in self.fields])
+        return pa.list_(struct) if self.is_list else struct
+
+    @property
+    def is_struct(self) -> bool:
+        """Whether this is a struct that is in no list."""
+        return bool(self.fields) and not self.is_list
+
+    @property
+    def prefix(self) -> str:
+        """What the paths of the fields begin with."""
+        return f"{self.name}.item." if self.is_list else f"{self.name}."
+
+    def walk(self) -> Iterator[Column]:
+        """Yield this and what is inside."""
+        yield self
+        for each in self.fields:
+            yield from each.walk()
+
+    def shown(self, value: Value) -> Value:
+        """Return a kept value as it is read, by the names of today."""
+        if value is None or not self.fields:
+            return value
+        if self.is_list:
+            return [None if item is None else self._shown_struct(item) for item in value]
+        return self._shown_struct(value)
+
+    def kept(self, value: Value) -> Value:
+        """Return a value by the ids of its fields."""
+        if value is None or not self.fields:
+            return value
+        if self.is_list:
+            return [None if item is None else self._kept_struct(item) for item in value]
+        return self._kept_struct(value)
+
+    def _shown_struct(self, value: Mapping[int, Value]) -> Record:
+        return {each.name: each.shown(value.get(each.id)) for each in self.fields}
+
+    def _kept_struct(self, value: Record) -> dict[int, Value]:
+        return {each.id: each.kept(value[each.name]) for each in self.fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(Terse):
+    """A column of single values, or a field of a struct: what filters and indices are on."""
+
+    path: str
+    column: Column
+
+    def __repr__(self) -> str:
+        return f"{self.path}#{self.column.id}: {self.type}"
+
+    @property
+    def type(self) -> pa.DataType:
+        """The Arrow type."""
+        return self.column.type
+
+    @property
+    def index_name(self) -> str:
+        """What an index on it is called."""
+        return f"index_{self.column.id}"
+
+    def of(self, record: Record) -> Value:
+        """Return the value in a record, null where the struct is."""
+        value: Value = record
+        for name in self.path.split("."):
+            value = None if value is None else value[name]
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +164,37 @@ class State:
         """The columns as Arrow fields."""
         return pa.schema([(column.name, column.type) for column in self.columns])
 
-    def column(self, name: str) -> Column:
-        """Return the column of that name."""
-        return {column.name: column for column in self.columns}[name]
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The key first, then every other leaf that is in no list."""
+        outer = [Leaf(column.name, column) for column in self.columns if not column.fields]
+        inner = [
+            Leaf(column.prefix + each.name, each)
+            for column in self.columns
+            if column.is_struct
+            for each in column.fields
+        ]
+        return outer + inner
+
+    def walk(self) -> Iterator[Column]:
+        """Yield every column and every field inside."""
+        for column in self.columns:
+            yield from column.walk()
+
+    def column(self, path: str) -> Column:
+        """Return the column, or the field of a struct, at a path."""
+        found = {column.name: column for column in self.columns}
+        for column in self.columns:
+            found |= {column.prefix + each.name: each for each in column.fields}
+        return found[path]
+
+    def edited(self, column_id: int, edit: Callable[[Column], Column | None]) -> State:
+        """Return this with the column of an id as `edit` makes it, or without it."""
+        return replace(self, columns=_edited(self.columns, column_id, edit))
 
     def record(self, row: Row) -> Record:
         """Return a row's values by the columns' names."""
-        return {column.name: row.values.get(column.id) for column in self.columns}
+        return {column.name: column.shown(row.values.get(column.id)) for column in self.columns}
 
     def records(self, condition: Condition | None = None) -> list[Record]:
         """Return the rows that a condition is true of, by key."""
@@ -97,13 +205,17 @@ class State:
         """Return the keys of the rows that a condition is true of."""
         return {key for key, row in self.rows.items() if condition is None or condition.holds(self.record(row))}
 
+    def values_of(self, record: Record) -> dict[int, Value]:
+        """Return a record's values by column identity."""
+        return {(column := self.column(name)).id: column.kept(value) for name, value in record.items()}
+
     def row_of(self, record: Record, version: int) -> Row:
         """Return a new row of a version."""
-        return Row({self.column(name).id: value for name, value in record.items()}, version, version)
+        return Row(self.values_of(record), version, version)
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Terse):
     """A filter in SQL's words, and what it is true of."""
 
     sql: str
@@ -147,198 +259,13 @@ class Nothing(Change):
         return newest
 
 
-@dataclass(frozen=True)
-class Append(Change):
-    records: tuple[Record, ...]
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        lost = {column.cast_from for column in newest.columns} & {column.id for column in planned.columns}
-        if lost:
-            raise Unseen(f"values of columns {lost}, which were cast meanwhile, are appended where nobody reads them")
-        return _with_rows(newest, {_key(record): planned.row_of(record, version) for record in self.records})
+def _edited(columns: tuple[Column, ...], column_id: int, edit: Callable[[Column], Column | None]) -> tuple[Column, ...]:
+    made: list[Column] = []
+    for column in columns:
+        new = edit(column) if column.id == column_id else _inside(column, column_id, edit)
+        made += [new] if new is not None else []
+    return tuple(made)
 
 
-@dataclass(frozen=True)
-class Overwrite(Change):
-    columns: tuple[Column, ...]
-    records: tuple[Record, ...]
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        empty = State(self.columns, {}, newest.config)
-        return _with_rows(empty, {_key(record): empty.row_of(record, version) for record in self.records})
-
-
-@dataclass(frozen=True)
-class Delete(Change):
-    condition: Condition | None
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        return _without(newest, _seen(planned, newest, planned.keys_where(self.condition)))
-
-
-class Truncate(Delete):
-    def __init__(self) -> None:
-        super().__init__(None)
-
-
-@dataclass(frozen=True)
-class Update(Change):
-    column: str
-    value: Callable[[Value], Value]
-    condition: Condition | None
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        keys = _seen(planned, newest, planned.keys_where(self.condition))
-        column = planned.column(self.column).id
-        return _with_rows(
-            newest,
-            {
-                key: _changed(newest.rows[key], {column: self.value(newest.rows[key].values.get(column))}, version)
-                for key in keys
-            },
-        )
-
-
-@dataclass(frozen=True)
-class Matched:
-    """What becomes of matched rows: `updates` says of (source, target) whether the row takes the source's values."""
-
-    updates: Callable[[Record, Record], bool] | None = None
-    deletes: bool = False
-
-
-@dataclass(frozen=True)
-class MergeInsert(Change):
-    records: tuple[Record, ...]
-    matched: Matched
-    inserts: bool
-    deletes_unmatched: bool
-    unmatched: Condition | None = None
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        source = {_key(record): record for record in self.records}
-        gone, changed = set(), {}
-        for key in source.keys() & planned.rows.keys():
-            target = planned.record(planned.rows[key])
-            if self.matched.deletes:
-                gone.add(key)
-            elif self.matched.updates is not None and self.matched.updates(source[key], target):
-                _seen(planned, newest, [key])
-                values = {planned.column(name).id: value for name, value in source[key].items()}
-                changed[key] = _changed(newest.rows[key], values, version)
-        if self.deletes_unmatched:
-            gone |= planned.keys_where(self.unmatched) - source.keys()
-        if self.inserts:
-            new = source.keys() - planned.rows.keys()
-            if new & newest.rows.keys():
-                raise Unseen(f"keys {new & newest.rows.keys()} were inserted twice")
-            changed |= {key: planned.row_of(source[key], version) for key in new}
-        return _with_rows(_without(newest, _seen(planned, newest, gone)), changed)
-
-
-@dataclass(frozen=True)
-class AddColumn(Change):
-    """A new column; `value` is None where no row gets one, and no row changes then."""
-
-    column: Column
-    value: Callable[[Record], Value] | None
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        added = replace(newest, columns=(*newest.columns, self.column))
-        if self.value is None:
-            return added
-        if planned.rows != newest.rows:
-            raise Unseen("rows came, went or changed while a column was computed")
-        return _with_rows(
-            added,
-            {
-                key: _changed(row, {self.column.id: self.value(planned.record(row))}, version)
-                for key, row in newest.rows.items()
-            },
-        )
-
-
-@dataclass(frozen=True)
-class DropColumn(Change):
-    name: str
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        gone = planned.column(self.name).id
-        return replace(newest, columns=tuple(column for column in newest.columns if column.id != gone))
-
-
-@dataclass(frozen=True)
-class Rename(Change):
-    name: str
-    new_name: str
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        renamed = planned.column(self.name).id
-        columns = (replace(column, name=self.new_name) if column.id == renamed else column for column in newest.columns)
-        return replace(newest, columns=tuple(columns))
-
-
-@dataclass(frozen=True)
-class Cast(Change):
-    name: str
-    id: int
-    type: pa.DataType
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        old = planned.column(self.name)
-        if old.type == self.type:
-            return newest
-        if planned.rows != newest.rows:
-            raise Unseen("rows came, went or changed while a column was cast")
-        new = Column(self.id, self.name, self.type, old.id)
-        cast = replace(newest, columns=tuple(new if column == old else column for column in newest.columns))
-        return _with_rows(
-            cast,
-            {key: _changed(row, {new.id: row.values.get(old.id)}, version) for key, row in newest.rows.items()},
-        )
-
-
-@dataclass(frozen=True)
-class Restore(Change):
-    content: State
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        return self.content
-
-
-@dataclass(frozen=True)
-class Configure(Change):
-    """Keys that are set, or removed where the value is None."""
-
-    values: Mapping[str, str | None]
-
-    def applied(self, planned: State, newest: State, version: int) -> State:
-        kept = {key: value for key, value in newest.config.items() if key not in self.values}
-        return replace(newest, config=kept | {key: value for key, value in self.values.items() if value is not None})
-
-
-def _key(record: Record) -> int:
-    key = record[KEY]
-    assert isinstance(key, int)
-    return key
-
-
-def _seen(planned: State, newest: State, keys: Iterable[int]) -> set[int]:
-    """Return the keys, whose rows must be in the newest version as they were planned on."""
-    keys = set(keys)
-    other = {key for key in keys if planned.rows[key] != newest.rows.get(key)}
-    if other:
-        raise Unseen(f"rows {sorted(other)} are not any more what was planned on")
-    return keys
-
-
-def _changed(row: Row, values: Mapping[int, Value], version: int) -> Row:
-    return Row({**row.values, **values}, row.created_at, version)
-
-
-def _with_rows(state: State, rows: Mapping[int, Row]) -> State:
-    return replace(state, rows={**state.rows, **rows})
-
-
-def _without(state: State, keys: set[int]) -> State:
-    return replace(state, rows={key: row for key, row in state.rows.items() if key not in keys})
+def _inside(column: Column, column_id: int, edit: Callable[[Column], Column | None]) -> Column:
+    return replace(column, fields=_edited(column.fields, column_id, edit))

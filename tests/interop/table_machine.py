@@ -1,0 +1,209 @@
+"""The machine of the model test: whose turn it is, taking a step, and following what it made of the versions.
+
+A step that is refused changed nothing, and one of ours left no file behind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, ClassVar
+
+import hypothesis.strategies as st
+import lance
+import pyarrow as pa
+from hypothesis import event
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+import lance_ops
+from lance_ops.core.errors import LanceOpsError
+from tests.interop import table_checks as checks
+from tests.interop import table_values as values
+from tests.interop.table_changes import Overwrite
+from tests.interop.table_lines import Hand, Line
+from tests.interop.table_model import KEY, Change, Column, Nothing, Record, State, Unseen
+from tests.interop.table_steps import Step
+
+__all__ = ["LIBRARIES", "TableMachine"]
+
+LIBRARIES = st.sampled_from([lance_ops, lance])
+WITHOUT_EFFECT = ("ReserveFragments", "Rewrite", "CreateIndex")
+
+
+class TableMachine(RuleBasedStateMachine):
+    """Whether the table has stable row ids is the subclasses' choice."""
+
+    stable_row_ids: ClassVar[bool]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="one-table-"))
+        self.column_ids = itertools.count()
+        self.keys = itertools.count()
+        self.names = itertools.count(1)
+        self.turns = itertools.count()
+        self.nested = False
+        self.file_versions: tuple[str, ...] = ("2.1", "2.2")
+        self.lines: list[Line] = []
+        self.hands: list[Hand] = []
+        self.tags: defaultdict[str, dict[str, tuple[str | None, int]]] = defaultdict(dict)
+        """What each tag of a table names, by the table's URI."""
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    @initialize(library=LIBRARIES, old_names=st.booleans(), nested=st.booleans(), data=st.data())
+    def create(self, library: Any, old_names: bool, nested: bool, data: st.DataObject) -> None:
+        """Write a table that has structs and lists of structs, or else may have files of version 2.0.
+
+        In those a struct is never null, and the reference drops a whole list for one field of its structs.
+        """
+        self.nested = nested
+        self.file_versions = ("2.1", "2.2") if nested else ("2.0", "2.1", "2.2")
+        uri, columns = str(self.folder / "table.lance"), self.new_columns(data)
+        records = self.new_records(State(columns), 5, data)
+        library.write_dataset(
+            pa.Table.from_pylist(list(records), schema=State(columns).schema),
+            uri,
+            max_rows_per_file=2,
+            data_storage_version=data.draw(st.sampled_from(self.file_versions)),
+            enable_stable_row_ids=self.stable_row_ids,
+            enable_v2_manifest_paths=not (old_names and library is lance),  # ours only goes on with the old names
+        )
+        state = Overwrite(columns, records).applied(State(), State(), 1)
+        self.lines.append(Line(uri, None, {1: state}, {1}))
+        for each in (lance_ops, lance):
+            self.hands.append(self.new_hand(each, self.lines[0]))
+
+    @rule(library=LIBRARIES, data=st.data())
+    def hold(self, library: Any, data: st.DataObject) -> None:
+        """Open a handle to be used later, when others have gone on."""
+        self.hands = [*self.hands[-3:], self.new_hand(library, self.draw_line(data))]
+
+    # -- what holds after each step -------------------------------------------------------------------------------
+
+    @invariant()
+    def both_read_the_model(self) -> None:
+        """Scan every version, and read the newest and one other in every way."""
+        turn = next(self.turns)
+        for line in self.lines:
+            checks.check_newest(line)
+            retained = sorted(line.retained)
+            for version in retained:
+                checks.check_rows(line, version)
+            other = retained[turn % len(retained)]
+            for version in sorted({other, line.version}):
+                checks.check_ways_to_read(line, version, stable_row_ids=self.stable_row_ids)
+            if self.stable_row_ids:
+                checks.check_feed(line, *sorted((other, retained[turn // 2 % len(retained)])))
+        for library, (uri, tags) in itertools.product((lance_ops, lance), self.tags.items()):
+            listed = library.dataset(uri).tags.list()
+            assert {name: (tag["branch"], tag["version"]) for name, tag in listed.items()} == tags
+            for name, (branch, version) in tags.items():
+                assert library.dataset(uri).checkout_version(name).version == version, branch
+
+    # -- taking a step --------------------------------------------------------------------------------------------
+
+    def take(self, hand: Hand, step: Step) -> None:
+        line, planned_on, was_stale = hand.line, hand.version, hand.is_stale
+        before = line.files()
+        name = f"{hand.library.__name__} {step.change.label}{' stale' if was_stale else ''}"
+        try:
+            returned = step.act(hand.handle)
+        except Exception as error:  # noqa: BLE001 # the reference raises many kinds
+            self._check_refusal(hand, step, error, name)
+            left = line.files() != before and not step.brings_files
+            assert hand.library is lance or not left, f"{name} was refused, and left files"
+            event(f"{name}: refused")
+            hand.handle = line.open(hand.library)
+            step = Step(step.act, Nothing("refused"))
+        else:
+            event(f"{name}: done")
+            assert step.expected_error is None or was_stale, f"{name} should have been refused"
+            if isinstance(returned, lance_ops.LanceDataset | lance.LanceDataset):
+                hand.handle = returned
+        before_it = line.version
+        self._note(line, step.change, hand.library, planned_on)
+        self._note_retained(line)
+        assert hand.version == line.version or line.version == before_it
+
+    def new_hand(self, library: Any, line: Line) -> Hand:
+        return Hand(library, line, line.open(library))
+
+    def draw_line(self, data: st.DataObject) -> Line:
+        return data.draw(st.sampled_from(self.lines))
+
+    def draw_hand(self, library: Any, stale: bool, data: st.DataObject) -> Hand:
+        held = [hand for hand in self.hands if hand.library is library and hand.is_stale]
+        if stale and held:
+            return data.draw(st.sampled_from(held))
+        return self.new_hand(library, self.draw_line(data))
+
+    def new_columns(self, data: st.DataObject) -> tuple[Column, ...]:
+        kinds = {KEY: pa.int64(), "a": pa.int64(), "b": pa.string()}
+        columns = [Column(next(self.column_ids), name, kind) for name, kind in kinds.items()]
+        if self.nested:
+            columns.append(data.draw(values.new_column(self.column_ids, "c", nested=True)))
+        return tuple(columns)
+
+    def new_records(self, state: State, count: int, data: st.DataObject) -> tuple[Record, ...]:
+        return data.draw(values.records(state.columns, [next(self.keys) for _ in range(count)]))
+
+    def protected(self, line: Line) -> set[int]:
+        """Return the versions that tags and branches keep."""
+        tagged = {version for branch, version in self.tags[line.uri].values() if branch == line.branch}
+        begun = {other.begun_at for other in self.lines if other.begun_from is line and other.uri == line.uri}
+        return tagged | (begun & line.retained)
+
+    def forget(self, line: Line, there: set[int]) -> None:
+        """Take note of what a clean-up left."""
+        line.retained = there
+        # The reference's handle on a version that was cleaned up makes old versions anew.
+        self.hands = [hand for hand in self.hands if hand.library is lance_ops or not hand.is_stale]
+
+    def _check_refusal(self, hand: Hand, step: Step, error: Exception, name: str) -> None:
+        assert step.expected_error or hand.is_stale, f"{name}, planned on the newest version, was refused: {error!r}"
+        assert hand.library is lance or isinstance(error, LanceOpsError), f"{name}: {error!r}"
+
+    def _note(self, line: Line, change: Change, library: Any, planned_on: int) -> None:
+        """Follow the versions made by one step, of which one at most changed anything.
+
+        `planned_on` is the version of the handle at first.
+        """
+        changed = isinstance(change, Nothing)
+        dataset = line.open(lance_ops)
+        for version in range(line.version + 1, dataset.version + 1):
+            transaction = dataset.read_transaction(version)
+            if transaction.operation.name in WITHOUT_EFFECT:
+                line.states[version] = line.newest
+            else:
+                assert not changed, f"version {version} came unexpectedly: {transaction.operation.name}"
+                changed = True
+                # The reference's transaction names the version that it was last compared with.
+                planned = {transaction.read_version} | ({planned_on} if library is lance else set())
+                line.states[version] = self._landed(line, change, version, planned)
+            line.retained.add(version)
+        if not changed:
+            states = [line.states[planned] for planned in (line.version, planned_on)]
+            assert any(change.changes_nothing(state) for state in states), "nothing was committed"
+
+    def _note_retained(self, line: Line) -> None:
+        there = {entry["version"] for entry in line.open(lance_ops).versions()}
+        assert there == line.retained, f"{there} are left of {line.retained}"
+
+    def _landed(self, line: Line, change: Change, version: int, planned_on: set[int]) -> State:
+        """Return what a change made, if it can be told from the rows alone on which version it was planned."""
+        found = line.open(lance_ops, version).to_table().sort_by(KEY).to_pylist()
+        unseen: Unseen | None = None
+        for planned in sorted(planned_on):
+            try:
+                made = change.applied(line.states[planned], line.newest, version)
+            except Unseen as error:
+                unseen = error
+                continue
+            if made.records() == found:
+                return made
+        raise unseen or AssertionError(f"version {version} is not what was meant: {found}")
