@@ -41,7 +41,7 @@ class Dictionary:
 
     offset: int = field(compare=False)
     length: int
-    values: pa.Array | None = None
+    values: pa.Array | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Field:
     name: str
     logical_type: str
     nullable: bool = True
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
     children: tuple[Field, ...] = ()
     unenforced_primary_key: bool = False
     extension_name: str = ""
@@ -98,7 +98,8 @@ class Field:
         """Return the field as a data file's own schema has it: blobs of version 2, at any depth, as descriptors."""
         if self.is_blob_v2:
             return replace(self._struct_of(DESCRIPTOR, NO_PARENT), metadata=DESCRIPTOR_METADATA, extension_name="")
-        return replace(self, children=tuple(child.stored() for child in self.children))
+        children = tuple(child.stored() for child in self.children)
+        return self if children == self.children else replace(self, children=children)
 
     def described(self) -> Field:
         """Return the field as scans show it: blobs, at any depth, as what says where they are."""
@@ -151,7 +152,7 @@ class Schema:
     """The fields of a table or file, in order, with the schema's metadata."""
 
     fields: tuple[Field, ...]
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import total_ordering
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 
 __all__ = ["FileVersion"]
 
 
-@total_ordering
 class FileVersion(Enum):
-    """A version of the file format; the value is how a manifest spells it."""
+    """A version of the file format; the value is how a manifest spells it, and orders them: "0.1" < "2.0" < "2.1"."""
 
     V0_1 = "0.1"
     V2_0 = "2.0"
@@ -61,7 +59,16 @@ class FileVersion(Enum):
         return _NUMBERS[self][1]
 
     def __lt__(self, other: FileVersion) -> bool:
-        return self.value < other.value  # "0.1" < "2.0" < "2.1" < "2.2"
+        return self._value_ < other._value_
+
+    def __le__(self, other: FileVersion) -> bool:
+        return self._value_ <= other._value_
+
+    def __gt__(self, other: FileVersion) -> bool:
+        return self._value_ > other._value_
+
+    def __ge__(self, other: FileVersion) -> bool:
+        return self._value_ >= other._value_
 
 
 _NUMBERS: dict[FileVersion, tuple[tuple[int, int], ...]] = {

@@ -76,11 +76,10 @@ def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
     length and both ends in common count as one.
     """
     num_values = values.num_values
-    is_whole = num_values <= 2 * _SAMPLE_VALUES
-    picked = np.arange(num_values) if is_whole else _sample_positions(num_values)
-    ends = _run_ends(np.sort(_keys(values, picked)))
-    if is_whole:
-        return len(ends)
+    if num_values <= 2 * _SAMPLE_VALUES:
+        keys = np.sort(_keys(values, slice(None)))
+        return int(np.count_nonzero(keys[1:] != keys[:-1])) + (num_values > 0)
+    ends = _run_ends(np.sort(_keys(values, _sample_positions(num_values))))
     counts = np.diff(ends, prepend=-1)
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return min(num_values, len(counts) + once * (once - 1) / (2 * (twice + 1)))
@@ -110,17 +109,18 @@ def _run_ends(numbers: NDArray[np.signedinteger] | NDArray[np.unsignedinteger]) 
     return np.flatnonzero(np.append(numbers[1:] != numbers[:-1], len(numbers) > 0))
 
 
-def _keys(values: FixedWidth | VariableWidth, picked: Integers) -> NDArray[np.unsignedinteger]:
+def _keys(values: FixedWidth | VariableWidth, picked: slice | Integers) -> NDArray[np.unsignedinteger]:
     """Return a number for each picked value, the same for equal ones."""
     if isinstance(values, VariableWidth):
-        starts = values.offsets[picked].astype(np.int64)
-        sizes = values.offsets[picked + 1] - starts
+        starts = values.offsets[:-1][picked].astype(np.int64, copy=False)
+        sizes = values.offsets[1:][picked] - starts
     elif values.bits_per_value in INTEGER_BITS:
         return values.as_integers()[picked]
     else:
-        sizes = np.full(len(picked), values.bits_per_value // 8, np.int64)
-        starts = picked * sizes
-    hashes = np.empty(len(picked), np.uint64)
+        width = values.bits_per_value // 8
+        starts = np.arange(values.num_values)[picked] * width
+        sizes = np.full(len(starts), width, np.int64)
+    hashes = np.empty(len(starts), np.uint64)
     kernels.hash_values(readable(values.data), readable(starts), readable(sizes), _END_BYTES, hashes)
     return hashes
 

@@ -88,7 +88,7 @@ class VariableWidth:
 
     def lengths(self) -> Offsets:
         """Return the length of each value in bytes."""
-        return cast(Offsets, np.diff(self.offsets))
+        return cast(Offsets, self.offsets[1:] - self.offsets[:-1])
 
     def slice(self, start: int, stop: int) -> VariableWidth:
         """Return the values in `[start, stop)`; the bytes are not copied."""

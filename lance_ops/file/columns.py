@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pyarrow as pa
 
 from lance_ops.core.schema import NO_PARENT, Field, Schema
+from lance_ops.encodings.options import EncodingOptions
 
 __all__ = ["Leaf", "Step", "is_leaf", "is_packed", "leaves_of", "leaves_of_field"]
 
@@ -55,7 +56,12 @@ class Leaf:
             product *= step.dimension or 1
         return product
 
-    @property
+    @cached_property
+    def options(self) -> EncodingOptions:
+        """What the field's metadata asks of its encoding; raises `InvalidInput` for what means nothing."""
+        return EncodingOptions.from_metadata(self.field.metadata)
+
+    @cached_property
     def dimensions(self) -> tuple[int, ...]:
         """Per layer, outermost first, the size of fixed-size lists and 0 for others."""
         return tuple(step.dimension for step in self.steps)
@@ -79,14 +85,19 @@ def leaves_of(schema: Schema) -> list[Leaf]:
     return [leaf for root in schema.fields for leaf in leaves_of_field(root)]
 
 
-def leaves_of_field(field: Field, outer: Sequence[Step] = ()) -> Iterator[Leaf]:
-    """Yield the leaves of a field below the given layers."""
+@lru_cache(maxsize=4096)
+def leaves_of_field(field: Field) -> tuple[Leaf, ...]:
+    """Return the leaves of a column; files of one table have the same, and share what is worked out about them."""
+    return tuple(_leaves(field, ()))
+
+
+def _leaves(field: Field, outer: Sequence[Step]) -> Iterator[Leaf]:
     steps = (*outer, _step(field))
     if is_leaf(field):
         yield Leaf(field, steps)
         return
     for child in field.children:
-        yield from leaves_of_field(child, steps)
+        yield from _leaves(child, steps)
 
 
 def _step(field: Field) -> Step:

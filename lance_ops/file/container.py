@@ -203,12 +203,15 @@ def encode_column(column: Column, column_type_url: str) -> bytes:
     """Return a column metadata message's bytes."""
     message = file2_pb2.ColumnMetadata()
     message.encoding.direct.encoding = Any(type_url=column_type_url, value=column.encoding).SerializeToString()
-    message.buffer_offsets.extend(buffer.position for buffer in column.buffers)
-    message.buffer_sizes.extend(buffer.size for buffer in column.buffers)
+    message.buffer_offsets.extend([buffer.position for buffer in column.buffers])
+    message.buffer_sizes.extend([buffer.size for buffer in column.buffers])
     for page in column.pages:
-        target = message.pages.add(length=page.length, priority=page.priority)
-        target.buffer_offsets.extend(buffer.position for buffer in page.buffers)
-        target.buffer_sizes.extend(buffer.size for buffer in page.buffers)
+        target = message.pages.add(
+            length=page.length,
+            priority=page.priority,
+            buffer_offsets=[buffer.position for buffer in page.buffers],
+            buffer_sizes=[buffer.size for buffer in page.buffers],
+        )
         target.encoding.direct.encoding = Any(type_url=page.type_url, value=page.encoding).SerializeToString()
     return message.SerializeToString()
 

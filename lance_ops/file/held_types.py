@@ -9,6 +9,8 @@ before 2.2      no maps, no fixed-size lists of structs, no `lance.blob.v2`, no 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -22,8 +24,12 @@ from lance_ops.file.columns import Leaf, is_packed, leaves_of_field
 __all__ = ["check_types"]
 
 
+@lru_cache(maxsize=64)
 def check_types(schema: Schema, version: FileVersion) -> None:
-    """Raise `UnsupportedFeature` naming the first column that files of the version do not hold."""
+    """Raise `UnsupportedFeature` naming the first column that files of the version do not hold.
+
+    What passed once is not looked at again: the files of a table have one schema.
+    """
     for field in schema.walk():
         refused = _refused(field, version)
         if refused is not None:

@@ -191,6 +191,10 @@ def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
 
 
 def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
+    if all(layer.validity is None for layer in layers):
+        scheme = scheme_of((pb.REPDEF_ALL_VALID_ITEM,) * len(layers))
+        num_slots = layers[-1].length * (layers[-1].dimension if isinstance(layers[-1], FixedLists) else 1)
+        return EncodedLevels(scheme, num_slots, num_slots, None, None, slice(0, num_slots))
     codes: Levels | None = None
     occurs = _no_occurrences(layers)
     num_slots = layers[0].length

@@ -101,7 +101,7 @@ def _encode_fieldless(rows: LeafRows, choice: PageChoice) -> EncodedPage:
 
 def _refuse_null_children(array: pa.Array, levels: EncodedLevels) -> None:
     """Refuse nulls that rows of packed structs have no place for: items of lists have one, so has the struct."""
-    present, _ = _present(levels, slice(None))
+    present, _ = _present(levels, levels.num_entries)
     for index, field in enumerate(array.type):
         validity = validity_of(array.field(index))
         if validity is None:
@@ -132,25 +132,44 @@ def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> Fi
     """Return the value that every entry has which is not null; None if there are several, or pages cannot say so."""
     if choice.version < FileVersion.V2_2 or not isinstance(values, FixedWidth | VariableWidth):
         return None
-    for entries in (slice(_FIRST_ENTRIES), slice(None)):  # most columns differ soon, and none is looked at further
-        present, num_values = _present(levels, entries)
+    # most columns differ soon, and none is looked at further
+    for num_entries in sorted({min(_FIRST_ENTRIES, levels.num_entries), levels.num_entries}):
+        present, num_values = _present(levels, num_entries)
         if num_values == 0 or (present is not None and not present.any()):
             continue  # what is there comes later
-        first = 0 if present is None else int(np.argmax(present))
-        if not _all_equal(values.slice(0, num_values), first, present):
+        first, last = (0, num_values - 1) if present is None else _ends(present)
+        if _value_at(values, first) != _value_at(values, last):
+            return None
+        if first < last and not _all_equal(values.slice(0, num_values), first, present):
             return None
     return values.slice(first, first + 1)
 
 
-def _present(levels: EncodedLevels, entries: slice) -> tuple[Bools | None, int]:
-    """Return which visible values of some entries are not null, None if all are, and how many those values are."""
+def _present(levels: EncodedLevels, num_entries: int) -> tuple[Bools | None, int]:
+    """Return which visible values of the first entries are not null, None if all are, and how many those values are."""
     definition = levels.definition
     if definition is None:
-        return None, len(range(*entries.indices(levels.num_entries)))
-    definition = definition[entries]
+        return None, num_entries
+    definition = definition[:num_entries]
     if levels.scheme.has_invisible:
         definition = definition[definition <= levels.scheme.max_visible_def]
     return (definition == 0) if levels.scheme.max_visible_def else None, len(definition)
+
+
+def _ends(present: Bools) -> tuple[int, int]:
+    """Return the first and the last value that is there; one is."""
+    return int(present.argmax()), len(present) - 1 - int(present[::-1].argmax())
+
+
+def _value_at(values: FixedWidth | VariableWidth, index: int) -> object:
+    """Return one value, to be compared with others of the page."""
+    if isinstance(values, VariableWidth):
+        start, end = values.offsets[index : index + 2].tolist()
+        return values.data[start:end].tobytes()
+    if values.bits_per_value % 8:
+        return int(values.data[index >> 3]) >> (index & 7) & 1
+    width = values.bits_per_value // 8
+    return values.data[index * width : (index + 1) * width].tobytes()
 
 
 def _all_equal(values: FixedWidth | VariableWidth, first: int, present: Bools | None) -> bool:
@@ -164,9 +183,6 @@ def _all_equal(values: FixedWidth | VariableWidth, first: int, present: Bools | 
             return False
         if not size:
             return True
-        starts = values.offsets[:-1] if present is None else values.offsets[:-1][present]
-        if values.data[starts[-1] : starts[-1] + size].tobytes() != values.data[starts[0] : starts[0] + size].tobytes():
-            return False
         rows = select(values, np.flatnonzero(present)) if present is not None else values
         assert isinstance(rows, VariableWidth)
         return bool((rows.data[: rows.size_bytes].reshape(-1, size) == rows.data[:size]).all())
@@ -178,6 +194,4 @@ def _all_equal(values: FixedWidth | VariableWidth, first: int, present: Bools | 
         return True
     data = values.data[: values.size_bytes]
     numbers = data.view(f"<u{width}") if width in (1, 2, 4, 8) else data.reshape(-1, width)
-    if present is None and not np.array_equal(numbers[-1], numbers[first]):
-        return False
     return bool(((numbers if present is None else numbers[present]) == numbers[first]).all())

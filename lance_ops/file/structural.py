@@ -70,7 +70,7 @@ class StructuralColumns(Columns):
         return chunks
 
     def _wanted(self, field: Field) -> list[_Wanted]:
-        leaves = list(leaves_of_field(field))
+        leaves = leaves_of_field(field)
         indices = [self._find(leaf) for leaf in leaves]
         return [
             _Wanted(index, column, self._page_starts(index, column), self._is_described(leaf, index))

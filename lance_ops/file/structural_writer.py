@@ -10,7 +10,6 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.options import EncodingOptions
 from lance_ops.file.assemble import concat_rows
 from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.columns import Leaf, leaves_of_field
@@ -39,7 +38,7 @@ class _LeafWriter(ColumnWriter[LeafRows]):
     def __init__(self, leaf: Leaf, version: FileVersion) -> None:
         super().__init__(leaf.field.id, PAGE_LAYOUT_URL)
         self._leaf = leaf
-        self._choice = PageChoice(version, EncodingOptions.from_metadata(leaf.field.metadata))
+        self._choice = PageChoice(version, leaf.options)
 
     def _encode(self, pieces: Sequence[LeafRows], write: WriteBytes) -> list[EncodedPage]:
         try:

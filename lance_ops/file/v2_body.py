@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -72,11 +73,8 @@ class V2Body(FileBody):
         writers = [writer for root in self._roots for writer in root.writers]
         for writer in writers:
             writer.flush(self._write)
-        stored = Schema(tuple(field.stored() for field in self._schema.fields))
-        descriptor = file_pb2.FileDescriptor(
-            schema=file_pb2.Schema(fields=schema_to_pb(stored), metadata=metadata_to_pb(metadata)),
-            length=self._num_rows,
-        )
+        descriptor = file_pb2.FileDescriptor(schema=_fields_to_pb(self._schema), length=self._num_rows)
+        descriptor.schema.metadata.update(metadata_to_pb(metadata))
         global_buffers = [self._write(descriptor.SerializeToString()), *self._global_buffers]
         columns_start = at = self._sink.tell()
         messages = [encode_column(writer.column(), _COLUMN_ENCODING_URL) for writer in writers]
@@ -106,10 +104,18 @@ class V2Body(FileBody):
         return Extent(position, view.nbytes)
 
 
+@lru_cache(maxsize=64)
+def _fields_to_pb(schema: Schema) -> file_pb2.Schema:
+    """Describe the fields of a schema; files of one table have the same. Nobody changes the message."""
+    return file_pb2.Schema(fields=schema_to_pb(Schema(tuple(field.stored() for field in schema.fields))))
+
+
 def _slices(column: pa.Array, page_bytes: int) -> list[pa.Array]:
     """Cut a column into runs of rows of about a page each."""
     if not len(column):
         return []
     parts = min(len(column), max(1, round(column.nbytes / page_bytes)))
+    if parts == 1:
+        return [column]
     rows = -(-len(column) // parts)
     return [column.slice(start, rows) for start in range(0, len(column), rows)]

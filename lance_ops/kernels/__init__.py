@@ -15,6 +15,7 @@ from lance_ops.core.on_demand import on_demand
 
 if TYPE_CHECKING:
     from lance_ops.kernels.chunk_headers import read_headers
+    from lance_ops.kernels.chunk_parts import write_headers, write_parts
     from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
     from lance_ops.kernels.distinct import are_entries, number_words
     from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
@@ -74,6 +75,8 @@ __all__ = [
     "split_strings",
     "unpack_blocks",
     "walk_entries",
+    "write_headers",
+    "write_parts",
     "xxh64",
 ]
 
@@ -115,6 +118,8 @@ _MODULES = {
     "split_strings": "strings",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",
+    "write_headers": "chunk_parts",
+    "write_parts": "chunk_parts",
     "xxh64": "hashes",
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lance_ops.kernels.arrays import readable
 from lance_ops.kernels.chunk_headers import read_headers
+from lance_ops.kernels.chunk_parts import write_headers, write_parts
 from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
 from lance_ops.kernels.distinct import are_entries, number_words
 from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
@@ -67,6 +68,8 @@ def warm() -> None:
     keep_levels(levels, 0, out_levels)
     collapse_lists(levels, levels, 1, 0, 0, 0, 0, out_levels, out_levels, offsets, flags)
     read_headers(data, none, none, 0, 1, 4, offsets, offsets, offsets)
+    write_headers(none, none, none, 0, 4, out, offsets, offsets)
+    write_parts(data, none, offsets, out)
     locate_values(ends, none, offsets, offsets, offsets)
     pick_packed(data, none, none, none, 8, symbols)
     pick_strings(data, none, none, none, none, none, 4, offsets, offsets)

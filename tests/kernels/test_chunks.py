@@ -35,3 +35,30 @@ def test_rows_are_counted_in_the_chunk_they_end_in_and_open_ones_by_their_entrie
     words = np.empty(2 * len(chunk_ends), np.uint64)
     kernels.index_rows(readable(np.array(levels, np.uint16)), 2, readable(chunk_ends), words)
     assert words.reshape(-1, 2).tolist() == twins.index_rows(levels, 2, chunk_ends.tolist())
+
+
+@given(st.integers(0, 2), st.sampled_from([2, 4]), st.lists(st.lists(st.binary(max_size=30), min_size=3, max_size=3)))
+def test_chunks_are_written_as_the_plain_twin_writes_them(
+    num_level_parts: int, width: int, chunks: list[list[bytes]]
+) -> None:
+    counts = np.array([1 << (i % 5) for i in range(len(chunks))], np.int64)
+    if len(counts):
+        counts[-1] = 11
+    num_levels = counts + 1
+    sizes = np.array([len(part) for number in range(3) for part in [chunk[number] for chunk in chunks]], np.int64)
+    out = np.zeros(200 * len(chunks), np.uint8)
+    places, words = np.zeros(len(chunks), np.int64), np.zeros(len(chunks), np.int64)
+    inputs = readable(counts), readable(num_levels), readable(sizes)
+    num_bytes = kernels.write_headers(*inputs, num_level_parts, width, out, places, words)
+    for number in range(3):
+        data = np.frombuffer(b"".join(chunk[number] for chunk in chunks), np.uint8)
+        kernels.write_parts(readable(data), readable(sizes.reshape(3, -1)[number]), places, out)
+    expected = [
+        twins.write_chunk(int(levels), chunk, num_level_parts, width)
+        for levels, chunk in zip(num_levels, chunks, strict=True)
+    ]
+    assert out[:num_bytes].tobytes() == b"".join(expected)
+    logarithms = [i % 5 for i in range(len(chunks) - 1)] + [0] * bool(chunks)
+    assert words.tolist() == [
+        (len(chunk) // 8 - 1) << 4 | logarithm for chunk, logarithm in zip(expected, logarithms, strict=True)
+    ]

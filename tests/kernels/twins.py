@@ -45,6 +45,13 @@ def copy_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, plac
         out[place : place + size] = data[start : start + size]
 
 
+def write_chunk(num_levels: int, parts: list[bytes], num_level_parts: int, width: int) -> bytes:
+    header = num_levels.to_bytes(2, "little")
+    for number, part in enumerate(parts):
+        header += len(part).to_bytes(2 if number < num_level_parts else width, "little")
+    return b"".join(part + b"\xfe" * (-len(part) % 8) for part in [header, *parts])
+
+
 def repeat_items(items: list[bytes], positions: list[int], present: list[bool]) -> list[bytes]:
     return [items[position] if there else b"" for position, there in zip(positions, present, strict=True)]
 

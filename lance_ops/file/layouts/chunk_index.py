@@ -148,17 +148,12 @@ def _join_counts(parts: Sequence[Integers]) -> Integers:
     return np.concatenate([*shifted, bases[-1:]])
 
 
-def encode_words(sizes: Integers, num_values: Integers, large: bool) -> npt.NDArray[np.uint8]:
-    """Return the chunk words; sizes are multiples of 8, all chunks but the last hold a power of two values.
-
-    Raises `ValueError` for a chunk too large for its word.
-    """
-    logarithms = np.zeros(len(num_values), np.int64)
-    logarithms[:-1] = np.log2(num_values[:-1])
-    words = ((sizes // _ALIGNMENT - 1) << _COUNT_BITS) | logarithms
+def encode_words(words: Integers, large: bool) -> npt.NDArray[np.uint8]:
+    """Return chunk words as a page's buffer; raise `ValueError` for a chunk too large for its word."""
     dtype = np.dtype("<u4") if large else np.dtype("<u2")
-    if len(words) and words.max() > np.iinfo(dtype).max:
-        raise ValueError(f"a chunk of {sizes.max()} bytes")
+    most = int(words.max(initial=0))
+    if most >= 1 << 8 * dtype.itemsize:
+        raise ValueError(f"a chunk of {((most >> _COUNT_BITS) + 1) * _ALIGNMENT} bytes")
     return words.astype(dtype).view(np.uint8)
 
 

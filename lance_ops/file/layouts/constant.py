@@ -11,6 +11,7 @@ a value and without buffers, everything is null.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -188,12 +189,11 @@ def _raw(levels: npt.NDArray[np.uint16] | None) -> Bytes:
 
 def _join(value: FixedWidth | VariableWidth) -> Bytes:
     """Return a value buffer."""
-    parts = [value.data]
+    parts = [value.data[: value.size_bytes].tobytes()]
     if isinstance(value, VariableWidth):
-        offsets = np.array([0, value.size_bytes], f"<u{value.bits_per_offset // 8}")
-        parts = [offsets.view(np.uint8), value.data[: value.size_bytes]]
-    head = np.array([len(parts), *(len(part) for part in parts)], np.dtype("<u4")).view(np.uint8)
-    return np.concatenate([head, *parts])
+        parts.insert(0, struct.pack("<II" if value.bits_per_offset == 32 else "<QQ", 0, value.size_bytes))
+    sizes = struct.pack(f"<I{len(parts)}I", len(parts), *map(len, parts))
+    return np.frombuffer(b"".join([sizes, *parts]), np.uint8)
 
 
 def _entries_of(rows: Rows, content: _Content) -> Entries:

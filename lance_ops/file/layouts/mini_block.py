@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from lance_ops import kernels
 from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.choose import choose_block, choose_levels, choose_limits, choose_mini_block
 from lance_ops.encodings.contract import CorruptValues, EncodedChunks, Picks, check
-from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, Values
@@ -60,9 +59,6 @@ Integers = npt.NDArray[np.int64]
 _ALIGNMENT = 8
 _MAX_NUM_BUFFERS = 64
 _MAX_U16 = (1 << 16) - 1
-_MAX_SMALL_CHUNK = 8 << 12
-_PAD = 0xFE
-_PAD_WORD = 0xFEFEFEFEFEFEFEFE
 _POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
 
@@ -262,9 +258,9 @@ def encode_mini_block(
     """
     encoding = choose_mini_block(values, choice.options, choice.version, statistics)
     chunks = encoding.encode_chunks(values, choose_limits(values, choice.options, choice.version))
-    chunk_ends = _entry_ends(levels, chunks.num_values)
     has_levels = levels.rep is not None or levels.definition is not None
-    num_levels = np.diff(chunk_ends, prepend=0) if has_levels else np.zeros(len(chunk_ends), np.int64)
+    chunk_ends = _entry_ends(levels, chunks.num_values) if has_levels else np.zeros(chunks.num_chunks, np.int64)
+    num_levels = np.diff(chunk_ends, prepend=0) if has_levels else chunk_ends
     large = choice.large_chunks
     layout = pb.MiniBlockLayout(
         value_compression=encoding.to_pb(),
@@ -280,16 +276,12 @@ def encode_mini_block(
             compression = choose_levels(as_values, num_levels, choice.version)
             level_parts.append(compression.encode_blocks(as_values, num_levels))
             getattr(layout, kind).CopyFrom(compression.to_pb())
-    level_sizes = [part.sizes[0] for part in level_parts]
-    if max((int(sizes.max(initial=0)) for sizes in (num_levels, *level_sizes)), default=0) > _MAX_U16:
+    if any(int(sizes.max(initial=0)) > _MAX_U16 for sizes in (num_levels, *(part.sizes[0] for part in level_parts))):
         return None
-    pieces = [(part.data[0], part.sizes[0], part.starts(0)) for part in level_parts]
-    pieces += [(data, chunks.sizes[i], chunks.starts(i)) for i, data in enumerate(chunks.data)]
-    header = _encode_headers(num_levels, level_sizes, list(chunks.sizes), large)
-    body, sizes = _join_chunks(header, pieces)
-    if not large and int(sizes.max(initial=0)) > _MAX_SMALL_CHUNK:
+    words, body = _join_chunks(num_levels, level_parts, chunks, large)
+    if not large and int(words.max(initial=0)) > _MAX_U16:
         return None
-    buffers = [encode_words(sizes, chunks.num_values, large), body]
+    buffers = [encode_words(words, large), body]
     if dictionary is not None:
         block = choose_block(dictionary, choice.options, choice.version)
         buffers.append(block.encode_block(dictionary))
@@ -313,42 +305,23 @@ def _entry_ends(levels: EncodedLevels, num_values: Integers) -> Integers:
     return ends
 
 
-def _encode_headers(num_levels: Integers, level_sizes: list[Integers], sizes: list[Integers], large: bool) -> Bytes:
-    """Return one row for each chunk, padded."""
-    width = 4 if large else 2
-    num_words = 1 + len(level_sizes)
-    num_bytes = 2 * num_words + width * len(sizes)
-    headers = np.full((len(num_levels), _padded(num_bytes)), _PAD, np.uint8)
-    words = np.stack([num_levels, *level_sizes], axis=1).astype("<u2")
-    headers[:, : 2 * num_words] = words.view(np.uint8)
-    if sizes:
-        headers[:, 2 * num_words : num_bytes] = np.stack(sizes, axis=1).astype(f"<u{width}").view(np.uint8)
-    return headers
-
-
-def _join_chunks(headers: Bytes, pieces: list[tuple[Bytes, Integers, Integers]]) -> tuple[Bytes, Integers]:
-    """Return all chunks end to end, every part padded, and the bytes of each; a piece is data, sizes and starts."""
-    header_bytes = headers.shape[1]
-    padded = [_padded(sizes) for _, sizes, _ in pieces]
-    totals = np.full(len(headers), header_bytes, np.int64)
-    for steps in padded:
-        totals += steps
-    chunk_starts = np.cumsum(totals) - totals
-    out = new_bytes(int(totals.sum()))
-    words = out.view(np.uint64)
-    at = chunk_starts
-    words[at[:, None] // _ALIGNMENT + np.arange(header_bytes // _ALIGNMENT)] = headers.view(np.uint64)
-    at = at + header_bytes
-    for (data, sizes, starts), steps in zip(pieces, padded, strict=True):
-        following = at + steps
-        words[following[sizes < steps] // _ALIGNMENT - 1] = _PAD_WORD
-        scatter_ranges(data, starts, sizes, out, at)
-        at = following
-    return out, totals
-
-
-def _padded(size: Any) -> Any:
-    return (size + _ALIGNMENT - 1) & -_ALIGNMENT
+def _join_chunks(
+    num_levels: Integers, level_parts: Sequence[EncodedChunks], chunks: EncodedChunks, large: bool
+) -> tuple[Integers, Bytes]:
+    """Return the word of each chunk, and all chunks end to end: headers, levels and values, every part padded."""
+    parts = [
+        (data, sizes) for part in (*level_parts, chunks) for data, sizes in zip(part.data, part.sizes, strict=True)
+    ]
+    num_chunks, width = chunks.num_chunks, 4 if large else 2
+    header_bytes = 2 + 2 * len(level_parts) + width * len(chunks.data)
+    room = sum(len(data) for data, _ in parts) + num_chunks * (header_bytes + _ALIGNMENT * (1 + len(parts)))
+    out, places, words = new_bytes(room), np.empty(num_chunks, np.int64), np.empty(num_chunks, np.int64)
+    part_sizes = np.concatenate([np.empty(0, np.int64), *(sizes for _, sizes in parts)])
+    counts = readable(chunks.num_values), readable(num_levels), readable(part_sizes)
+    num_bytes = kernels.write_headers(*counts, len(level_parts), width, out, places, words)
+    for data, sizes in parts:
+        kernels.write_parts(readable(data), readable(sizes), places, out)
+    return words, out[:num_bytes]
 
 
 def _joined_rows(parts: Sequence[Rows], lengths: Sequence[int]) -> Rows:
