@@ -14,14 +14,8 @@ import pyarrow as pa
 from lance_ops.committers.certainty import CERTAINTY, Certainty
 from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
-from lance_ops.committers.versions_directory import (
-    VERSION_HINT_PATH,
-    VersionNames,
-    list_newest,
-    list_versions,
-    manifest_path,
-    version_hint,
-)
+from lance_ops.committers.version_hint import newest_by_hint, uses_version_hint, write_hint
+from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
 from lance_ops.core.errors import (
     InvalidInput,
     LanceOpsError,
@@ -66,7 +60,12 @@ class PutIfAbsentCommitter(Committer):
         stamp = self._store.stamp(VERSIONS_DIR)
         if known is not None and stamp is not None and self._newest == (known, stamp):
             return known
-        newest = max(self._look(list_newest).versions, default=None)
+        hinted = newest_by_hint(self._store, stamp) if stamp is not None and uses_version_hint(self._store) else None
+        if hinted is None:
+            newest = max(self._look(list_newest).versions, default=None)
+        else:
+            newest = hinted
+            self._naming, self._is_new = ManifestNaming.V2, False
         self._newest = None if newest is None else (newest, stamp)
         return newest
 
@@ -102,11 +101,13 @@ class PutIfAbsentCommitter(Committer):
             legacy = self._look(list_newest).legacy
             if legacy is not None:
                 self._adopt(legacy)
-        path = manifest_path(version, self._naming or self._new_naming)
-        outcome = self._create(path, version, data, tuple(after))
-        if isinstance(outcome, Committed) and not self._store.lists_in_order:
-            with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
-                self._store.put_hint(VERSION_HINT_PATH, version_hint(version))
+        naming, is_first = self._naming or self._new_naming, self._is_new
+        outcome = self._create(manifest_path(version, naming), version, data, tuple(after))
+        if isinstance(outcome, Committed):
+            self._naming, self._is_new = naming, False
+            if uses_version_hint(self._store):
+                with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
+                    self._hint_at(version, is_first)
         return outcome
 
     def remove(self, version: int) -> None:
@@ -128,6 +129,15 @@ class PutIfAbsentCommitter(Committer):
             return Committed(version, path, recognised=True)
 
         return self._certainty.of(version, create, look)
+
+    def _hint_at(self, version: int, is_first: bool) -> None:
+        """Leave a hint at the newest version, which is the one just made unless others were quick."""
+        # With a dataset's first version the hint's file is made, and that would break a seal.
+        stamp = None if is_first else self._store.seal(VERSIONS_DIR)
+        if stamp is not None:
+            version = max(self._look(list_newest).versions, default=version)
+            self._newest = (version, stamp)
+        write_hint(self._store, version, stamp if self._naming is ManifestNaming.V2 else None)
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
         """List versions, and remember how they are named, which nothing changes while writers are at work."""

@@ -4,10 +4,7 @@ A dataset names its manifests by one scheme throughout. Two schemes side by side
 one version, so a mixture is refused. Detached manifests (`d…`), staged ones, the hint and temporary files are no
 versions.
 
-The listing is the only truth. `latest_version_hint.json` is written for readers elsewhere, and so that a hint another
-writer left does not go stale, but never read: all a hint allows is to probe upwards from it, and that stops short
-where clean-up has removed a version between the hint and the newest. It is written in place, since the
-reference takes one that is torn, or too high, for none.
+A listing is the truth. What makes one superfluous stands in `version_hint`.
 """
 
 from __future__ import annotations
@@ -19,17 +16,8 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
 from lance_ops.store.contract import Store
 
-__all__ = [
-    "VERSION_HINT_PATH",
-    "VersionNames",
-    "list_newest",
-    "list_versions",
-    "manifest_path",
-    "migrate_to_v2",
-    "version_hint",
-]
+__all__ = ["VersionNames", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]
 
-VERSION_HINT_PATH = f"{VERSIONS_DIR}/latest_version_hint.json"
 # A listing costs by its length: one more request for a few dozen old names, less for every other look.
 _FIRST_NAMES = 16
 _V2_LENGTH = len(manifest_name(1, ManifestNaming.V2))
@@ -83,11 +71,6 @@ def migrate_to_v2(store: Store) -> None:
 def manifest_path(version: int, naming: ManifestNaming) -> str:
     """Return the path of a version's manifest."""
     return f"{VERSIONS_DIR}/{manifest_name(version, naming)}"
-
-
-def version_hint(version: int) -> bytes:
-    """Return the content of the hint file."""
-    return b'{"version":%d}' % version
 
 
 def _is_v2(name: str) -> bool:

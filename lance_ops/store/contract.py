@@ -178,10 +178,18 @@ class Store(ABC):
         `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
         """
 
-    def stamp(self, directory: str) -> object:
+    def stamp(self, directory: str) -> str | None:
         """Return a value that changes with the names in a directory, None where none is as cheap as asking for one.
 
-        Names that come within one tick of the file system's clock may share a stamp.
+        Names that come within one tick of the file system's clock may share a stamp, unless it was sealed before.
+        """
+        return None
+
+    def seal(self, directory: str) -> str | None:
+        """Give a directory a stamp that it never had, and return it; None where that cannot be done.
+
+        The directory keeps it until a name comes or goes, and none comes or goes without changing it; neither this
+        directory in another state nor another directory ever has it.
         """
         return None
 

@@ -30,6 +30,7 @@ from lance_ops.store.maps import MAPS
 from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 from lance_ops.store.reserve import reserve
+from lance_ops.store.seals import seal, stamp
 from lance_ops.store.syncing import make_directory, sync, with_names
 from lance_ops.store.writeback import start_writeback
 
@@ -149,11 +150,16 @@ class LocalStore(Store):
             return os.listdir(folder)
         return []
 
-    def stamp(self, directory: str) -> object:
+    def stamp(self, directory: str) -> str | None:
         folder = self._locate(check_directory(directory))
         with suppress(ObjectNotFound), self._translating("list", directory):
-            status = os.stat(folder)
-            return status.st_dev, status.st_ino, status.st_mtime_ns
+            return stamp(folder)
+        return None
+
+    def seal(self, directory: str) -> str | None:
+        folder = self._locate(check_directory(directory))
+        with suppress(ObjectNotFound), self._translating("list", directory):
+            return seal(folder)
         return None
 
     def delete(self, path: str) -> None:

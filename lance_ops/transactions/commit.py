@@ -353,7 +353,7 @@ class _Attempt:
         if self._committer.remembers_removed:
             return
         try:
-            newest = self._committer.latest()
+            newest = self._committer.latest(known=made.version)
             if newest is None or newest <= made.version or self._was_continued(made, before):
                 return
         except LanceOpsError:

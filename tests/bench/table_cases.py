@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_ops
+from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.core.names import ManifestNaming, manifest_name
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import encode_manifest
@@ -44,13 +45,15 @@ def _as_it_is(module: ModuleType, uri: str, result: object) -> pa.Table:
 class TableCase:
     """`run` is measured, on the folder and with the number of the round; `anew` gives each round a fresh copy.
 
-    `answer` is what the contenders must agree on, made of the folder and what `run` returned.
+    `begin` does to a copy what cannot be copied. `answer` is what the contenders must agree on, made of the folder and
+    what `run` returned.
     """
 
     name: str
     prepare: Callable[[Path, float], None]
     run: Callable[[ModuleType, str, int], object]
     anew: bool = False
+    begin: Callable[[Path], object] | None = None
     answer: Callable[[ModuleType, str, object], pa.Table] = _all_rows
 
     def start(self, root: Path, name: str, number: int) -> str:
@@ -61,6 +64,8 @@ class TableCase:
         files = f"{name}-{number}" if self.anew else name
         if not (root / files).exists():
             shutil.copytree(root / "source", root / files)
+            if self.begin is not None:
+                self.begin(root / files)
         return files
 
 
@@ -83,7 +88,15 @@ def _prepare_versions(folder: Path, scale: float) -> None:
     for version in range(2, max(3, round(10_000 * scale))):
         data = encode_manifest(replace(manifest, version=version), b"")
         (folder / "_versions" / manifest_name(version, ManifestNaming.V2)).write_bytes(data)
-    (folder / "_versions" / "latest_version_hint.json").write_text(f'{{"version":{version}}}')
+
+
+def _commit_the_last(folder: Path) -> None:
+    lance_ops.write_dataset(_one_row(), str(folder), mode="append")
+
+
+def _commit_the_last_without_hint(folder: Path) -> None:
+    _commit_the_last(folder)
+    (folder / VERSION_HINT_PATH).unlink()
 
 
 def _prepare_fragments(folder: Path, scale: float) -> None:
@@ -201,7 +214,14 @@ def _compact(module: ModuleType, uri: str, number: int) -> None:
 ALL_TABLE_CASES = (
     TableCase("commits_alone", _prepare_one_row, _commit_alone),
     TableCase("commits_8_writers", _prepare_one_row, _commit_beside_others),
-    TableCase("open_10000_versions", _prepare_versions, _open, answer=_as_it_is),
+    TableCase("open_10000_versions", _prepare_versions, _open, begin=_commit_the_last, answer=_as_it_is),
+    TableCase(
+        "open_10000_versions_listed",
+        _prepare_versions,
+        _open,
+        begin=_commit_the_last_without_hint,
+        answer=_as_it_is,
+    ),
     TableCase("open_100000_fragments", _prepare_fragments, _open, answer=_as_it_is),
     TableCase("commit_100000_fragments", _prepare_fragments, _commit, answer=_as_it_is),
     TableCase("delete_1_percent", _prepare_rows, _delete),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,9 +10,10 @@ import pytest
 
 import lance_ops
 from lance_ops.committers import Committed, PutIfAbsentCommitter
+from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.core.names import ManifestNaming, manifest_name
 from lance_ops.errors import UnsupportedFeature
-from lance_ops.store import LocalStore, open_store
+from lance_ops.store import FaultyStore, LocalStore, open_store
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from tests.s3_server import S3Server
 
@@ -106,3 +108,61 @@ def test_pylance_does_not_mind_a_hint_that_it_reads_while_it_is_being_written(da
 
     assert lance.dataset(dataset_uri).version == 2
     assert lance.write_dataset(TABLE, dataset_uri, mode="append").version == committer.latest() == 3
+
+
+def test_pylance_takes_our_hint_for_its_own_and_we_list_after_it(dataset_uri: str) -> None:
+    import lance
+
+    hint = Path(dataset_uri, VERSION_HINT_PATH)
+    lance.write_dataset(TABLE, dataset_uri)
+    for version in (2, 4, 6):
+        assert lance_ops.write_dataset(TABLE, dataset_uri, mode="append").version == version
+        assert b"seal" in hint.read_bytes()
+        assert _listings_of_opening(dataset_uri, version) == 0
+        assert lance.dataset(dataset_uri).version == version
+        assert _listings_of_opening(dataset_uri, version) == 0
+
+        assert lance.write_dataset(TABLE, dataset_uri, mode="append").version == version + 1
+        assert _listings_of_opening(dataset_uri, version + 1) == 1
+
+
+def test_a_clean_up_of_either_library_that_spares_tags_leads_to_a_listing(dataset_uri: str) -> None:
+    import lance
+
+    for mode in ("create", *["append"] * 5):
+        dataset = lance_ops.write_dataset(TABLE, dataset_uri, mode=mode)
+    dataset.tags.create("kept", 2)
+    assert _listings_of_opening(dataset_uri, 6) == 0
+    dataset.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    assert PutIfAbsentCommitter(LocalStore(dataset_uri)).versions() == [2, 6]
+    assert _listings_of_opening(dataset_uri, 6) == 1
+
+    for version in (7, 8, 9):
+        assert lance_ops.write_dataset(TABLE, dataset_uri, mode="append").version == version
+    assert _listings_of_opening(dataset_uri, 9) == 0
+    stale = Path(dataset_uri, VERSION_HINT_PATH).read_bytes()
+    lance.write_dataset(TABLE, dataset_uri, mode="append")
+    lance.write_dataset(TABLE, dataset_uri, mode="append")
+    lance.dataset(dataset_uri).tags.create("nine", 9)
+    lance.dataset(dataset_uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    Path(dataset_uri, VERSION_HINT_PATH).write_bytes(stale)  # as if its writer had been slow
+    assert PutIfAbsentCommitter(LocalStore(dataset_uri)).versions() == [2, 9, 11]
+    assert _listings_of_opening(dataset_uri, 11) == 1
+
+
+def test_a_branch_has_a_hint_of_its_own(dataset_uri: str) -> None:
+    import lance
+
+    lance_ops.write_dataset(TABLE, dataset_uri)
+    dataset = lance_ops.write_dataset(TABLE, dataset_uri, mode="append")
+    branch = dataset.create_branch("dev")
+    branch.insert(TABLE)
+    assert _listings_of_opening(dataset_uri, 2) == 0
+    assert _listings_of_opening(f"{dataset_uri}/tree/dev", 3) == 0
+    assert lance.dataset(dataset_uri).checkout_version(("dev", None)).version == 3
+
+
+def _listings_of_opening(uri: str, newest: int) -> int:
+    store = FaultyStore(LocalStore(uri))
+    assert PutIfAbsentCommitter(store).latest() == newest == lance_ops.dataset(uri).version
+    return [call.operation for call in store.calls].count("list_names")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -153,16 +152,6 @@ def test_nothing_is_committed_through_a_store_that_ignores_conditions() -> None:
     with pytest.raises(UnsafeStore, match="external manifest store"):
         commit(store)
     assert list(store.list()) == list(store.list_temporary()) == []
-
-
-def test_the_hint_follows_the_newest_version_where_listing_is_not_in_order(tmp_path: Path) -> None:
-    committer = PutIfAbsentCommitter(LocalStore(str(tmp_path)))
-    for version in (1, 2):
-        committer.commit(version, b"%d" % version)
-
-    hint = (tmp_path / "_versions" / "latest_version_hint.json").read_bytes()
-    assert json.loads(hint) == {"version": 2}
-    assert b" " not in hint
 
 
 @pytest.mark.parametrize("hint", [b'{"version":1}', b'{"version":99}', b"garbage", b"", None])

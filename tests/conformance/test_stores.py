@@ -69,6 +69,16 @@ def test_a_hint_reads_as_last_written(store: Store, later: bytes) -> None:
     assert store.get("folder/hint").to_pybytes() == later
 
 
+def test_a_seal_holds_until_a_name_comes_or_goes(store: Store) -> None:
+    store.put("v/1", b"x")
+    sealed = store.seal("v")
+    assert sealed is None or store.stamp("v") == sealed
+    store.put("w/1", b"x")
+    assert store.stamp("v") == sealed
+    store.put("v/2", b"x")
+    assert sealed is None or store.stamp("v") != sealed
+
+
 def test_a_buffer_outlives_the_replacement_and_the_deletion_of_its_object(store: Store) -> None:
     store.put("a", b"old" * 5000)
     whole, part = store.get("a"), store.get_range("a", 3, 6)

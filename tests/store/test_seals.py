@@ -1,0 +1,121 @@
+"""A sealed directory: its stamp lasts until a name comes or goes, and is had by nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lance_ops.store import LocalStore
+from lance_ops.store.seals import seal, stamp
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "folder"
+    made.mkdir()
+    (made / "there").write_bytes(b"1")
+    return made
+
+
+def _come_and_go(folder: Path) -> None:
+    (folder / "new").touch()
+    (folder / "new").unlink()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "new").touch(),
+        lambda folder: (folder / "new").mkdir(),
+        lambda folder: (folder / "new").symlink_to("there"),
+        lambda folder: (folder / "new").hardlink_to(folder / "there"),
+        lambda folder: (folder / "there").unlink(),
+        lambda folder: (folder / "there").rename(folder / "new"),
+        lambda folder: (folder / "there").rename(folder.parent / "elsewhere"),
+        _come_and_go,
+    ],
+    ids=["file", "directory", "symlink", "link", "gone", "renamed", "moved away", "came and went"],
+)
+def test_a_name_that_comes_or_goes_breaks_a_seal_however_soon(folder: Path, change: Callable[[Path], object]) -> None:
+    sealed = seal(str(folder))
+    assert sealed is not None
+    assert stamp(str(folder)) == sealed
+    change(folder)
+    assert stamp(str(folder)) != sealed
+
+
+def test_a_seal_outlives_what_changes_no_name(folder: Path) -> None:
+    sealed = seal(str(folder))
+    (folder / "there").write_bytes(b"2")
+    assert (list(folder.iterdir()), (folder / "there").read_bytes()) == ([folder / "there"], b"2")
+    assert stamp(str(folder)) == sealed
+
+
+def test_what_is_sealed_is_not_sealed_again(folder: Path) -> None:
+    sealed = seal(str(folder))
+    assert seal(str(folder)) is None
+    assert stamp(str(folder)) == sealed
+
+
+def test_no_two_states_have_the_same_seal(folder: Path) -> None:
+    seals = []
+    for _ in range(200):  # far more than there are ticks meanwhile
+        _come_and_go(folder)
+        seals.append(seal(str(folder)))
+    assert None not in seals
+    assert len(set(seals)) == 200
+
+
+def test_neither_a_copy_nor_a_restored_directory_has_the_seal_of_what_it_copies(folder: Path) -> None:
+    sealed = seal(str(folder))
+    copy = folder.parent / "copy"
+    shutil.copytree(folder, copy)
+    assert copy.stat().st_mtime_ns == folder.stat().st_mtime_ns
+    assert stamp(str(copy)) != sealed
+
+    (folder / "later").touch()
+    shutil.copytree(copy, folder, dirs_exist_ok=True)
+    assert copy.stat().st_mtime_ns == folder.stat().st_mtime_ns
+    assert stamp(str(folder)) != sealed
+
+
+def test_a_clock_that_goes_back_brings_no_seal_back(folder: Path) -> None:
+    sealed = seal(str(folder))
+    status = folder.stat()
+    (folder / "later").touch()
+    os.utime(folder, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert folder.stat().st_mtime_ns == status.st_mtime_ns
+    assert stamp(str(folder)) != sealed
+
+
+def test_what_may_not_be_sealed_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    before = stamp(str(folder))
+    monkeypatch.setattr(os, "utime", refuse)
+    assert seal(str(folder)) is None
+    assert stamp(str(folder)) == before
+
+
+@pytest.mark.parametrize("grain_ns", [10**9, 10**7], ids=["seconds", "hundredths"])
+def test_a_file_system_that_keeps_times_less_finely_has_no_seals(
+    folder: Path, grain_ns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exactly = os.utime
+
+    def coarsely(path: int, ns: tuple[int, int]) -> None:
+        exactly(path, ns=(ns[0], ns[1] - ns[1] % grain_ns))
+
+    monkeypatch.setattr(os, "utime", coarsely)
+    assert seal(str(folder)) is None
+
+
+def test_a_directory_that_is_not_there_has_neither_stamp_nor_seal(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put("file", b"")
+    assert [store.stamp(name) or store.seal(name) for name in ("none", "none/deeper", "file")] == [None] * 3
