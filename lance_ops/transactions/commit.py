@@ -106,7 +106,7 @@ def commit(
         storage_options,
         time.monotonic() + timeout_seconds,
         max_retries,
-        (*after, transaction.path),
+        tuple(after),
     )
     try:
         result = attempt.run(base)
@@ -141,7 +141,8 @@ class _Attempt:
         self._deadline = deadline
         self._max_retries = max_retries
         self._new_fields = NewFields(transaction.operation)
-        self._after = after
+        # Later ones need not be durable, since the manifest holds the same; this one makes their directory.
+        self._after = after if transaction.read_version else (*after, transaction.path)
         self._must_rebase = False
         self._moves: list[Move] = []
         self._superseded: tuple[str, ...] = ()

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
+import lance_ops
 from lance_ops.committers import Committer, PutIfAbsentCommitter
 from lance_ops.core.errors import CommitConflict, IncompatibleTransaction, RetryableConflict
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
@@ -335,3 +337,29 @@ def test_a_conflict_with_pylance_leaves_no_file_of_ours(lance: Any, uri: str) ->
         planned.commit(operation)
 
     assert {info.path for info in planned.store.list()} == before
+
+
+@pytest.mark.parametrize("left", [None, b"", b"\0" * 99, b"\x08\x01\x12\x24half"], ids=["none", "no", "zero", "half"])
+def test_pylance_judges_our_versions_whatever_a_power_cut_leaves_of_their_transactions_files(
+    dataset_uri: str, left: bytes | None
+) -> None:
+    import lance
+
+    rows = pa.table({"a": [1, 2, 3]})
+    lance_ops.write_dataset(rows, dataset_uri)
+    stale, late = lance.dataset(dataset_uri), lance.dataset(dataset_uri)
+    lance_ops.dataset(dataset_uri).delete("a = 2")
+    (path,) = Path(dataset_uri, "_transactions").glob("1-*.txn")
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(left)
+
+    assert lance.dataset(dataset_uri).read_transaction(2) is not None
+    stale.insert(rows)
+    with pytest.raises(OSError, match="conflict"):
+        lance.LanceDataset.commit(
+            dataset_uri, lance.LanceOperation.Delete([], [late.get_fragments()[0].fragment_id], "a > 0"), read_version=1
+        )
+    assert sorted(lance.dataset(dataset_uri).to_table()["a"].to_pylist()) == [1, 1, 2, 3, 3]
+    assert lance_ops.dataset(dataset_uri).version == 3

@@ -42,6 +42,7 @@ from lance_ops.transactions import (
     newest_first,
     read_version,
 )
+from lance_ops.transactions.tokens import BATCH_PREFIX
 from tests.fleeting_store import FleetingStore
 from tests.table.samples import SCHEMA, index
 from tests.transactions.samples import OVERWRITE, new_fragment, rewrite, set_config
@@ -78,7 +79,30 @@ class TestAlone:
         commit(table.committer, store, transaction, after=["data/a"])
 
         assert store.exists(transaction.path)
-        assert store.lost_with == {table.committer.location(version): frozenset() for version in (1, 2)}
+        assert store.lost_with == {
+            table.committer.location(1): frozenset(),
+            table.committer.location(2): {transaction.path},  # of which the manifest has a copy
+        }
+
+    @pytest.mark.parametrize(
+        "left", [None, b"", b"\0" * 99, b"\x08\x01\x12\x24half"], ids=["none", "no", "zero", "half"]
+    )
+    def test_whatever_a_power_cut_leaves_of_a_transactions_file_commits_beside_it_are_judged(
+        self, left: bytes | None
+    ) -> None:
+        table = Table()
+        batch = {f"{BATCH_PREFIX}day": "1"}
+        theirs = table.commit(append("theirs"), properties=batch).transaction
+        if left is None:
+            table.store.delete(theirs.path)
+        else:
+            table.store.put(theirs.path, left)
+
+        assert read_version(table.store, table.committer, 2).transaction == theirs
+        assert table.commit(append("a"), read_version=1).version == 3
+        with pytest.raises(RetryableConflict, match="both bring batch"):
+            table.commit(append("b"), read_version=1, properties=batch)
+        assert find_transaction(table.store, table.committer, theirs.uuid) == 2
 
     @pytest.mark.parametrize("creates", [True, False], ids=["creation", "append"])
     def test_a_commit_lists_once_before_it_and_once_after_it(self, creates: bool, tmp_path: Path) -> None:
