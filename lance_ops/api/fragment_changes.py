@@ -17,7 +17,6 @@ from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_schema import LanceSchema
 from lance_ops.api.udf import BatchUDF
 from lance_ops.committers import open_root
-from lance_ops.core.addresses import offset_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.core.schema_edit import with_new_fields
@@ -36,11 +35,10 @@ from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments
-from lance_ops.snapshot.row_columns import ROW_ADDRESS
-from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.scan import ScanRequest, scan, scan_rows
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import bitmap_of, encode_bitmap
+from lance_ops.table.roaring import encode_bitmap
 
 __all__ = ["FragmentChanges"]
 
@@ -83,15 +81,10 @@ class FragmentChanges:
 
     def delete(self, predicate: UserFilter) -> Fragment | None:
         """Write a deletion file that hides the rows for which the predicate is true; None if no row is left."""
-        request = ScanRequest(
-            Schema(()),
-            bind_filter(self._snapshot, predicate),
-            with_row_address=True,
-            fragment_ids=(self._fragment.id,),
-        )
+        request = ScanRequest(Schema(()), bind_filter(self._snapshot, predicate), fragment_ids=(self._fragment.id,))
         found = BitMap()
-        for table in scan(self._snapshot, request):
-            found.update(bitmap_of(offset_of(table.column(ROW_ADDRESS).to_numpy())))
+        for rows in scan_rows(self._snapshot, request):
+            found.update(rows.bitmap())
         return self.delete_rows(found)
 
     def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:

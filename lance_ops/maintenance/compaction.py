@@ -128,8 +128,8 @@ def execute(task: CompactionTask) -> RewriteResult:
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
     request = ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits, durable=False) as writer:
-        for table in scan_to_rewrite(snapshot, request):
-            writer.write(table)
+        for rows in scan_to_rewrite(snapshot, request):
+            writer.write(rows.table)
         new = tuple(writer.finish())
         if snapshot.manifest.uses_stable_row_ids:
             new = with_lineage(snapshot, fragments, new)

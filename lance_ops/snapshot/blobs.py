@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.committers import open_base
-from lance_ops.core.addresses import fragment_of
+from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
@@ -23,7 +23,8 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.file.source import FileSource, Ranges
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_field, walk_blobs, with_blobs_as
 from lance_ops.snapshot.row_columns import ROW_ADDRESS
-from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.scan import ScanRequest, scan_rows
+from lance_ops.snapshot.scanned import ScannedRows, in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.take import take_addresses
 from lance_ops.store import is_local, is_well_known
@@ -175,15 +176,19 @@ class BlobReader:
         return file
 
 
-def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
+def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
     """Yield a scan's answer as `FragmentWriter` takes it: blobs with their bytes, a bounded number at a time."""
     if not any(holds_blobs_v2(field) for field in request.schema.fields):
-        yield from scan(snapshot, request)
+        yield from scan_rows(snapshot, request)
         return
     reader = BlobReader(snapshot)
-    for table in scan(snapshot, replace(request, with_row_address=True)):
-        for part in cut_by_blobs(table, request.schema):
-            yield _rewritable(part, reader, request)
+    for rows in scan_rows(snapshot, request):
+        at = 0
+        for part in cut_by_blobs(rows.table, request.schema):
+            cut = rows.slice(at, len(part))
+            at += len(part)
+            addresses = row_addrs(cut.fragment.id, in_array(cut.offsets))
+            yield replace(cut, table=_rewritable(part, addresses, reader, request.schema))
 
 
 def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
@@ -191,16 +196,15 @@ def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanReque
     table = take_addresses(snapshot, addresses, request)
     if not any(holds_blobs_v2(field) for field in request.schema.fields):
         return table
-    return _rewritable(table, BlobReader(snapshot), request)
+    return _rewritable(table, table.column(ROW_ADDRESS).to_numpy(), BlobReader(snapshot), request.schema)
 
 
-def _rewritable(table: pa.Table, reader: BlobReader, request: ScanRequest) -> pa.Table:
-    addresses = table.column(ROW_ADDRESS).to_numpy()
-    for position, field in enumerate(request.schema.fields):
+def _rewritable(table: pa.Table, addresses: Addresses, reader: BlobReader, schema: Schema) -> pa.Table:
+    for position, field in enumerate(schema.fields):
         if holds_blobs_v2(field):
             column = reader.with_values(table.column(position), field, addresses)
             table = table.set_column(position, values_field(field), column)
-    return table if request.with_row_address else table.drop_columns([ROW_ADDRESS])
+    return table
 
 
 def cut_by_blobs(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:

@@ -14,18 +14,15 @@ from dataclasses import dataclass
 
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.runners import Runner
-from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan_rows
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table.roaring import bitmap_of
 from lance_ops.transactions import Delete
 
 __all__ = [
@@ -99,17 +96,10 @@ def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
 
 def find_rows(task: DeletionTask) -> FoundRows:
     """Return the live rows of the task's fragments for which the predicate is true."""
-    request = ScanRequest(
-        Schema(()),
-        task.predicate,
-        with_row_address=True,
-        fragment_ids=task.fragment_ids,
-        readahead=TASK_READAHEAD,
-    )
+    request = ScanRequest(Schema(()), task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     found: dict[int, BitMap] = {}
-    for table in scan(task.snapshot.open(), request):  # a table never spans two fragments
-        addresses = table.column(ROW_ADDRESS).to_numpy()
-        found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(bitmap_of(offset_of(addresses)))
+    for rows in scan_rows(task.snapshot.open(), request):
+        found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 

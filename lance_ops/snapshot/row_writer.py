@@ -32,14 +32,16 @@ class RowWriter:
     """
 
     def __init__(self, snapshot: Snapshot, version: FileVersion, targets: WriteTargets | None = None) -> None:
-        self._keeps_ids = snapshot.manifest.uses_stable_row_ids
+        self.keeps_ids = snapshot.manifest.uses_stable_row_ids
+        """Whether rows have ids that they keep, so that moved ones must come with theirs."""
         self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, targets=targets, durable=False)
         self._row_ids: list[U64s] = []
 
-    def write_moved(self, rows: pa.Table, row_ids: U64s) -> None:
+    def write_moved(self, rows: pa.Table, row_ids: U64s | None) -> None:
         """Add rows that stood elsewhere under these ids; raise `SchemaMismatch` if they do not fit the table."""
         self._writer.write(rows)
-        if self._keeps_ids:
+        if self.keeps_ids:
+            assert row_ids is not None
             self._row_ids.append(row_ids)
 
     def write_new(self, rows: pa.Table) -> None:

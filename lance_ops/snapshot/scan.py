@@ -6,10 +6,11 @@ block is independent of all others; deleted rows are subtracted in each, so no p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,8 @@ from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.index_lookup import IndexLookup, look_up
 from lance_ops.snapshot.ordered import map_ordered
-from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_column, row_field
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, row_field
+from lance_ops.snapshot.scanned import ScannedRows, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.roaring import offsets_in
@@ -37,10 +39,11 @@ __all__ = [
     "limited",
     "plan_scan",
     "scan",
-    "with_row_columns",
+    "scan_rows",
 ]
 
 Offsets = npt.NDArray[np.uint64]
+T = TypeVar("T")
 
 TASK_READAHEAD = 2
 """Blocks that a scan inside of a plan's task reads ahead: tasks run side by side already."""
@@ -84,10 +87,14 @@ class ScanRequest:
     @property
     def row_columns(self) -> tuple[str, ...]:
         """The columns of the answer after those of the schema."""
-        wanted = [ROW_ID] if self.with_row_id else []
-        if self.with_row_address or not (wanted or self.version_columns or self.schema.fields):
-            wanted.append(ROW_ADDRESS)
-        return (*wanted, *self.version_columns)
+        wanted = self.asked_row_columns
+        return wanted if wanted or self.schema.fields else (ROW_ADDRESS,)
+
+    @property
+    def asked_row_columns(self) -> tuple[str, ...]:
+        """Those of `row_columns` that were asked for."""
+        asked = ((ROW_ID, self.with_row_id), (ROW_ADDRESS, self.with_row_address))
+        return (*(name for name, wanted in asked if wanted), *self.version_columns)
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,34 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
 
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     """Yield the answer block by block, fragment by fragment; blocks without a matching row are left out."""
-    plan = plan_scan(snapshot, request)
+    plan, names = plan_scan(snapshot, request), request.row_columns
+
+    def finished(rows: ScannedRows) -> pa.Table:
+        is_null = request.include_deleted_rows
+        return with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null)
+
+    tables = (table for table in _read_all(snapshot, plan, finished) if table.num_rows)
+    yield from limited(tables, plan.offset, request.limit)
+
+
+def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
+    """Yield the answer as `scan` does, for whoever asks where the rows stand: no column has to say it.
+
+    A request for this has no limit and no offset, and no column is added that it does not ask for.
+    """
+    assert request.limit is None and not request.offset
+    names = request.asked_row_columns
+
+    def finished(rows: ScannedRows) -> ScannedRows:
+        return replace(rows, table=with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names))
+
+    found = _read_all(snapshot, plan_scan(snapshot, request), finished if names else lambda rows: rows)
+    return (rows for rows in found if len(rows))
+
+
+def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows], T]) -> Iterator[T]:
+    """Read a plan's blocks ahead, in threads, and make of each what is wanted."""
+    request = plan.request
     cores = available_cores()
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
     ahead = min(request.readahead or 2 * readers, len(plan.blocks))
@@ -174,14 +208,11 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
     threads = max(1, cores // workers)  # for each block, where there are fewer blocks than cores
     # no more open files than blocks in hand
     reader_of = lru_cache(ahead + 1)(lambda fragment: snapshot.reader(fragment, threads=threads))
-    parts = map_ordered(
-        lambda block: _read_parts(snapshot, reader_of(block.fragment), block, request),
-        plan.blocks,
-        workers,
-        ahead,
-    )
-    tables = chain.from_iterable(parts)
-    yield from limited((table for table in tables if table.num_rows), plan.offset, request.limit)
+
+    def read(block: Block) -> Iterable[T]:
+        return _read_parts(snapshot, reader_of(block.fragment), block, request, finish)
+
+    return chain.from_iterable(map_ordered(read, plan.blocks, workers, ahead))
 
 
 def limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
@@ -266,16 +297,22 @@ def _width(arrow_type: pa.DataType) -> int:
     return int(arrow_type.bit_width + 7) // 8 if pt.is_primitive(arrow_type) else _VARIABLE_BYTES
 
 
-def _read_parts(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> Iterable[pa.Table]:
+def _read_parts(
+    snapshot: Snapshot,
+    reader: FragmentReader,
+    block: Block,
+    request: ScanRequest,
+    finish: Callable[[ScannedRows], T],
+) -> Iterable[T]:
     """Read what of a block may match; one that is too large for a single read in halves, each when it is asked for."""
     try:
         parts = _parts_that_may_match(snapshot, reader, block) if request.use_stats else [block]
-        return [_read_block(snapshot, reader, part, request) for part in parts]
+        return [finish(_read_block(snapshot, reader, part, request)) for part in parts]
     except ReadTooLarge:
         halves = block.halves()
         if not halves:
             raise
-        return chain.from_iterable(_read_parts(snapshot, reader, half, request) for half in halves)
+        return chain.from_iterable(_read_parts(snapshot, reader, half, request, finish) for half in halves)
 
 
 def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Block) -> list[Block]:
@@ -286,24 +323,20 @@ def _parts_that_may_match(snapshot: Snapshot, reader: FragmentReader, block: Blo
     return [replace(block, start=start, stop=stop) for start, stop in runs]
 
 
-def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> pa.Table:
+def _read_block(snapshot: Snapshot, reader: FragmentReader, block: Block, request: ScanRequest) -> ScannedRows:
     if block.offsets is not None:
         return _read_offsets(snapshot, reader, block, block.offsets, request)
     live = None if request.include_deleted_rows else _live_mask(snapshot, block)
     if block.predicate is None:
         table = reader.read(request.schema, block.start, block.stop)
-        if live is not None:
-            table = _filtered(table, live)
-        if not request.row_columns:
-            return table
-        offsets = np.arange(block.start, block.stop, dtype=np.uint64)
-        return with_row_columns(snapshot, table, block.fragment, offsets if live is None else offsets[live], request)
+        if live is None:
+            return ScannedRows(block.fragment, range(block.start, block.stop), table)
+        return ScannedRows(block.fragment, _offsets_of(live, block), _filtered(table, live))
     mask = _matches(snapshot, reader, block, None)
     if live is not None:
         mask &= live
-    offsets = np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
-    table = _read_matches(reader, block, mask, offsets, request)
-    return with_row_columns(snapshot, table, block.fragment, offsets, request)
+    offsets = _offsets_of(mask, block)
+    return ScannedRows(block.fragment, offsets, _read_matches(reader, block, mask, offsets, request))
 
 
 def _read_matches(
@@ -327,14 +360,14 @@ def _read_matches(
 
 def _read_offsets(
     snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Offsets, request: ScanRequest
-) -> pa.Table:
+) -> ScannedRows:
     if block.predicate is not None:
         offsets = offsets[_matches(snapshot, reader, block, offsets)]
     if len(offsets) and int(offsets[-1] - offsets[0]) == len(offsets) - 1:
         table = reader.read(request.schema, int(offsets[0]), int(offsets[-1]) + 1)
     else:
         table = reader.take(request.schema, offsets)
-    return with_row_columns(snapshot, table, block.fragment, offsets, request)
+    return ScannedRows(block.fragment, offsets, table)
 
 
 def _matches(
@@ -344,19 +377,16 @@ def _matches(
     assert block.predicate is not None
     columns = block.predicate.columns()
     names = [name for name in columns if name not in ROW_COLUMNS]
-    schema = snapshot.schema.project(names)
-    request = ScanRequest(
-        schema,
-        with_row_id=ROW_ID in columns,
-        with_row_address=ROW_ADDRESS in columns,
-        version_columns=tuple(name for name in VERSION_COLUMNS if name in columns),
-    )
+    schema, added = snapshot.schema.project(names), [name for name in columns if name in ROW_COLUMNS]
+    if not columns:
+        added = [ROW_ADDRESS]  # a batch of no columns would have no rows
     table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)
-    if request.row_columns:
-        if offsets is None:
-            offsets = np.arange(block.start, block.stop, dtype=np.uint64)
-        table = with_row_columns(snapshot, table, block.fragment, offsets, request)
-    return block.predicate.holds(table)
+    where = range(block.start, block.stop) if offsets is None else offsets
+    return block.predicate.holds(with_row_columns(snapshot, table, block.fragment, where, added))
+
+
+def _offsets_of(mask: npt.NDArray[np.bool_], block: Block) -> Offsets:
+    return np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
 
 
 def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None:
@@ -378,17 +408,3 @@ def empty_answer(request: ScanRequest) -> pa.Table:
     """Return an answer's columns without a row."""
     schema = request.schema.to_arrow_storage()
     return pa.schema([*schema, *map(row_field, request.row_columns)], schema.metadata).empty_table()
-
-
-def with_row_columns(
-    snapshot: Snapshot, table: pa.Table, fragment: Fragment, offsets: Offsets, request: ScanRequest
-) -> pa.Table:
-    """Append the row columns that the request asks for; `offsets` are the rows' physical ones."""
-    names = request.row_columns
-    if not names:
-        return table
-    columns = [
-        row_column(snapshot, name, fragment, offsets, null_if_deleted=request.include_deleted_rows) for name in names
-    ]
-    schema = pa.schema([*table.schema, *map(row_field, names)], table.schema.metadata)
-    return pa.Table.from_arrays([*table.columns, *columns], schema=schema)

@@ -15,7 +15,8 @@ from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addr
 from lance_ops.core.errors import InvalidInput
 from lance_ops.file.order import reorder
 from lance_ops.snapshot.ordered import map_ordered
-from lance_ops.snapshot.scan import ScanRequest, empty_answer, with_row_columns
+from lance_ops.snapshot.scan import ScanRequest, empty_answer
+from lance_ops.snapshot.scanned import with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table.roaring import bitmap_of, offsets_in
 
@@ -94,9 +95,9 @@ def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.
         fragment_id, places = group
         fragment = snapshot.fragments_by_id[fragment_id]
         table = snapshot.reader(fragment).take(request.schema, offsets[places])
-        return with_row_columns(snapshot, table, fragment, offsets[places], request)
+        return with_row_columns(snapshot, table, fragment, offsets[places], names)
 
-    groups = _grouped(fragment_of(unique))
+    groups, names = _grouped(fragment_of(unique)), request.row_columns
     tables = map_ordered(read, groups, min(snapshot.calls_at_once, len(groups)), _READ_AHEAD)
     found = pa.concat_tables(list(tables) or [empty_answer(request)])
     return found if inverse is None else reorder(found, inverse)

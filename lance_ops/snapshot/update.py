@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
@@ -26,13 +25,12 @@ from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.fragment_writer import data_paths
 from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.row_writer import RowWriter, output_version
 from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
+from lance_ops.snapshot.scanned import in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import bitmap_of
 from lance_ops.transactions import Update
 
 __all__ = [
@@ -129,21 +127,13 @@ def plan_update(
 def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     """Write the task's matching rows with their new values; on an error nothing is left of them."""
     snapshot = task.snapshot.open()
-    request = ScanRequest(
-        snapshot.schema,
-        task.predicate,
-        with_row_id=True,
-        with_row_address=True,
-        fragment_ids=task.fragment_ids,
-        readahead=TASK_READAHEAD,
-    )
+    request = ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     found: dict[int, BitMap] = {}
     with RowWriter(snapshot, task.file_version) as writer:
-        for table in scan_to_rewrite(snapshot, request):  # a table never spans two fragments
-            addresses = table.column(ROW_ADDRESS).to_numpy()
-            found.setdefault(int(fragment_of(addresses[0])), BitMap()).update(bitmap_of(offset_of(addresses)))
-            row_ids = table.column(ROW_ID).to_numpy()
-            writer.write_moved(_assigned(table.drop_columns([ROW_ID, ROW_ADDRESS]), task.assignments), row_ids)
+        for rows in scan_to_rewrite(snapshot, request):
+            found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
+            row_ids = snapshot.row_ids(rows.fragment, in_array(rows.offsets)) if writer.keeps_ids else None
+            writer.write_moved(_assigned(rows.table, task.assignments), row_ids)
         fragments = writer.finish()
     return RewrittenRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()}, fragments)
 

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.addresses import offset_of
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
@@ -28,7 +26,8 @@ from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
-from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan_rows
+from lance_ops.snapshot.scanned import Offsets, ScannedRows, in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
 
@@ -41,8 +40,6 @@ __all__ = [
     "write_columns",
     "write_streamed_columns",
 ]
-
-Offsets = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -83,18 +80,18 @@ def write_columns(task: BackfillTask) -> ColumnFile:
     request = ScanRequest(
         snapshot.schema.project(path for path in reads if path not in ROW_COLUMNS),
         with_row_id=ROW_ID in reads,
-        with_row_address=True,
+        # a table without columns would have no rows
+        with_row_address=ROW_ADDRESS in reads or not reads,
         version_columns=tuple(name for name in reads if name in VERSION_COLUMNS),
         fragment_ids=(fragment.id,),
         readahead=TASK_READAHEAD,
     )
 
     def computed() -> Iterator[tuple[Offsets, pa.Table]]:
-        for table in _in_batches(scan(snapshot, request), task.batch_size):
-            offsets = offset_of(table.column(ROW_ADDRESS).to_numpy())
-            rows = table if ROW_ADDRESS in reads else table.drop_columns([ROW_ADDRESS])
-            place = f"{[file.path for file in fragment.files]} {fragment.deletion_path} {offsets[0]}+{len(offsets)}"
-            yield offsets, task.source.compute(rows if rows.num_columns else table, task.columns, place)
+        for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):
+            files = [file.path for file in fragment.files]
+            place = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
+            yield rows.offsets, task.source.compute(rows.table, task.columns, place)
 
     return _write(snapshot, fragment, task.columns, computed())
 
@@ -180,12 +177,10 @@ def _write(
         ) as writer:
             for offsets, made, is_last in _with_last(parts):
                 end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
-                places = offsets.astype(np.int64) - done
-                writer.write_batch(_spread(conform(made, arrow_schema), places, end - done, nulls))
+                writer.write_batch(_spread(conform(made, arrow_schema), offsets, done, end, nulls))
                 done = end
             if done < fragment.physical_rows:  # not one row is live
-                nobody = arrow_schema.empty_table(), np.empty(0, np.int64)
-                writer.write_batch(_spread(*nobody, fragment.physical_rows))
+                writer.write_batch(_spread(arrow_schema.empty_table(), range(0), 0, fragment.physical_rows))
             written = writer.finish()
     except BaseException:
         delete_paths(snapshot.store, [path])  # it may be there: the answer to closing it can be lost
@@ -212,10 +207,15 @@ def _with_last(parts: Iterable[tuple[Offsets, pa.Table]]) -> Iterator[tuple[Offs
         yield (*waiting, True)
 
 
-def _spread(rows: pa.Table, places: npt.NDArray[np.int64], length: int, nulls: bool = True) -> pa.Table:
-    """Return a table of `length` rows with `rows` at these ascending places, nulls elsewhere where they are allowed."""
+def _spread(rows: pa.Table, offsets: Offsets, start: int, stop: int, nulls: bool = True) -> pa.Table:
+    """Return a table of rows `start` to `stop` with `rows` at these ascending offsets.
+
+    Elsewhere are nulls, where they are allowed.
+    """
+    length = stop - start
     if len(rows) == length:
         return rows
+    places = in_array(offsets).astype(np.int64) - start
     source = np.searchsorted(places, np.arange(length), side="right") - 1
     empty = np.ones(length, np.bool_)
     empty[places] = False
@@ -228,10 +228,12 @@ def _spread(rows: pa.Table, places: npt.NDArray[np.int64], length: int, nulls: b
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def _in_batches(tables: Iterable[pa.Table], batch_size: int | None) -> Iterator[pa.Table]:
-    for table in tables:
-        step = batch_size or len(table)
-        yield from (table.slice(at, step) for at in range(0, len(table), step))
+def _in_batches(found: Iterable[ScannedRows], batch_size: int | None) -> Iterator[ScannedRows]:
+    for rows in found:
+        if batch_size is None:
+            yield rows
+            continue
+        yield from (rows.slice(at, batch_size) for at in range(0, len(rows), batch_size))
 
 
 def _check_version(snapshot: Snapshot, columns: Schema) -> None:

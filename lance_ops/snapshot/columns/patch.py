@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import offset_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
 from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.conform import conform_columns
-from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS
-from lance_ops.snapshot.scan import ScanRequest, scan
+from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
+from lance_ops.snapshot.scan import ScanRequest, scan_rows
+from lance_ops.snapshot.scanned import in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table import Fragment
@@ -95,11 +95,14 @@ def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int)
     """Return the physical offsets of a fragment's rows that the patch has new values for."""
     names = () if patch.on in ROW_COLUMNS else (patch.on,)
     request = ScanRequest(
-        snapshot.schema.project(names), with_row_id=True, with_row_address=True, fragment_ids=(fragment_id,)
+        snapshot.schema.project(names),
+        with_row_id=patch.on == ROW_ID,
+        with_row_address=patch.on == ROW_ADDRESS,
+        version_columns=tuple(name for name in VERSION_COLUMNS if name == patch.on),
+        fragment_ids=(fragment_id,),
     )
     found = BitMap()
-    for table in scan(snapshot, request):
-        places, _ = patch.keys.hits([table.column(patch.on).combine_chunks()])
-        addresses = table.column(ROW_ADDRESS).to_numpy()[places]
-        found.update(bitmap_of(offset_of(addresses)))
+    for rows in scan_rows(snapshot, request):
+        places, _ = patch.keys.hits([rows.table.column(patch.on).combine_chunks()])
+        found.update(bitmap_of(in_array(rows.offsets)[places]))
     return found

@@ -8,7 +8,7 @@ The source's keys are in memory. The target's are streamed, so that memory does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,8 @@ from lance_ops.snapshot.index_lookup import serving_index
 from lance_ops.snapshot.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
-from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan_rows
+from lance_ops.snapshot.scanned import ScannedRows
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
 
@@ -76,8 +77,7 @@ class Matches:
     @classmethod
     def joined(cls, parts: Sequence[Matches]) -> Matches:
         """Return the matches of several parts of the target as one."""
-        no_row, no_address = np.empty(0, np.int64), np.empty(0, np.uint64)
-        every = [cls(no_address, no_row, no_address, no_address, no_row), *parts]
+        every = [NO_MATCHES, *parts]
         return cls(
             np.concatenate([part.updated for part in every]),
             np.concatenate([part.source_rows for part in every]),
@@ -85,6 +85,11 @@ class Matches:
             np.concatenate([part.orphaned for part in every]),
             np.concatenate([part.found for part in every]),
         )
+
+
+_NO_ADDRESS: Addresses = np.empty(0, np.uint64)
+_NO_ROW: Rows = np.empty(0, np.int64)
+NO_MATCHES = Matches(_NO_ADDRESS, _NO_ROW, _NO_ADDRESS, _NO_ADDRESS, _NO_ROW)
 
 
 def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...]:
@@ -122,13 +127,14 @@ def find_matches(task: MatchTask) -> Matches:
         snapshot.schema.project(name for name in names if name not in ROW_COLUMNS),
         task.by_index,
         with_row_id=ROW_ID in names,
-        with_row_address=True,
+        with_row_address=ROW_ADDRESS in names,
         version_columns=tuple(name for name in names if name in VERSION_COLUMNS),
         fragment_ids=task.fragment_ids,
         readahead=TASK_READAHEAD,
     )
-    blocks = _at_least(scan(snapshot, request), len(task.merge.source))
-    return Matches.joined([_match(task, rows) for rows in blocks])
+    known = np.zeros(task.keys.num_codes, np.bool_)
+    matches = Matches.joined([_match(task, rows, known) for rows in scan_rows(snapshot, request)])
+    return replace(matches, found=np.flatnonzero(known))
 
 
 def target_columns(merge: BoundMerge) -> list[str]:
@@ -149,24 +155,12 @@ def _source_columns(merge: BoundMerge) -> list[str]:
     return list(dict.fromkeys([*(key.path[0] for key in merge.keys), *asked]))
 
 
-def _at_least(tables: Iterator[pa.Table], num_rows: int) -> Iterator[pa.Table]:
-    """Join blocks until there are so many rows: each look-up costs as much as the source has keys, at least."""
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(map(len, waiting)) >= num_rows:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
-
-
-def _match(task: MatchTask, rows: pa.Table) -> Matches:
-    merge, addresses = task.merge, rows.column(ROW_ADDRESS).to_numpy()
-    hits, codes = task.keys.hits(key_columns(rows, merge.keys))
-    found = _distinct(codes, task.keys.num_codes)
-    none: Addresses = np.empty(0, np.uint64)
-    matches = Matches(none, np.empty(0, np.int64), none, _orphaned(merge, rows, hits, addresses), found)
+def _match(task: MatchTask, rows: ScannedRows, known: npt.NDArray[np.bool_]) -> Matches:
+    """Match one block's rows, and mark in `known` the codes of the keys that are there."""
+    merge = task.merge
+    hits, codes = task.keys.hits(key_columns(rows.table, merge.keys))
+    known[codes] = True
+    matches = replace(NO_MATCHES, orphaned=_orphaned(merge, rows, hits))
     if merge.spec.matched is Matched.KEEP or not len(hits):
         return matches
     places, source_rows = task.keys.rows_of(codes)
@@ -174,7 +168,7 @@ def _match(task: MatchTask, rows: pa.Table) -> Matches:
     if merge.spec.matched is Matched.FAIL:
         raise InvalidInput(f"the merge found a matching row, and allows none: {_spelled(merge, source_rows[0])}")
     if merge.condition is not None:
-        holds = _holds(merge, merge.condition, rows, places, source_rows)
+        holds = _holds(merge, merge.condition, rows.table, places, source_rows)
         places, source_rows = places[holds], source_rows[holds]
     twice = np.flatnonzero(places[1:] == places[:-1])  # they ascend
     if len(twice):
@@ -183,25 +177,18 @@ def _match(task: MatchTask, rows: pa.Table) -> Matches:
             f"{_spelled(merge, source_rows[twice[0]])}; leave one source row for each key"
         )
     if merge.spec.matched is Matched.DELETE:
-        return replace(matches, deleted=addresses[places])
-    return replace(matches, updated=addresses[places], source_rows=source_rows)
+        return replace(matches, deleted=rows.addresses(places))
+    return replace(matches, updated=rows.addresses(places), source_rows=source_rows)
 
 
-def _distinct(codes: Rows, num_codes: int) -> Rows:
-    seen = np.zeros(num_codes, np.bool_)
-    seen[codes] = True
-    return np.flatnonzero(seen)
-
-
-def _orphaned(merge: BoundMerge, rows: pa.Table, hits: Rows, addresses: Addresses) -> Addresses:
+def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Rows) -> Addresses:
     if not merge.spec.deletes_unmatched:
-        return np.empty(0, np.uint64)
+        return NO_MATCHES.orphaned
     doomed = np.ones(len(rows), np.bool_)
     doomed[hits] = False
     if merge.unmatched is not None:
-        doomed &= merge.unmatched.holds(rows)
-    gone: Addresses = addresses[doomed]
-    return gone
+        doomed &= merge.unmatched.holds(rows.table)
+    return rows.addresses(np.flatnonzero(doomed))
 
 
 def _holds(
@@ -210,7 +197,7 @@ def _holds(
     """Return for which pairs of rows the condition is true."""
     sides = {
         SOURCE: _struct(merge.source.take(pa.array(source_rows))),
-        TARGET: _struct(rows.drop_columns([ROW_ADDRESS]).take(pa.array(places))),
+        TARGET: _struct(rows.take(pa.array(places))),
     }
     return condition.holds(pa.record_batch(list(sides.values()), names=list(sides)))
 
