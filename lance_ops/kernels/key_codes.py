@@ -1,7 +1,7 @@
 """Numbers for distinct 64-bit keys, in the order in which they are first met: a hash table with open addressing.
 
-`slots` is the table, a power of two in length and at most half full: the code of a key, or -1. `marks` has a byte for
-each slot, and in it a bit set for each key, by three more bits of its hash: it tells most keys that are not there.
+`slots` is the table, a power of two in length and at most half full: the code of a key, or -1. `marks` has a word for
+eight slots, and in it two bits set for each key, by more bits of its hash: it tells nearly all keys that are not there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from lance_ops.kernels.jit import kernel, part
 __all__ = ["build_codes", "code_of", "find_codes", "find_hits"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: it spreads keys that lie close together
+_IN_WORD, _BIT = np.uint64(63), np.uint64(1)
 
 
 @part
@@ -33,10 +34,11 @@ def code_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArra
 
 
 @part
-def _mark_of(key: np.uint64, shift: int) -> tuple[np.int64, np.uint8]:
-    """Return a key's byte of `marks`, and its bit in there."""
+def _mark_of(key: np.uint64, shift: int) -> tuple[np.int64, np.uint64, np.uint64]:
+    """Return a key's word of `marks`, and its two bits in there."""
     mixed = key * _MULTIPLIER
-    return np.int64(mixed >> np.uint64(shift)), np.uint8(1 << (np.int64(mixed >> np.uint64(shift - 3)) & 7))
+    word = np.int64(mixed >> np.uint64(shift)) >> 3
+    return word, (mixed >> np.uint64(shift - 3)) & _IN_WORD, (mixed >> np.uint64(shift - 9)) & _IN_WORD
 
 
 @kernel
@@ -44,7 +46,7 @@ def build_codes(
     keys: NDArray[np.uint64],
     shift: int,
     slots: NDArray[np.int32],
-    marks: NDArray[np.uint8],
+    marks: NDArray[np.uint64],
     codes: NDArray[np.int64],
     key_of: NDArray[np.uint64],
 ) -> int:
@@ -59,8 +61,8 @@ def build_codes(
             slots[place] = count
             key_of[count] = keys[i]
             count += 1
-            byte, bit = _mark_of(keys[i], shift)
-            marks[byte] |= bit
+            word, one, other = _mark_of(keys[i], shift)
+            marks[word] |= (_BIT << one) | (_BIT << other)
         codes[i] = slots[place]
     return count
 
@@ -84,17 +86,22 @@ def find_hits(
     shift: int,
     slots: NDArray[np.int32],
     key_of: NDArray[np.uint64],
-    marks: NDArray[np.uint8],
+    marks: NDArray[np.uint64],
     places: NDArray[np.int64],
     codes: NDArray[np.int64],
 ) -> int:
     """Write where those keys are that the table has, and their codes; return how many they are."""
-    count = 0
+    # No branch depends on a mark: which keys are there cannot be foreseen.
+    marked = np.int64(0)
     for i in range(len(keys)):
-        byte, bit = _mark_of(keys[i], shift)
-        if marks[byte] & bit:
-            code = code_of(keys[i], shift, slots, key_of)
-            if code >= 0:
-                places[count], codes[count] = i, code
-                count += 1
+        word, one, other = _mark_of(keys[i], shift)
+        places[marked] = i
+        marked += np.int64((marks[word] >> one) & (marks[word] >> other) & _BIT)
+    count = 0
+    for j in range(marked):
+        place = places[j]
+        code = code_of(keys[place], shift, slots, key_of)
+        if code >= 0:
+            places[count], codes[count] = place, code
+            count += 1
     return count

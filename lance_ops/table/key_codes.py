@@ -22,7 +22,7 @@ class KeyCodes:
 
     def __init__(self, keys: Words) -> None:
         bits = max(_FEWEST_BITS, (2 * len(keys)).bit_length())
-        slots, marks = np.full(1 << bits, NO_CODE, np.int32), np.zeros(1 << bits, np.uint8)
+        slots, marks = np.full(1 << bits, NO_CODE, np.int32), np.zeros(1 << (bits - 3), np.uint64)
         key_of: Words = np.empty(len(keys), np.uint64)
         self.codes: Codes = np.empty(len(keys), np.int64)
         """The code of each key."""

@@ -14,8 +14,8 @@ KEYS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1)), max_siz
 def test_keys_are_numbered_as_they_are_first_met_and_found_again(
     keys: list[int], asked: list[int], spare_bits: int
 ) -> None:
-    bits = (2 * len(keys)).bit_length() + 1 + spare_bits
-    slots, marks = np.full(1 << bits, -1, np.int32), np.zeros(1 << bits, np.uint8)
+    bits = (2 * len(keys)).bit_length() + 3 + spare_bits
+    slots, marks = np.full(1 << bits, -1, np.int32), np.zeros(1 << (bits - 3), np.uint64)
     codes, key_of = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64)
     count = kernels.build_codes(readable(np.array(keys, np.uint64)), 64 - bits, slots, marks, codes, key_of)
 
