@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column
 from lance_ops.core.schema import Schema
 from lance_ops.file.arrays import own_copy
 from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
+from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys
 from lance_ops.indices.row_order import Direction, RowOrder
 from lance_ops.indices.sort_keys import is_sortable
 from lance_ops.snapshot.row_columns import ROW_ADDRESS
@@ -46,10 +47,14 @@ class ColumnOrdering:
 
 
 def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None:
-    """Raise `InvalidInput` for an unknown column, `UnsupportedFeature` for one whose values have no order here."""
+    """Raise `InvalidInput` for an unknown column or one in a list, `UnsupportedFeature` for values without an order."""
     for ordering in orderings:
+        above = schema.lineage(ordering.column_name)[:-1]
+        within = next((field for field in above if not pt.is_struct(field.arrow_type)), None)
+        if within is not None:
+            raise InvalidInput(f"order_by {ordering.column_name!r}: {within.name!r} has many values a row, not one")
         column = _column(schema, ordering.column_name)
-        if not is_sortable(column.type):
+        if not (is_sortable(column.type) or is_nested_sortable(column.type)):
             raise UnsupportedFeature(f"order_by on values of {column.arrow_type}", f"column {column.name!r}")
 
 
@@ -100,7 +105,7 @@ def _first_rows(
     kept: pa.RecordBatch | None = None
     for table in scan(snapshot, keys) if last else ():
         for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
-            seen = _keyed(batch, columns, [ROW_ADDRESS])
+            seen = _keyed(batch, columns, order, [ROW_ADDRESS])
             if kept is not None:
                 if kept.num_rows == last:
                     seen = order.without_later(seen, kept)
@@ -117,7 +122,9 @@ def _all_rows(
     snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], sort_bytes: int
 ) -> Iterator[pa.Table]:
     rows = scan(snapshot, unordered(request))
-    batches = (_keyed(batch, columns, batch.schema.names) for table in rows for batch in _plain(table).to_batches())
+    batches = (
+        _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()
+    )
     schema = empty_answer(request).schema
     with sort_rows(batches, sort_bytes, order) as ordered:
         tables = (_restored(batch, len(columns), schema) for batch in ordered)
@@ -129,13 +136,21 @@ def _column(schema: Schema, path: str) -> Column:
     return Column(tuple(field.name for field in lineage), lineage[-1].arrow_type)
 
 
-def _keyed(batch: pa.RecordBatch, columns: Sequence[Column], names: Sequence[str]) -> pa.RecordBatch:
-    """Return the named columns after those to sort by."""
-    keys = [column.evaluate(batch) for column in columns]
+def _keyed(batch: pa.RecordBatch, columns: Sequence[Column], order: RowOrder, names: Sequence[str]) -> pa.RecordBatch:
+    """Return the named columns after those to sort by, of which nested ones are given as bytes in their order."""
+    keys = [
+        _key(column.evaluate(batch), direction) for column, direction in zip(columns, order.directions, strict=True)
+    ]
     values = [_without_offset(batch.column(name)) for name in names]
     fields = [pa.field(f"key {place}", key.type) for place, key in enumerate(keys)]
     fields += [pa.field(name, value.type) for name, value in zip(names, values, strict=True)]
     return pa.record_batch([*keys, *values], schema=pa.schema(fields))
+
+
+def _key(values: pa.Array, direction: Direction) -> pa.Array:
+    if not is_nested_sortable(values.type):
+        return values
+    return nested_keys(values, ascending=direction.ascending, nulls_first=direction.nulls_first)
 
 
 def _without_offset(array: pa.Array) -> pa.Array:

@@ -1,0 +1,76 @@
+"""Structs, lists and maps sort as the reference sorts them, whichever way and wherever nulls go."""
+
+from __future__ import annotations
+
+import itertools
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.api import ColumnOrdering
+from lance_ops.errors import InvalidInput, UnsupportedFeature
+from lance_ops.snapshot.scan import ScanRequest
+from lance_ops.snapshot.sorted_scan import scan_sorted
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+COLUMNS = {
+    "struct": pa.array([{"x": 1, "y": "b"}, None, {"x": None, "y": "a"}, {"x": 0, "y": "z"}, {"x": 1, "y": None}]),
+    "list": pa.array([[1, 2], [], None, [0], [1, None]], pa.list_(pa.int32())),
+    "vector": pa.array([[1.0, 2.0], [0.0, -1.0], [5.0, 5.0], [0.0, 1.0], [-1.0, 9.0]], pa.list_(pa.float32(), 2)),
+    "lists": pa.array([[["b"]], [["a"], ["c"]], [[]], None, [["a", "b"]]]),
+    "structs": pa.array([[{"x": 2}], [{"x": 1}], None, [], [{"x": 1}, {"x": None}]]),
+    "within": pa.array([{"q": [3]}, {"q": [1]}, {"q": None}, None, {"q": []}]),
+    "nothing": pa.nulls(5),
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """One table: in fragments here, and whole there, for the reference mistakes the first few of several batches."""
+    folder, rows = tmp_path_factory.mktemp("nested"), pa.table({"k": range(5), **COLUMNS})
+    ours = lance_ops.write_dataset(rows, folder / "ours", max_rows_per_file=2)
+    return [ours, lance.write_dataset(rows, str(folder / "theirs"))]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_rows_come_in_one_order(both: list[Any], column: str) -> None:
+    reference = import_module("lance.dataset").ColumnOrdering  # the package's attribute of that name is the function
+    for ascending, nulls_first, limit in itertools.product((True, False), (True, False), (None, 3)):
+        ours, theirs = (
+            dataset.to_table(order_by=[make(column, ascending, nulls_first), make("k")], limit=limit)
+            for dataset, make in zip(both, (ColumnOrdering, reference), strict=True)
+        )
+        assert ours.to_pylist() == theirs.to_pylist(), (ascending, nulls_first, limit)
+        assert ours.num_rows == (limit or 5)
+
+
+def test_more_rows_than_memory_is_given_to_come_in_that_order_too(both: list[Any], tmp_path: Path) -> None:
+    rows = pa.table({"v": [[i * 7919 % 1000, i] for i in range(5000)]})
+    snapshot = lance_ops.write_dataset(rows, tmp_path / "table").snapshot
+    tables = scan_sorted(snapshot, ScanRequest(snapshot.schema), [ColumnOrdering("v", ascending=False)], 20_000)
+    found = [pair for table in tables for pair in table["v"].to_pylist()]
+    assert found == sorted(rows["v"].to_pylist(), reverse=True)
+
+
+def test_maps_are_sorted_by_neither(tmp_path: Path) -> None:
+    rows = pa.table({"k": [1, 2], "m": pa.array([[("b", 1)], [("a", 1)]], pa.map_(pa.string(), pa.int32()))})
+    place = lance_ops.write_dataset(rows, tmp_path / "table").uri
+    with pytest.raises(UnsupportedFeature, match="order_by on values of map"):
+        lance_ops.dataset(place).to_table(order_by=["m"])
+    with pytest.raises(ValueError, match=r"(?i)not yet implemented"):
+        lance.dataset(place).to_table(order_by=["m", "k"], limit=1)
+
+
+@pytest.mark.parametrize("column", ["list.item", "structs.x", "structs.item.x", "absent"])
+def test_what_is_no_column_with_one_value_a_row_is_refused(both: list[Any], column: str) -> None:
+    ours, theirs = both
+    with pytest.raises(InvalidInput):
+        ours.to_table(order_by=[column])
+    with pytest.raises(ValueError, match=r".+"):
+        theirs.to_table(order_by=[column])
