@@ -91,7 +91,8 @@ def own_files(store: Store) -> Iterator[ObjectInfo]:
 def remove_line(root: DatasetRoot) -> None:
     """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
 
-    While the file of its transaction is there, a version counts as the one that a writer has read.
+    While the file of its transaction is there, a version counts as the one that a writer has read. What such a writer
+    still makes goes as well; one that is later than the last look finds its own transaction gone, and takes that back.
 
     What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
     """
@@ -99,10 +100,14 @@ def remove_line(root: DatasetRoot) -> None:
         root.store.delete(info.path)
     for version in root.committer.versions():
         root.committer.remove(version)
-    left = (info for info in root.store.list_temporary() if is_of_the_line(info.path))
-    for info in [*own_files(root.store), *left]:
-        root.store.delete(info.path)
+    while left := [*own_files(root.store), *filter(_is_own, root.store.list_temporary())]:
+        for info in left:
+            root.store.delete(info.path)
     root.committer.forget()
+
+
+def _is_own(info: ObjectInfo) -> bool:
+    return is_of_the_line(info.path)
 
 
 def _check_unused(references: Store, name: str, branch: Branch) -> None:

@@ -32,7 +32,6 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.store.contract import Store
 from lance_ops.table import Manifest, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
@@ -42,6 +41,7 @@ from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.ghosts import has_grown
 from lance_ops.transactions.landed import Landed, decode_version, read_manifest, read_version
+from lance_ops.transactions.lives import Landing, lives_on, see_home
 from lance_ops.transactions.new_fields import NewFields
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
@@ -164,7 +164,7 @@ class _Attempt:
                 landed = self._judge_landed(newest, latest)
                 if isinstance(landed, CommitResult):
                     return landed
-                result = self._try(landed, self._rebased(planned, landed))
+                result = self._try(landed, self._rebased(planned, landed), planned)
             if isinstance(result, CommitResult):
                 self._remove(self._superseded)
                 return result
@@ -194,34 +194,37 @@ class _Attempt:
             return NO_TABLE
         try:
             if base is None or base.version != read_version:
-                base = read_manifest(self._store, self._committer, read_version)
-            else:
-                if read_version != latest and not self._committer.exists(read_version):
-                    raise VersionNotFound(f"version {read_version} is gone")
-                self._check_same_dataset(base)
+                return read_manifest(self._store, self._committer, read_version)
+            if read_version != latest and not self._committer.exists(read_version):
+                raise VersionNotFound(f"version {read_version} is gone")
         except VersionNotFound as error:
-            if not latest:
-                raise DatasetNotFound(f"no Lance dataset at {self._store.uri}") from error
-            raise RetryableConflict(
-                f"{self._store.uri}: version {read_version}, which {self._transaction.operation.name} was planned on, "
-                "was cleaned up: plan it again on the newest version"
-            ) from error
+            raise self._base_is_gone(latest) from error
         return base
 
-    def _check_same_dataset(self, base: Manifest) -> None:
-        """Raise if the version we read is another by now: the dataset was removed, and one begun under its name.
+    def _base_is_gone(self, latest: int | None) -> LanceOpsError:
+        if not latest:
+            return DatasetNotFound(f"no Lance dataset at {self._store.uri}")
+        return RetryableConflict(
+            f"{self._store.uri}: version {self._transaction.read_version}, which {self._transaction.operation.name} "
+            "was planned on, was cleaned up: plan it again on the newest version"
+        )
 
-        A version's transaction has a file of its own, and goes before the version does: while it is there, so is what
-        we read. Without one the manifest tells.
-        """
-        if base.transaction_file and self._store.exists(f"{TRANSACTIONS_DIR}/{base.transaction_file}"):
+    def _check_same_dataset(self, base: Manifest) -> None:
+        """Raise if the version we read is another by now: the dataset was removed, and one begun under its name."""
+        if base.version == 0:
             return
-        found = read_manifest(self._store, self._committer, base.version)
-        if (found.transaction_file, found.timestamp_ns) != (base.transaction_file, base.timestamp_ns):
-            raise IncompatibleTransaction(
-                f"{self._store.uri}: the dataset that {self._transaction.operation.name} was planned on was removed, "
-                "and another begun in its place: open it again"
-            )
+        try:
+            if lives_on(self._store, self._committer, base):
+                return
+        except VersionNotFound as error:
+            raise self._base_is_gone(self._committer.latest()) from error
+        raise self._other_dataset()
+
+    def _other_dataset(self) -> IncompatibleTransaction:
+        return IncompatibleTransaction(
+            f"{self._store.uri}: the dataset that {self._transaction.operation.name} was planned on was removed, and "
+            "another begun in its place: open it again"
+        )
 
     def _judge_landed(self, known: Manifest, latest: int) -> Manifest | CommitResult:
         """Judge every version since `known`; return the newest manifest, or the commit if it was made already."""
@@ -313,8 +316,12 @@ class _Attempt:
         self._superseded = rebased.superseded
         return replace(self._transaction, operation=rebased.operation)
 
-    def _try(self, newest: Manifest, transaction: Transaction) -> CommitResult | Landed:
-        """Commit as the version after `newest`; return the version that somebody else made instead, if so."""
+    def _try(self, newest: Manifest, transaction: Transaction, planned: Manifest) -> CommitResult | Landed:
+        """Commit as the version after `newest`; return the version that somebody else made instead, if so.
+
+        That it is still one dataset is looked at last of all, so that it holds of what was read before, and once more
+        when the version is there.
+        """
         if newest.version:
             check_writable(newest, f"{self._store.uri} at version {newest.version}")
         needed = {
@@ -326,9 +333,12 @@ class _Attempt:
         if encoded != self._written:
             self._written = encoded
             self._store.put(transaction.path, encoded, durable=False)
-        match self._put(made.version, encode_manifest(made, encoded)):
+        data = encode_manifest(made, encoded)
+        self._check_same_dataset(planned)
+        match self._put(made.version, data):
             case Committed():
                 self._check_not_revived(made, newest)
+                self._check_not_astray(made, newest)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
                 raise CommitStateUnknown(transaction.uuid, made.version, reason)
@@ -365,6 +375,15 @@ class _Attempt:
             f"a version of that number was there before and cleaned up while the commit was under way; the newest is "
             f"{newest}",
         )
+
+    def _check_not_astray(self, made: Manifest, before: Manifest) -> None:
+        """Raise if our version is in another dataset than the one it was made for, begun since we looked."""
+        match see_home(self._store, self._committer, made, before):
+            case Landing.TAKEN_BACK:
+                raise self._other_dataset()
+            case Landing.OUT_OF_REACH:
+                reason = "the dataset was removed meanwhile, and ours is in another that was begun in its place"
+                raise CommitStateUnknown(self._transaction.uuid, made.version, reason)
 
     def _was_continued(self, made: Manifest, before: Manifest) -> bool:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,8 @@ import pytest
 import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.committers import CommitOutcome, Committer, ExternalManifestCommitter, PutIfAbsentCommitter
+from lance_ops.committers.manifest_stores.sql import SqlManifestStore
+from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.errors import (
     CommitStateUnknown,
     IncompatibleTransaction,
@@ -20,6 +23,7 @@ from lance_ops.errors import (
 )
 from lance_ops.maintenance.cleanup import CleanupOptions, cleanup_old_versions
 from lance_ops.maintenance.cleanup_plan import NamedFiles
+from lance_ops.store import LocalStore, MemoryStore, local
 
 STORES = ["", "memory", "sqlite"]
 KEEP_NEWEST = CleanupOptions(retain_versions=1, error_if_tagged_old_versions=False)
@@ -176,8 +180,8 @@ def remove_and_begin_again(table: LanceDataset, ids: Iterable[int]) -> LanceData
         store.delete(info.path)
     committer.forget()
     for row in ids:
-        made = lance_ops.write_dataset(rows(row), table.uri, mode="append", storage_options=options)
-    return made
+        table = lance_ops.write_dataset(rows(row), table.uri, mode="append", storage_options=options)
+    return table
 
 
 def remove_and_branch_again(main: LanceDataset, ids: Iterable[int]) -> LanceDataset:
@@ -225,6 +229,108 @@ def test_a_dataset_begun_again_under_the_same_name_is_not_taken_for_the_one_that
     for version in newest.versions():
         named.add(newest.checkout_version(version["version"]).snapshot.manifest)
     assert [info.path for info in newest.snapshot.store.list("data") if info.path not in named] == []
+
+
+def between_the_last_look_and_the_name(
+    monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]
+) -> None:
+    """Let others work when all that comes before the next version is durable."""
+    where: Any = local if isinstance(table.snapshot.store, LocalStore) else MemoryStore
+    name = "take_name" if where is local else "put_if_absent"
+    if isinstance(table.snapshot.committer, ExternalManifestCommitter):
+        where, name = SqlManifestStore, "insert"
+    take = getattr(where, name)
+
+    def later(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        meanwhile()
+        return take(*arguments, **options)
+
+    monkeypatch.setattr(where, name, later)
+
+
+@pytest.mark.parametrize("num_others", [0, 1, 2, 3], ids=["none", "fewer versions", "as many", "more"])
+@pytest.mark.parametrize("line", ["main", "branch"])
+@pytest.mark.parametrize("write", [appends_rows, sets_a_key])
+def test_a_dataset_begun_again_between_the_last_look_and_the_name_is_left_as_it_was(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch, line: str, num_others: int, write: Write
+) -> None:
+    others, anew = range(50, 50 + num_others), table
+    if line == "main":
+        stale = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
+    else:
+        stale = table.create_branch("side")
+        stale.insert(rows(4))
+
+    def meanwhile() -> None:
+        nonlocal anew
+        if line == "main":
+            anew = remove_and_begin_again(table, others)
+        elif num_others:
+            anew = remove_and_branch_again(table, others[:-1])
+        else:
+            table.branches.delete("side")
+
+    between_the_last_look_and_the_name(monkeypatch, stale, meanwhile)
+    with pytest.raises((IncompatibleTransaction, CommitStateUnknown)) as caught:
+        write(stale)
+
+    store, committer = stale.snapshot.store, stale.snapshot.committer
+    if isinstance(caught.value, CommitStateUnknown):  # the manifest was staged on a disk, and removed from there
+        assert line == "branch" and isinstance(store, LocalStore)
+    if not num_others:
+        assert committer.latest() is None
+        assert {info.path for info in store.list()} <= {VERSION_HINT_PATH}  # one that is too high is taken for none
+        return
+    newest = anew.checkout_version(("side" if line == "branch" else "main", None))
+    assert newest.version == anew.version and newest.to_table() == anew.to_table()
+    named = NamedFiles(newest.uri)
+    for version in newest.versions():
+        named.add(newest.checkout_version(version["version"]).snapshot.manifest)
+    files = [info.path for folder in ("data", "_transactions") for info in store.list(folder)]
+    assert [path for path in files if path not in named] == []
+    newest.insert(rows(100))
+    assert newest.version == anew.version + 1
+
+
+def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_people(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isinstance(table.snapshot.committer, ExternalManifestCommitter):
+        pytest.skip("its staged manifest went with the dataset, and nobody can build on that")
+    stale = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
+    between_the_last_look_and_the_name(monkeypatch, stale, lambda: remove_and_begin_again(table, (50, 51)))
+    kind = type(table.snapshot.committer)
+    commit = kind.commit
+
+    def and_others(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
+        outcome = commit(self, version, data, after=after)
+        monkeypatch.undo()
+        lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options).update_config({"their": "own"})
+        return outcome
+
+    monkeypatch.setattr(kind, "commit", and_others)
+    with pytest.raises(CommitStateUnknown, match="begun in its place"):
+        sets_a_key(stale)
+    assert stale.snapshot.committer.versions() == [1, 2, 3, 4]
+
+
+def test_a_version_of_which_clean_up_took_the_one_before_at_once_stands(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(table.snapshot.committer)
+    commit = kind.commit
+
+    def first(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
+        monkeypatch.undo()
+        outcome = commit(self, version, data, after=after)
+        cleanup_old_versions(table.checkout_version((None, None)).snapshot, KEEP_NEWEST)
+        return outcome
+
+    monkeypatch.setattr(kind, "commit", first)
+    table.insert(rows(4))
+    assert table.version == 3 and table.count_rows() == 4
+    assert table.snapshot.committer.versions() == [3]
 
 
 def test_a_version_whose_transaction_has_no_file_is_known_by_its_manifest(table: LanceDataset) -> None:
