@@ -28,7 +28,7 @@ from lance_ops.transactions import DataReplacement, DataReplacementGroup, Reserv
 from tests.interop import table_changes as changes
 from tests.interop.table_model import KEY, Change, Column, Condition, Nothing, Record, State, Value
 
-__all__ = ["CONTENT", "DEEDS", "Deed", "Place", "make_table"]
+__all__ = ["CONTENT", "DEEDS", "Deed", "Place", "make_table", "overlay_values"]
 
 Place = Literal["same", "near", "far"]
 Act = Callable[[Any, Place], object]
@@ -149,6 +149,18 @@ def _replace_values(handle: Any, place: Place) -> None:
         theirs = lance.fragment.DataFile(name, [2], [0], 2, 2, size)
         group = lance.LanceOperation.DataReplacementGroup(fragment, theirs)
         lance.LanceDataset.commit(handle, lance.LanceOperation.DataReplacement([group]), read_version=handle.version)
+
+
+def overlay_values(handle: Any) -> Any:
+    """Give the key 1 another value of `b` in an overlay, which the reference alone can do, and return the dataset."""
+    name = data_file_name()
+    path = Path(handle.uri, "data", name)
+    values = pa.table({"b": pa.array([1001], pa.int64())})
+    with lance.file.LanceFileWriter(str(path), values.schema, version="2.2") as writer:
+        writer.write_batch(values)
+    file = lance.fragment.DataFile(name, [2], [0], 2, 2, path.stat().st_size)
+    group = lance.LanceOperation.DataOverlayGroup(0, [lance.LanceOperation.DataOverlayFile(file, [1])])
+    return lance.LanceDataset.commit(handle, lance.LanceOperation.DataOverlay([group]), read_version=handle.version)
 
 
 def _restore(handle: Any, place: Place) -> None:

@@ -2,26 +2,40 @@
 
 The later one is ours and the earlier one anybody's, or the other way round. What lands leaves the rows of one deed
 after the other, to both libraries; what does not is refused by the error that the matrix says, and changed nothing.
+Whatever is done after a transaction that nobody can judge is refused too.
+
+Not a deed here is what begins a table (`Clone`, which neither library commits on one that is there), and the state of a
+write-ahead log, which has no API: its beginning is a `CreateIndex` on no column.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import IncompatibleTransaction, RetryableConflict, TooManyConcurrentWriters
+from lance_ops.core.errors import (
+    DatasetAlreadyExists,
+    IncompatibleTransaction,
+    RetryableConflict,
+    TooManyConcurrentWriters,
+    UnsupportedFeature,
+)
+from lance_ops.pb import transaction_pb2
+from lance_ops.table import encode_manifest
+from lance_ops.transactions import Clone, Transaction
 from tests.interop.table_model import KEY, State
 from tests.transactions.test_conflict_matrix import BETTER, cells
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
 
-from tests.interop.deeds import CONTENT, DEEDS, Place, make_table  # noqa: E402 # it needs the reference
+from tests.interop.deeds import CONTENT, DEEDS, Place, make_table, overlay_values  # noqa: E402 # it needs the reference
 
 LANDS = BETTER | {("Rewrite", "CreateIndex"), ("CreateIndex", "Rewrite"), ("CreateIndex", "DataReplacement")}
 """What lands here though the reference gives up.
@@ -159,3 +173,62 @@ def test_the_reference_after_what_we_committed(uri: str, ours: str, theirs: str,
         with pytest.raises((OSError, ValueError, RuntimeError), match=words):
             mine.theirs(stale, "same")
         check(uri, landed)
+
+
+def _commit_silently(uri: str) -> None:
+    """Make a version of which nobody knows what was done."""
+    snapshot = lance_ops.dataset(uri).snapshot
+    silent = replace(snapshot.manifest, version=snapshot.version + 1, transaction_file="")
+    snapshot.committer.commit(silent.version, encode_manifest(silent, b""))
+
+
+def _commit_the_unknown(uri: str) -> None:
+    """Make a version by an operation that is known to nobody: field 150."""
+    snapshot = lance_ops.dataset(uri).snapshot
+    envelope = transaction_pb2.Transaction(read_version=snapshot.version, uuid="a newer writer's")
+    transaction = Transaction.decode(envelope.SerializeToString() + b"\xb2\x09\x00", "the test")
+    assert transaction.operation.name == "UnknownOperation"
+    made = replace(snapshot.manifest, version=snapshot.version + 1, transaction_file="")
+    snapshot.committer.commit(made.version, encode_manifest(made, transaction.encode()))
+
+
+@pytest.mark.parametrize("intervene", [_commit_silently, _commit_the_unknown], ids=["missing", "unknown"])
+@pytest.mark.parametrize("ours", DEEDS)
+def test_ours_after_what_nobody_can_judge(uri: str, ours: str, intervene: Callable[[str], None]) -> None:
+    deed, stale = DEEDS[ours], lance_ops.dataset(uri)
+    intervene(uri)
+    before = files(uri)
+
+    with pytest.raises((RetryableConflict, TooManyConcurrentWriters)):
+        deed.ours(stale, "same")
+    assert files(uri) == before
+    check(uri, CONTENT)
+
+    deed.ours(lance_ops.dataset(uri), "same")
+    check(uri, deed.change("same").applied(CONTENT, CONTENT, 0))
+
+
+@pytest.mark.parametrize("ours", DEEDS)
+def test_ours_after_overlays_that_are_not_read_here(uri: str, ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = lance_ops.dataset(uri)
+    monkeypatch.setenv("LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES", "1")
+    overlaid = overlay_values(lance.dataset(uri))
+    assert overlaid.to_table(["k", "b"], filter="k = 1").to_pylist() == [{"k": 1, "b": 1001}]
+    before = files(uri)
+
+    with pytest.raises((RetryableConflict, TooManyConcurrentWriters)):
+        DEEDS[ours].ours(stale, "same")
+    with pytest.raises(UnsupportedFeature, match="DATA_OVERLAYS"):
+        lance_ops.dataset(uri)
+    assert files(uri) == before
+    assert lance.dataset(uri).version == overlaid.version
+
+
+@pytest.mark.parametrize("library", [lance_ops, lance])
+def test_a_clone_begins_a_table_and_changes_none(uri: str, library: Any, tmp_path: Path) -> None:
+    clone = Clone(True, 2, uri) if library is lance_ops else lance.LanceOperation.Clone(True, None, 2, uri, None)
+    with pytest.raises((UnsupportedFeature, OSError), match="(?i)clone"):
+        library.LanceDataset.commit(library.dataset(uri), clone, read_version=3)
+    with pytest.raises((DatasetAlreadyExists, OSError), match="(?i)already"):
+        library.dataset(uri).shallow_clone(uri, 2)
+    check(uri, CONTENT)

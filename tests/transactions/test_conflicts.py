@@ -86,13 +86,15 @@ def test_reserved_ids_go_with_everything_but_another_table() -> None:
     for other in ONE_OF_EACH.values():
         if not other.footprint().is_known:
             continue
-        replaced = isinstance(other, Restore | type(OVERWRITE))
+        replaced = isinstance(other, Clone | Restore | type(OVERWRITE))
         assert isinstance(judge(RESERVE, other), Incompatible if replaced else Compatible)
         assert isinstance(judge(other, RESERVE), Compatible)
 
 
-def test_a_clone_went_before_all() -> None:
-    assert isinstance(judge(APPEND, Clone(True, 3, "/elsewhere")), Compatible)
+def test_a_clone_is_another_table() -> None:
+    clone = Clone(True, 3, "/elsewhere")
+    assert isinstance(judge(APPEND, clone), Incompatible)
+    assert isinstance(judge(Restore(1), clone), Compatible)
 
 
 def test_an_overwrite_that_sets_the_same_key_is_planned_again() -> None:

@@ -50,7 +50,7 @@ class Clone(Operation):
         )
 
     def footprint(self) -> Footprint:
-        return Footprint()
+        return Footprint(replaces_table=True, schema=True, adds_rows=True)
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
         raise UnsupportedFeature("a clone of it over a table that is there (a clone begins a table)", self.ref_path)
