@@ -21,6 +21,7 @@ from lance_ops.api.write import write_dataset
 from lance_ops.api.write_fragments import write_fragments
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.snapshot.sorted_scan import ColumnOrdering
+from lance_ops.snapshot.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_ops.table import DataFile
 from lance_ops.table import Fragment as FragmentMetadata
 from lance_ops.transactions import Transaction
@@ -43,6 +44,7 @@ __all__ = [
     "DeleteResult",
     "ExecuteResult",
     "FragmentMetadata",
+    "FragmentWriteProgress",
     "LanceDataset",
     "LanceField",
     "LanceFragment",
@@ -50,6 +52,7 @@ __all__ = [
     "LanceScanner",
     "LanceSchema",
     "MergeInsertBuilder",
+    "NoopFragmentWriteProgress",
     "ScannerBuilder",
     "Tag",
     "Tags",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.file_options import storage_version
 from lance_ops.api.lance_schema import LanceSchema
 from lance_ops.api.udf import BatchUDF
 from lance_ops.committers import open_root
@@ -35,12 +36,17 @@ from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments
+from lance_ops.snapshot.row_writer import output_version
 from lance_ops.snapshot.scan import ScanRequest, scan, scan_rows
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
+from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.table import Fragment
 from lance_ops.table.roaring import encode_bitmap
 
 __all__ = ["FragmentChanges"]
+
+_MODES = ("append", "create", "overwrite")
 
 Patched = tuple[Fragment, list[int]]
 
@@ -59,21 +65,32 @@ class FragmentChanges:
         fragment_id: int | None = None,
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
+        progress: FragmentWriteProgress | None = None,
+        mode: str = "append",
         *,
         data_storage_version: str | None = None,
+        use_legacy_format: bool | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Fragment:
         """Write data as one fragment of a dataset, or of one that is yet to be created; no version has it yet.
 
-        Raises `SchemaMismatch` naming the field that does not fit the dataset.
+        `append` writes in the schema of the dataset, `create` and `overwrite` in the data's. Raises `SchemaMismatch`
+        naming the field that does not fit the dataset.
         """
+        if mode not in _MODES:
+            raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
         uri = fspath(dataset_uri)
         reader = reader_of(data, schema)
         existing = Snapshot.open_if_there(uri, storage_options)
         store = open_root(uri, storage_options).store
-        target = Schema.from_arrow(reader.schema) if existing is None else existing.schema
-        version = FileVersion.parse(data_storage_version or "stable") if existing is None else existing.file_version
-        written = write_fragments(store, reader, target, version, FragmentLimits(sys.maxsize, sys.maxsize))
+        asked = storage_version(data_storage_version, use_legacy_format)
+        if existing is not None and mode == "append":
+            target, version = existing.schema, output_version(existing, asked)
+        else:
+            version = FileVersion.parse(asked or (existing.file_version.value if existing else "stable"))
+            target = table_schema(reader.schema, version)
+        limits = FragmentLimits(sys.maxsize, sys.maxsize, progress=progress)
+        written = write_fragments(store, reader, target, version, limits)
         if not written:
             raise InvalidInput("a fragment has at least one row, and the data has none")
         (fragment,) = written

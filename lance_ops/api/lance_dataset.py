@@ -305,6 +305,7 @@ def dataset(
     default_scan_options: Mapping[str, Any] | None = None,
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
+    read_params: Mapping[str, Any] | None = None,
     *,
     base_store_params: BaseStoreParams | None = None,
 ) -> LanceDataset:
@@ -312,7 +313,8 @@ def dataset(
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
     newer reader. `default_scan_options` are those of every scan that says nothing else, `base_store_params` storage
-    options for base paths alone, by their URIs. `block_size` and cache sizes tune the reference and are accepted.
+    options for base paths alone, by their URIs. `block_size`, cache sizes and `read_params` tune the reference and are
+    accepted; bytes are always checked as they are decoded.
     """
     if uri is None:
         raise InvalidInput("dataset needs a URI")

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.handle import Handle
 from lance_ops.api.merge_insert import MergeInsertBuilder
 from lance_ops.api.requests import Filter
@@ -16,13 +17,14 @@ from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.deletion import delete, truncate
 from lance_ops.snapshot.filters import bind_filter
-from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.update import bind_updates, update
 from lance_ops.snapshot.write import append, overwrite
+from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.snapshot.write_targets import choose_bases
 from lance_ops.transactions import COMMIT_MESSAGE
 
@@ -103,15 +105,32 @@ class RowChanges(Handle):
         mode: str = "append",
         schema: pa.Schema | None = None,
         max_rows_per_file: int = MAX_ROWS_PER_FILE,
+        max_rows_per_group: int = 1024,
         max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+        data_cache_bytes: int | None = None,
+        max_page_bytes: int | None = None,
+        progress: FragmentWriteProgress | None = None,
         data_storage_version: str | None = None,
         target_bases: Sequence[str] | None = None,
         target_all_bases: bool | None = None,
+        external_blob_mode: str = "reference",
+        allow_external_blob_outside_bases: bool = False,
+        blob_pack_file_size_threshold: int | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Append rows, or overwrite the table, as `write_dataset` does, and stand on the version made."""
-        reader, limits = reader_of(data, schema), FragmentLimits(max_rows_per_file, max_bytes_per_file)
+        reader = reader_of(data, schema)
+        limits = fragment_limits(
+            max_rows_per_file,
+            max_bytes_per_file,
+            external_blob_mode,
+            allow_external_blob_outside_bases,
+            data_cache_bytes=data_cache_bytes,
+            max_page_bytes=max_page_bytes,
+            blob_pack_file_size_threshold=blob_pack_file_size_threshold,
+            progress=progress,
+        )
         properties = dict(transaction_properties or {})
         if commit_message is not None:
             properties[COMMIT_MESSAGE] = commit_message

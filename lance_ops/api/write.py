@@ -16,17 +16,19 @@ from lance_ops.api.base_paths import (
     with_base_store_params,
     with_params,
 )
-from lance_ops.api.external_blobs import external_blobs
+from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.api.optimize import AutoCleanupConfig
+from lance_ops.api.requests import refuse
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
-from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.write import NewTable, append, check_stable_row_ids, create, overwrite
+from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.snapshot.write_targets import choose_bases, number_bases
 from lance_ops.transactions import COMMIT_MESSAGE
 
@@ -44,19 +46,25 @@ def write_dataset(
     max_rows_per_file: int = MAX_ROWS_PER_FILE,
     max_rows_per_group: int = 1024,
     max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    commit_lock: object | None = None,
+    progress: FragmentWriteProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
     auto_cleanup_options: AutoCleanupConfig | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
     initial_bases: Sequence[DatasetBasePath] | None = None,
     target_bases: Sequence[str] | None = None,
     target_all_bases: bool | None = None,
     base_store_params: BaseStoreParams | None = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
+    blob_pack_file_size_threshold: int | None = None,
 ) -> LanceDataset:
     """Write Arrow data and return the dataset at the version made.
 
@@ -68,6 +76,8 @@ def write_dataset(
     row ids for them, or any for base paths, is refused. Appended files have the table's version, or another 2.x one if
     `data_storage_version` says so. New files go to the `target_bases` in turn, by name or path, or to all
     (`target_all_bases`; True: the root, too).
+    A page collects 8 MiB of a column, or an even share of `data_cache_bytes`, and at most `max_page_bytes`. `progress`
+    is told of each fragment. `commit_lock` is refused: the store itself decides who commits.
     Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`, for nothing here keeps those, or
     with `external_blob_mode="ingest"`, which copies their bytes.
 
@@ -81,9 +91,18 @@ def write_dataset(
     if isinstance(uri, LanceDataset) and storage_options is None:
         storage_options = uri.snapshot.storage_options
     reader = reader_of(data_obj, schema)
-    limits = FragmentLimits(
-        max_rows_per_file, max_bytes_per_file, external_blobs(external_blob_mode, allow_external_blob_outside_bases)
+    refuse(target, commit_lock=commit_lock)
+    limits = fragment_limits(
+        max_rows_per_file,
+        max_bytes_per_file,
+        external_blob_mode,
+        allow_external_blob_outside_bases,
+        data_cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
+        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
+        progress=progress,
     )
+    data_storage_version = storage_version(data_storage_version, use_legacy_format)
     properties = dict(transaction_properties or {})
     if commit_message is not None:
         properties[COMMIT_MESSAGE] = commit_message

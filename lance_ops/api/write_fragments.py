@@ -17,7 +17,7 @@ from lance_ops.api.base_paths import (
     with_base_store_params,
     with_params,
 )
-from lance_ops.api.external_blobs import external_blobs
+from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.handle import Handle
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
@@ -33,6 +33,7 @@ from lance_ops.snapshot.fragment_writer import (
 from lance_ops.snapshot.row_writer import output_version
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.table_schema import table_schema
+from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.snapshot.write_targets import WriteTargets, choose_bases, number_bases
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -54,7 +55,11 @@ def write_fragments(
     max_rows_per_file: int = MAX_ROWS_PER_FILE,
     max_rows_per_group: int | None = 1024,
     max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
     enable_stable_row_ids: bool = False,
     target_bases: Sequence[str] | None = None,
@@ -81,9 +86,16 @@ def write_fragments(
     else:
         uri = fspath(dataset_uri)
     reader = reader_of(data, schema)
-    limits = FragmentLimits(
-        max_rows_per_file, max_bytes_per_file, external_blobs(external_blob_mode, allow_external_blob_outside_bases)
+    limits = fragment_limits(
+        max_rows_per_file,
+        max_bytes_per_file,
+        external_blob_mode,
+        allow_external_blob_outside_bases,
+        data_cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
+        progress=progress,
     )
+    data_storage_version = storage_version(data_storage_version, use_legacy_format)
     existing = Snapshot.open_if_there(uri, storage_options)
     if existing is not None and mode == "create":
         raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")

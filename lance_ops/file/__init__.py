@@ -16,7 +16,7 @@ from lance_ops.file.lance_file import (
 )
 from lance_ops.file.reader import FileReader
 from lance_ops.file.v0_1.dictionaries import Dictionaries
-from lance_ops.file.writer import FileWriter, WrittenFile
+from lance_ops.file.writer import FileWriter, WrittenFile, page_budget
 
 __all__ = [
     "Dictionaries",
@@ -30,5 +30,6 @@ __all__ = [
     "LanceFileWriter",
     "LancePageMetadata",
     "WrittenFile",
+    "page_budget",
     "stable_version",
 ]

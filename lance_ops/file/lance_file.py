@@ -17,7 +17,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Extent
 from lance_ops.file.reader import FileReader
-from lance_ops.file.writer import FileWriter
+from lance_ops.file.writer import FileWriter, page_budget
 from lance_ops.store.contract import Store
 from lance_ops.store.opening import open_store
 
@@ -256,11 +256,7 @@ class LanceFileWriter:
             self._writer.abort()
 
     def _start(self, schema: pa.Schema) -> FileWriter:
-        page_bytes = None
-        if self._cache_bytes is not None:
-            page_bytes = max(1, self._cache_bytes // max(len(schema), 1))
-        if self._max_page_bytes is not None:
-            page_bytes = min(self._max_page_bytes, page_bytes or self._max_page_bytes)
+        page_bytes = page_budget(len(schema), self._cache_bytes, self._max_page_bytes)
         return FileWriter(self._store, self._name, Schema.from_arrow(schema), self._version, page_bytes=page_bytes)
 
     def _started(self) -> FileWriter:

@@ -28,7 +28,7 @@ from lance_ops.file.v0_1.writer import BatchBody
 from lance_ops.file.v2_body import V2Body
 from lance_ops.store.contract import BytesLike, Store
 
-__all__ = ["DEFAULT_PAGE_BYTES", "FileWriter", "WrittenFile"]
+__all__ = ["DEFAULT_PAGE_BYTES", "FileWriter", "WrittenFile", "page_budget"]
 
 DEFAULT_PAGE_BYTES = 8 * 1024 * 1024
 """Arrow bytes of one column that make a page."""
@@ -50,6 +50,19 @@ class WrittenFile:
     major: int
     minor: int
     size_bytes: int
+
+
+def page_budget(num_columns: int, cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int | None:
+    """Return the `page_bytes` of a writer: an even share of `cache_bytes` for each column, `max_page_bytes` at most.
+
+    None, where neither is given, leaves them to the writer. Raises `InvalidInput` for what is no size.
+    """
+    if cache_bytes is not None and cache_bytes < 0:
+        raise InvalidInput(f"data_cache_bytes must not be negative, not {cache_bytes}")
+    if max_page_bytes is not None and max_page_bytes < 1:
+        raise InvalidInput(f"max_page_bytes must be positive, not {max_page_bytes}")
+    share = None if cache_bytes is None else max(1, cache_bytes // max(num_columns, 1))
+    return min((size for size in (share, max_page_bytes) if size is not None), default=None)
 
 
 class FileWriter:

@@ -9,7 +9,7 @@ One packed sidecar is open at a time, for all columns of the data file.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -55,11 +55,14 @@ class _Blob:
 class BlobWriter:
     """The blobs of one data file, being written; `abort` leaves none of their files."""
 
-    def __init__(self, store: Store, file: FileWriter, bases: Bases, external: ExternalBlobs) -> None:
+    def __init__(
+        self, store: Store, file: FileWriter, bases: Bases, external: ExternalBlobs, pack_file_bytes: int | None = None
+    ) -> None:
         self._store = store
         self._bases = bases
         self._file = file
         self._external = external
+        self._pack_file_bytes = pack_file_bytes
         self._num_sidecars = 0
         self._pack: StoreWriter | None = None
         self._thresholds: dict[int, BlobThresholds] = {}
@@ -93,7 +96,11 @@ class BlobWriter:
         delete_paths(self._store, [self._path(blob_id) for blob_id in range(1, self._num_sidecars + 1)])
 
     def _write(self, values: pa.StructArray, field: Field, _: Owners) -> pa.Array:
-        thresholds = self._thresholds.get(field.id) or BlobThresholds.from_metadata(field.metadata)
+        thresholds = self._thresholds.get(field.id)
+        if thresholds is None:
+            thresholds = BlobThresholds.from_metadata(field.metadata)
+            if self._pack_file_bytes is not None:
+                thresholds = replace(thresholds, pack_file_size=self._pack_file_bytes)
         self._thresholds[field.id] = thresholds
         absent = values.is_null()
         children = [values.field(index) for index in range(4)]

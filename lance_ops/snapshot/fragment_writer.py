@@ -15,11 +15,12 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import Dictionaries, FileWriter
+from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
 from lance_ops.snapshot.blob_writer import BlobWriter, ExternalBlobs
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
+from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.snapshot.write_targets import WriteTargets
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
@@ -43,16 +44,25 @@ _UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
 
 @dataclass(frozen=True)
 class FragmentLimits:
-    """When a fragment is full. The byte limit is looked at after each batch, so one batch may pass it.
+    """When a fragment is full, and how its files are made.
 
-    `external_blobs` says what is done with blobs that are URIs.
+    The limit of bytes is looked at after each batch, so one batch may pass it. `external_blobs` says what is done with
+    blobs that are URIs, `pack_file_bytes` how large files of many blobs grow (instead of what the field says);
+    `cache_bytes` and `max_page_bytes` are as for `page_budget`.
     """
 
     max_rows_per_file: int = MAX_ROWS_PER_FILE
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
     external_blobs: ExternalBlobs = ExternalBlobs.REFERENCE
+    cache_bytes: int | None = None
+    max_page_bytes: int | None = None
+    pack_file_bytes: int | None = None
+    progress: FragmentWriteProgress | None = None
 
     def __post_init__(self) -> None:
+        if self.pack_file_bytes is not None and self.pack_file_bytes < 0:
+            raise InvalidInput(f"blob_pack_file_size_threshold must not be negative, not {self.pack_file_bytes}")
+        page_budget(1, self.cache_bytes, self.max_page_bytes)
         for name in ("max_rows_per_file", "max_bytes_per_file"):
             if getattr(self, name) <= 0:
                 raise InvalidInput(f"{name} must be positive, not {getattr(self, name)}")
@@ -138,6 +148,8 @@ class FragmentWriter:
             self.abort()
 
     def _open(self) -> None:
+        if self._limits.progress is not None:
+            self._limits.progress.begin(Fragment(id=_UNASSIGNED, files=()))
         self._file_name, self._base_id = data_file_name(), next(self._base_ids)
         self._place = self._targets.bases.data_file(self._base_id, self._file_name)
         store, path = self._place
@@ -146,11 +158,14 @@ class FragmentWriter:
             path,
             self._schema,
             self._version,
+            page_bytes=page_budget(len(self._schema.fields), self._limits.cache_bytes, self._limits.max_page_bytes),
             dictionaries=self._dictionaries,
             durable=self._durable or self._base_id is not None,
         )
         if self._holds_blobs:
-            self._blobs = BlobWriter(store, self._writer, self._targets.bases, self._limits.external_blobs)
+            self._blobs = BlobWriter(
+                store, self._writer, self._targets.bases, self._limits.external_blobs, self._limits.pack_file_bytes
+            )
         self._rows = 0
 
     def _append(self, table: pa.Table) -> None:
@@ -178,6 +193,8 @@ class FragmentWriter:
             base_id=self._base_id,
         )
         self._finished.append(Fragment(id=_UNASSIGNED, files=(file,), physical_rows=written.num_rows))
+        if self._limits.progress is not None:
+            self._limits.progress.complete(self._finished[-1])
 
 
 def write_fragments(

@@ -1,0 +1,60 @@
+"""What a user says of the files that a write makes, under the reference's names."""
+
+from __future__ import annotations
+
+import warnings
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.snapshot.blob_writer import ExternalBlobs
+from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.snapshot.write_progress import FragmentWriteProgress
+
+__all__ = ["fragment_limits", "storage_version"]
+
+
+def fragment_limits(
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    *,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    blob_pack_file_size_threshold: int | None = None,
+    progress: FragmentWriteProgress | None = None,
+) -> FragmentLimits:
+    """Check the options; raise `InvalidInput` for a size that is none, or a mode there is not."""
+    if progress is not None and not isinstance(progress, FragmentWriteProgress):
+        raise InvalidInput(f"progress must be a FragmentWriteProgress, not {progress!r}")
+    return FragmentLimits(
+        max_rows_per_file,
+        max_bytes_per_file,
+        _external_blobs(external_blob_mode, allow_external_blob_outside_bases),
+        cache_bytes=data_cache_bytes,
+        max_page_bytes=max_page_bytes,
+        pack_file_bytes=blob_pack_file_size_threshold,
+        progress=progress,
+    )
+
+
+def storage_version(data_storage_version: str | None, use_legacy_format: bool | None) -> str | None:
+    """Return the file version asked for, in the words of today or of the reference's first releases."""
+    if use_legacy_format is None:
+        return data_storage_version
+    warnings.warn("use_legacy_format is deprecated, use data_storage_version instead", DeprecationWarning, stacklevel=3)
+    return "legacy" if use_legacy_format else "stable"
+
+
+def _external_blobs(mode: str, allow_outside_bases: bool) -> ExternalBlobs:
+    """Return what is done with blobs that are URIs of other objects."""
+    match mode:
+        case "reference":
+            return ExternalBlobs.REFERENCE if allow_outside_bases else ExternalBlobs.REFUSE
+        case "ingest" if not allow_outside_bases:
+            return ExternalBlobs.INGEST
+        case "ingest":
+            raise InvalidInput(
+                "allow_external_blob_outside_bases is for blobs that stay there: none does that is ingested"
+            )
+        case _:
+            raise InvalidInput(f"external_blob_mode {mode!r} is none of reference, ingest")

@@ -1,0 +1,155 @@
+"""Options of writes that say how files are made, beside the reference's."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops import LanceFragment
+from lance_ops.errors import InvalidInput, UnsupportedFeature
+from lance_ops.file import LanceFileReader
+from lance_ops.fragment import write_fragments
+from lance_ops.progress import FragmentWriteProgress, NoopFragmentWriteProgress
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+ROWS = pa.table({"a": np.random.default_rng(1).random(60_000), "b": np.arange(60_000)})
+
+
+def pages(uri: str) -> list[int]:
+    """How many pages each column of the only file has, and that both libraries read its rows."""
+    (file,) = Path(uri, "data").glob("*.lance")
+    assert lance.dataset(uri).to_table().equals(ROWS) and lance_ops.dataset(uri).to_table().equals(ROWS)
+    return [len(column.pages) for column in LanceFileReader(str(file)).metadata().columns]
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({}, 1),
+        ({"max_page_bytes": 240_000}, 2),
+        ({"data_cache_bytes": 240_000}, 4),
+        ({"data_cache_bytes": 480_000, "max_page_bytes": 60_000}, 8),
+    ],
+    ids=str,
+)
+def test_pages_are_as_small_as_asked(tmp_path: Path, options: dict[str, Any], wanted: int) -> None:
+    whole = lance_ops.write_dataset(ROWS, tmp_path / "whole", **options)
+    assert pages(whole.uri)[0] == wanted
+    apart = str(tmp_path / "apart")
+    fragments = write_fragments(ROWS, apart, **options)
+    assert isinstance(fragments, list)
+    lance_ops.LanceDataset.commit(apart, lance_ops.LanceOperation.Overwrite(ROWS.schema, fragments))
+    assert pages(apart) == pages(whole.uri)
+
+
+class Notes(FragmentWriteProgress):
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, int, int]] = []
+
+    def begin(self, fragment: Any, **kwargs: Any) -> None:
+        self.taken.append(("begin", len(fragment.files), 0))
+
+    def complete(self, fragment: Any, **kwargs: Any) -> None:
+        self.taken.append(("complete", len(fragment.files), fragment.num_rows))
+
+
+class TheirNotes(import_module("lance.progress").FragmentWriteProgress):  # type: ignore[misc]  # pylance has no types
+    begin = Notes.begin
+    complete = Notes.complete
+
+
+def test_fragments_are_noted_as_they_are_begun_and_written(tmp_path: Path) -> None:
+    ours, theirs = Notes(), TheirNotes()
+    theirs.taken = []
+    rows = ROWS.slice(0, 25)
+    lance_ops.write_dataset(rows, tmp_path / "ours", progress=ours, max_rows_per_file=10)
+    lance.write_dataset(rows, str(tmp_path / "theirs"), progress=theirs, max_rows_per_file=10)
+    assert ours.taken == [step for size in (10, 10, 5) for step in (("begin", 0, 0), ("complete", 1, size))]
+    assert ours.taken[: len(theirs.taken)] == theirs.taken  # the reference does not note that the last one is written
+    for write in (write_fragments, lambda *a, **k: LanceFragment.create(a[1], a[0], **k)):
+        apart = Notes()
+        write(rows, str(tmp_path / "ours"), progress=apart)
+        assert apart.taken == [("begin", 0, 0), ("complete", 1, 25)]
+    lance_ops.write_dataset(rows, tmp_path / "noop", progress=NoopFragmentWriteProgress())
+
+
+class Weary(Notes):
+    def complete(self, fragment: Any, **kwargs: Any) -> None:
+        raise RuntimeError("enough")
+
+
+def test_a_note_that_cannot_be_taken_ends_the_write_without_a_trace(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="enough"):
+        lance_ops.write_dataset(ROWS, tmp_path / "table", progress=Weary())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("threshold", [None, 0, 200_000])
+def test_packed_blobs_stand_in_files_of_the_size_asked(tmp_path: Path, threshold: int | None) -> None:
+    schema = pa.schema([lance.blob_field("b", pack_file_size_threshold=300_000)])
+    blobs = pa.table([lance.blob_array([b"x" * 100_000] * 6)], schema=schema)
+    sizes = []
+    for library in (lance_ops, lance):
+        place = tmp_path / library.__name__
+        library.write_dataset(blobs, str(place), data_storage_version="2.2", blob_pack_file_size_threshold=threshold)
+        sizes.append(sorted(path.stat().st_size for path in place.rglob("*.blob")))
+        assert lance_ops.dataset(place).read_blobs("b", indices=[5])[0][1] == b"x" * 100_000
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+def test_the_old_name_of_a_file_version_is_understood(tmp_path: Path, legacy: bool) -> None:
+    versions = []
+    for library in (lance_ops, lance):
+        with pytest.warns(DeprecationWarning, match="use data_storage_version instead"):
+            made = library.write_dataset(ROWS, str(tmp_path / library.__name__), use_legacy_format=legacy)
+        versions.append(made.data_storage_version)
+    assert versions[0] == versions[1] == ("0.1" if legacy else "2.2")
+
+
+def test_a_fragment_is_made_for_a_dataset_or_in_place_of_it(tmp_path: Path) -> None:
+    uri = lance_ops.write_dataset(ROWS, tmp_path / "table").uri
+    other = pa.table({"z": [1]})
+    reference = import_module("lance.fragment").LanceFragment
+    for create in (LanceFragment.create, reference.create):
+        for mode in ("create", "overwrite"):
+            assert create(uri, other, mode=mode).physical_rows == 1
+        with pytest.raises((ValueError, OSError), match=r"(?i)different schema|column"):
+            create(uri, other, mode="append")
+        with pytest.raises(ValueError, match="mode"):
+            create(uri, other, mode="sideways")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_page_bytes": 0}, {"max_page_bytes": -1}, {"data_cache_bytes": -1}, {"blob_pack_file_size_threshold": -1}],
+    ids=str,
+)
+def test_sizes_that_are_none_are_refused_before_anything_is_written(tmp_path: Path, options: dict[str, Any]) -> None:
+    for library in (lance_ops, lance):
+        with pytest.raises((ValueError, OSError, OverflowError)):
+            library.write_dataset(ROWS, str(tmp_path / library.__name__), **options)
+    assert not (tmp_path / "lance_ops").exists()
+
+
+def test_what_is_no_progress_and_a_lock_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="progress must be"):
+        lance_ops.write_dataset(ROWS, tmp_path / "table", progress=3)  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(UnsupportedFeature, match="commit_lock"):
+        lance_ops.write_dataset(ROWS, tmp_path / "table", commit_lock=lambda version: None)
+    assert not (tmp_path / "table").exists()
+
+
+def test_parameters_of_reads_are_accepted(tmp_path: Path) -> None:
+    uri = lance_ops.write_dataset(ROWS, tmp_path / "table").uri
+    params = {"cache_repetition_index": False, "validate_on_decode": True}
+    for library in (lance_ops, lance):
+        assert library.dataset(uri, read_params=params).to_table().equals(ROWS)
