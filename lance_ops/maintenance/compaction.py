@@ -11,10 +11,11 @@ fragments, and stays deleted. Of the indices, those of the newest version are re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
@@ -37,6 +38,7 @@ from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
 
 _CONFLICT_RETRIES = 10
+_GATHERED_BYTES = 32 << 20
 _LOST_RACES = 1000
 """To lose a race costs little beside what was rewritten: patience ends with the commit's timeout."""
 
@@ -128,12 +130,32 @@ def execute(task: CompactionTask) -> RewriteResult:
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
     request = ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits, durable=False) as writer:
-        for rows in scan_to_rewrite(snapshot, request):
-            writer.write(rows.table)
+        for table in _gathered(rows.table for rows in scan_to_rewrite(snapshot, request)):
+            writer.write(table)
         new = tuple(writer.finish())
         if snapshot.manifest.uses_stable_row_ids:
             new = with_lineage(snapshot, fragments, new)
         return RewriteResult(snapshot.version, fragments, deleted, new)
+
+
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join small tables to some of `_GATHERED_BYTES`: column by column a writer handles few pieces for less."""
+    parts: list[pa.Table] = []
+    row_bytes, rows = 0.0, 0
+    for table in tables:
+        if not parts:
+            row_bytes = table.nbytes / max(table.num_rows, 1)
+        parts.append(table)
+        rows += table.num_rows
+        if rows * row_bytes >= _GATHERED_BYTES:
+            yield _joined(parts)
+            parts, rows = [], 0
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: Sequence[pa.Table]) -> pa.Table:
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
 
 
 def _commit_beside_indices(

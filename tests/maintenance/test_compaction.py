@@ -10,6 +10,7 @@ from pyroaring import FrozenBitMap
 
 import lance_ops
 from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
+from lance_ops.maintenance import compaction
 from lance_ops.maintenance.compaction import Compaction, compact_files, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.snapshot.commit import commit_operation
@@ -32,6 +33,19 @@ def test_small_fragments_become_one_and_rows_stay_in_order(make: Make) -> None:
     assert len(dataset.get_fragments()) == 1
     transaction = dataset.read_transaction(dataset.version)
     assert transaction is not None and transaction.operation.name == "Rewrite"
+
+
+@pytest.mark.parametrize("gathered_bytes", [1, 900, 1 << 20])
+def test_rows_are_the_same_however_many_are_written_at_once(
+    make: Make, gathered_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_GATHERED_BYTES", gathered_bytes)
+    dataset = make()
+    dataset.delete("id % 7 = 0")
+    before = dataset.to_table()
+    dataset.optimize.compact_files(target_rows_per_fragment=60)
+    assert dataset.to_table() == before
+    assert sum(fragment.physical_rows for fragment in dataset.get_fragments()) == len(before)
 
 
 def test_a_second_compaction_finds_nothing_to_do(make: Make) -> None:
