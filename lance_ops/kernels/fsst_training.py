@@ -19,7 +19,7 @@ from lance_ops.kernels.fsst_encoding import (
     next_word,
     slot_of,
 )
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.jit import kernel, part
 
 __all__ = ["fsst_train"]
 
@@ -31,6 +31,7 @@ _HOPELESS = 0.98
 _RARE_SHIFT = 13
 # Codes while counting: 0 to 254 are symbols, 256 + b is byte b, which the table does not have.
 _NUM_COUNTED = 512
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
@@ -63,8 +64,7 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
         for pair in seen[:num_seen]:
             followed[pair] = 0
     index_symbols(symbols, lengths, slot_words, slot_entries, pairs)
-    num_bytes, num_codes, num_seen = _count(data, offsets, 1, slot_words, slot_entries, pairs, singles, followed, seen)
-    return num_symbols, num_codes
+    return num_symbols, _num_codes(data, offsets, slot_words, slot_entries, pairs)
 
 
 @kernel
@@ -118,6 +118,19 @@ def _count(
 
 
 @kernel
+def _num_codes(data: Bytes, offsets: Integers, slot_words: Words, slot_entries: Entries, pairs: Entries) -> int:
+    """Return the bytes of the values' codes."""
+    num_codes = 0
+    for i in range(len(offsets) - 1):
+        at, end = offsets[i], offsets[i + 1]
+        while at < end:
+            entry = find_code(next_word(data, at, end), end - at, slot_words, slot_entries, pairs)
+            num_codes += 1 + ((entry & 0xFF) == ESCAPE)
+            at += entry >> 8
+    return num_codes
+
+
+@kernel
 def _select(
     symbols: Words,
     lengths: Integers,
@@ -153,30 +166,68 @@ def _select(
 
 @kernel
 def _fill(symbols: Words, lengths: Integers, words: Words, sizes: Integers, gains: Integers) -> int:
-    """Take candidates by gain; the same symbol counted in several ways gains from all."""
-    order = np.argsort(words)
-    num = 0
-    merged = np.empty(len(order), np.int64)
-    for at in order:
-        # equal words of different sizes differ by zero bytes; they are rare enough to compete
-        if num and words[merged[num - 1]] == words[at] and sizes[merged[num - 1]] == sizes[at]:
-            gains[merged[num - 1]] += gains[at]
-        else:
-            merged[num] = at
-            num += 1
-    best = merged[:num][np.argsort(-gains[merged[:num]], kind="mergesort")]
+    """Take candidates by gain until the table is full: a fraction of them, so that not all are sorted."""
+    num = _merge(words, sizes, gains)
+    heap = np.arange(num)
+    for place in range(num // 2 - 1, -1, -1):
+        _sink(heap[:num], place, gains)
     taken = np.zeros(NUM_SLOTS, np.bool_)
     symbols[:] = 0
     lengths[:] = 0
     code = 0
-    for at in best:
-        if code == MAX_SYMBOLS:
-            break
-        if sizes[at] > 2:
-            start = slot_of(words[at])
-            if taken[start]:
+    while num > 0 and code < MAX_SYMBOLS:
+        best = heap[0]
+        num -= 1
+        if num > 0:
+            heap[0] = heap[num]
+            _sink(heap[:num], 0, gains)
+        if sizes[best] > 2:
+            slot = slot_of(words[best])
+            if taken[slot]:
                 continue
-            taken[start] = True
-        symbols[code], lengths[code] = words[at], sizes[at]
+            taken[slot] = True
+        symbols[code], lengths[code] = words[best], sizes[best]
         code += 1
     return code
+
+
+@kernel
+def _merge(words: Words, sizes: Integers, gains: Integers) -> int:
+    """Keep each candidate once, in its first place, with what it gains in all; return how many there are."""
+    bits = 1
+    while 1 << bits < 2 * len(words):
+        bits += 1
+    slots = np.full(1 << bits, -1, np.int32)
+    num = 0
+    for at in range(len(words)):
+        slot = np.int64((words[at] * _MULTIPLIER) >> np.uint64(64 - bits))
+        # equal words of different sizes differ by zero bytes
+        while slots[slot] >= 0 and (words[slots[slot]] != words[at] or sizes[slots[slot]] != sizes[at]):
+            slot = (slot + 1) & ((1 << bits) - 1)
+        if slots[slot] >= 0:
+            gains[slots[slot]] += gains[at]
+        else:
+            slots[slot] = num
+            words[num], sizes[num], gains[num] = words[at], sizes[at], gains[at]
+            num += 1
+    return num
+
+
+@part
+def _sink(heap: Integers, place: int, gains: Integers) -> None:
+    """Move down what stands in a place of a heap until it gains more than what is below; of equals the first is up."""
+    moved = heap[place]
+    while 2 * place + 1 < len(heap):
+        below = 2 * place + 1
+        if below + 1 < len(heap) and _is_before(heap[below + 1], heap[below], gains):
+            below += 1
+        if _is_before(moved, heap[below], gains):
+            break
+        heap[place] = heap[below]
+        place = below
+    heap[place] = moved
+
+
+@part
+def _is_before(one: np.int64, other: np.int64, gains: Integers) -> bool:
+    return bool((gains[one] > gains[other]) | ((gains[one] == gains[other]) & (one < other)))
