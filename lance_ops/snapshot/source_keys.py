@@ -48,9 +48,12 @@ class SourceKeys:
         """The code of each source row."""
         self.num_codes = self._pairs[-1].count if self._pairs else self._columns[0].count
         """How many distinct keys there are."""
-        order = np.argsort(codes, kind="stable")
-        self._rows = order[np.searchsorted(codes[order], 0) :]
-        self._starts = np.searchsorted(codes[self._rows], np.arange(self.num_codes + 1))
+        if self.num_codes == len(codes):  # no key twice and none missing: codes are given in order
+            self._rows, self._starts = codes, np.arange(self.num_codes + 1)
+        else:
+            order = np.argsort(codes, kind="stable")
+            self._rows = order[np.searchsorted(codes[order], 0) :]
+            self._starts = np.searchsorted(codes[self._rows], np.arange(self.num_codes + 1))
 
     @property
     def values(self) -> pa.Array:
@@ -88,12 +91,13 @@ class _ColumnCodes:
         self._type = column.type
         present, words = _words(column)
         table = KeyCodes(words)
-        self.codes: Codes = np.full(len(column), NO_CODE)
-        self.codes[present] = table.codes
-        firsts = np.empty(table.count, np.int64)
-        firsts[table.codes[::-1]] = np.arange(len(column))[present][::-1]
-        self.values = column.take(pa.array(firsts))
-        self.count = table.count
+        self.codes, self.values, self.count = table.codes, column, table.count
+        if table.count < len(column):
+            self.codes = np.full(len(column), NO_CODE)
+            self.codes[present] = table.codes
+            firsts = np.empty(table.count, np.int64)
+            firsts[table.codes[::-1]] = np.arange(len(column))[present][::-1]
+            self.values = column.take(pa.array(firsts))
         self._table: KeyCodes | None = table
         if _is_hashed(self._type) and not self._tells_apart(column, np.arange(len(column))[present], table.codes):
             self._table = None

@@ -29,6 +29,7 @@ __all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletio
 MAX_ARROW_ROWS = 5000
 """Deleted rows up to which a file is written as Arrow, as the reference does."""
 
+_IPC_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)  # for one buffer
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
@@ -101,7 +102,7 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
         return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), encode_bitmap(vector)
     offsets = pa.array(offsets_in(vector))
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_file(sink, _SCHEMA, options=_IPC_OPTIONS) as writer:
         writer.write_batch(pa.record_batch([offsets], schema=_SCHEMA))
     return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), sink.getvalue().to_pybytes()
 
