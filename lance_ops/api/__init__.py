@@ -4,6 +4,7 @@ from lance_ops.api.base_paths import DatasetBasePath
 from lance_ops.api.blob_file import BlobFile
 from lance_ops.api.commits import BulkCommitResult
 from lance_ops.api.copies import Branch, Branches
+from lance_ops.api.data_file import DataFile
 from lance_ops.api.delta import DatasetDelta
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, VersionRef, dataset
@@ -15,6 +16,7 @@ from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.scanner_builder import ScannerBuilder
 from lance_ops.api.schema_changes import AlterColumn
+from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
@@ -22,7 +24,6 @@ from lance_ops.api.write_fragments import write_fragments
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.snapshot.sorted_scan import ColumnOrdering
 from lance_ops.snapshot.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
-from lance_ops.table import DataFile
 from lance_ops.table import Fragment as FragmentMetadata
 from lance_ops.transactions import Transaction
 
@@ -38,11 +39,13 @@ __all__ = [
     "CleanupStats",
     "ColumnOrdering",
     "DataFile",
+    "DataStatistics",
     "DatasetBasePath",
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
     "ExecuteResult",
+    "FieldStatistics",
     "FragmentMetadata",
     "FragmentWriteProgress",
     "LanceDataset",
@@ -51,6 +54,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "LanceSchema",
+    "LanceStats",
     "MergeInsertBuilder",
     "NoopFragmentWriteProgress",
     "ScannerBuilder",

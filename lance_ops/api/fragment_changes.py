@@ -15,6 +15,7 @@ from pyroaring import BitMap
 
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.file_options import storage_version
+from lance_ops.api.handle import Handle
 from lance_ops.api.lance_schema import LanceSchema
 from lance_ops.api.udf import BatchUDF
 from lance_ops.committers import open_root
@@ -34,6 +35,7 @@ from lance_ops.snapshot.columns.backfill import (
 from lance_ops.snapshot.columns.patch import bind_patch, matched_offsets, patched_fragments, plan_patch
 from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.deletion_files import hide_rows
+from lance_ops.snapshot.described_file import describe_fragment
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments
 from lance_ops.snapshot.row_writer import output_version
@@ -95,6 +97,15 @@ class FragmentChanges:
             raise InvalidInput("a fragment has at least one row, and the data has none")
         (fragment,) = written
         return Fragment(fragment_id or fragment.id, fragment.files, physical_rows=fragment.physical_rows)
+
+    @staticmethod
+    def create_from_file(filename: str, dataset: Handle, fragment_id: int) -> Fragment:
+        """Return the fragment that a data file of the dataset's makes, which no version has (any more).
+
+        `filename` is beneath the directory of data files. Raises `UnsafePath` for one that leaves it, `ObjectNotFound`,
+        and `SchemaMismatch` naming a column that the file or the table lacks.
+        """
+        return describe_fragment(dataset.snapshot, filename, fragment_id)
 
     def delete(self, predicate: UserFilter) -> Fragment | None:
         """Write a deletion file that hides the rows for which the predicate is true; None if no row is left."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_ops.api.handle import Handle
 from lance_ops.api.requests import refuse
-from lance_ops.api.stats import DatasetStats, describe_indices, list_indices
+from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import reindex
@@ -22,9 +22,9 @@ class Indexing(Handle):
     """Indices; the verbs that make or drop one move the handle to the version they made."""
 
     @property
-    def stats(self) -> DatasetStats:
+    def stats(self) -> LanceStats:
         """Numbers about fragments and indices."""
-        return DatasetStats(self._snapshot)
+        return LanceStats(self._snapshot)
 
     def create_scalar_index(
         self, column: str, index_type: str, name: str | None = None, *, replace: bool = True, train: bool = True

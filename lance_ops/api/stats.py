@@ -8,12 +8,26 @@ from typing import Any
 
 from lance_ops.core.errors import IndexNotFound
 from lance_ops.maintenance.coverage import IndexCoverage, index_coverage
+from lance_ops.snapshot.data_stats import field_sizes
 from lance_ops.snapshot.index_lookup import open_index
 from lance_ops.snapshot.snapshot import Snapshot
 
-__all__ = ["DatasetStats", "IndexDescription", "describe_indices", "list_indices"]
+__all__ = ["DataStatistics", "FieldStatistics", "IndexDescription", "LanceStats", "describe_indices", "list_indices"]
 
-_DEFAULT_SMALL_ROWS = 1024 * 10
+
+@dataclass(frozen=True)
+class FieldStatistics:
+    """The bytes of a field's pages."""
+
+    id: int
+    bytes_on_disk: int
+
+
+@dataclass(frozen=True)
+class DataStatistics:
+    """The bytes of each field of the schema, parents before their children."""
+
+    fields: list[FieldStatistics]
 
 
 @dataclass(frozen=True)
@@ -30,13 +44,13 @@ class IndexDescription:
     total_size_bytes: int
 
 
-class DatasetStats:
+class LanceStats:
     """`LanceDataset.stats`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def dataset_stats(self, max_rows_per_group: int = _DEFAULT_SMALL_ROWS) -> dict[str, int]:
+    def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
         """Count deleted rows, fragments, and fragments with fewer physical rows than `max_rows_per_group`."""
         fragments = self._snapshot.fragments
         live = sum(self._snapshot.num_live_rows(fragment) for fragment in fragments)
@@ -46,9 +60,14 @@ class DatasetStats:
             "num_small_files": sum(fragment.physical_rows < max_rows_per_group for fragment in fragments),
         }
 
-    def index_stats(self, name: str) -> dict[str, Any]:
+    def data_stats(self) -> DataStatistics:
+        """Return the bytes that each field takes: none for one without a column of its own, or in a file of 0.1."""
+        sizes = field_sizes(self._snapshot).items()
+        return DataStatistics([FieldStatistics(field_id, num_bytes) for field_id, num_bytes in sizes])
+
+    def index_stats(self, index_name: str) -> dict[str, Any]:
         """Return an index's coverage and its segments' own numbers."""
-        coverage = _find(self._snapshot, name)
+        name, coverage = index_name, _find(self._snapshot, index_name)
         segments = [index for index in self._snapshot.manifest.indices if index.name == name]
         details = [dict(open_index(self._snapshot, segment).statistics()) for segment in segments]
         created = [segment.created_at_ms for segment in segments if segment.created_at_ms is not None]

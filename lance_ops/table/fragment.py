@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.pb import table_pb2
 from lance_ops.store.paths import check_path
 from lance_ops.table.deletion_file import DeletionFile
+from lance_ops.table.fragment_json import fragment_from_json, fragment_to_json
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["TOMBSTONED", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
@@ -118,18 +119,23 @@ class Fragment:
 
     id: int
     files: tuple[DataFile, ...]
-    deletion_file: DeletionFile | None = None
     physical_rows: int = 0
+    deletion_file: DeletionFile | None = None
     row_ids: RowSequence = None
-    last_updated_at_versions: RowSequence = None
     created_at_versions: RowSequence = None
+    last_updated_at_versions: RowSequence = None
     overlays: tuple[bytes, ...] = ()
     unknown: bytes = b""
 
     @property
+    def num_deletions(self) -> int:
+        """Rows that are deleted, as far as the manifest says."""
+        return self.deletion_file.num_deleted_rows if self.deletion_file else 0
+
+    @property
     def num_rows(self) -> int:
         """Rows that are not deleted, as far as the manifest says."""
-        return self.physical_rows - (self.deletion_file.num_deleted_rows if self.deletion_file else 0)
+        return self.physical_rows - self.num_deletions
 
     def data_paths(self) -> Iterator[str]:
         """Yield the paths of the data files that lie beneath the table's root."""
@@ -145,6 +151,15 @@ class Fragment:
         """Yield the paths of the files that hold row ids or versions of its rows."""
         sequences = (self.row_ids, self.last_updated_at_versions, self.created_at_versions)
         return (sequence.path for sequence in sequences if isinstance(sequence, ExternalFile))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the reference's fragments say of themselves as JSON; see `fragment_json`."""
+        return fragment_to_json(self.to_pb())
+
+    @classmethod
+    def from_json(cls, json_data: str) -> Fragment:
+        """Read the text of such a JSON value; raise `InvalidInput` for what is none."""
+        return cls.from_pb(fragment_from_json(json_data), "fragment in JSON")
 
     @classmethod
     def from_pb(cls, message: table_pb2.DataFragment, path: str) -> Fragment:

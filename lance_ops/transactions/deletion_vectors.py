@@ -79,7 +79,7 @@ class DeletionVectors:
 
     def _write(self, fragment_id: int, vector: BitMap, read_version: int) -> None:
         deletion_file, data = encode_deletion_vector(vector, read_version, new_deletion_file_id())
-        fragment = Fragment(fragment_id, (), deletion_file)
+        fragment = Fragment(fragment_id, (), deletion_file=deletion_file)
         self._written[fragment_id] = vector, fragment  # first, because a put that fails may have put it there
         self.store.put(_path(fragment), data, durable=False)
 

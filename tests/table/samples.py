@@ -62,7 +62,7 @@ def data_file(name: str, fields: tuple[int, ...] = (0, 2, 3)) -> DataFile:
 def fragment(fragment_id: int, rows: int = 10, deleted: int = 0) -> Fragment:
     """Return a fragment with one file, and a deletion file if rows are deleted."""
     deletions = DeletionFile(DeletionFileType.ARROW_ARRAY, 1, fragment_id + 7, deleted) if deleted else None
-    return Fragment(fragment_id, (data_file(f"f{fragment_id}"),), deletions, rows)
+    return Fragment(fragment_id, (data_file(f"f{fragment_id}"),), rows, deletions)
 
 
 def index(

@@ -1,0 +1,119 @@
+"""A fragment as the reference's JSON, in which tasks hand it from process to process.
+
+    {id, physical_rows, overlays: [],
+     files: [{path, fields, column_indices, file_major_version, file_minor_version, file_size_bytes, base_id}],
+     deletion_file: {id, read_version, file_type: "array" | "bitmap", num_deleted_rows, base_id} | null,
+     row_id_meta: {"Inline": [bytes]} | {"External": {path, offset, size}} | null,
+     created_at_version_meta, last_updated_at_version_meta: the same, "inline" and "external" in small letters}
+
+What else the wire's message holds is refused, so that nothing is lost on the way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf.message import Message
+
+from lance_ops.core.errors import InvalidInput, UnsafePath, UnsupportedFeature
+from lance_ops.pb import table_pb2
+from lance_ops.wire.unknown import unknown_fields
+
+__all__ = ["fragment_from_json", "fragment_to_json"]
+
+_FILE_TYPES = {table_pb2.DeletionFile.ARROW_ARRAY: "array", table_pb2.DeletionFile.BITMAP: "bitmap"}
+
+_SEQUENCES = {
+    "row_id_meta": ("row_ids", "Inline", "External"),
+    "created_at_version_meta": ("created_at_versions", "inline", "external"),
+    "last_updated_at_version_meta": ("last_updated_at_versions", "inline", "external"),
+}
+"""Names of the sequences in JSON: how the message calls each, and how its two kinds are called."""
+
+
+def fragment_to_json(message: table_pb2.DataFragment) -> dict[str, Any]:
+    """Return a fragment as values of JSON; raise `UnsupportedFeature` for one that these cannot say whole."""
+    parts: list[Message] = [message, *message.files, message.deletion_file]
+    if message.overlays or any(map(unknown_fields, parts)):
+        raise UnsupportedFeature("a fragment with overlays, or parts that this release does not know, as JSON")
+    deletion = message.deletion_file
+    return {
+        "id": message.id,
+        "files": [_file_to_json(file) for file in message.files],
+        "overlays": [],
+        "physical_rows": message.physical_rows,
+        "deletion_file": {
+            "read_version": deletion.read_version,
+            "id": deletion.id,
+            "file_type": _FILE_TYPES[deletion.file_type],
+            "num_deleted_rows": deletion.num_deleted_rows,
+            "base_id": deletion.base_id if deletion.HasField("base_id") else None,
+        }
+        if message.HasField("deletion_file")
+        else None,
+        **{name: _sequence_to_json(message, *spelled) for name, spelled in _SEQUENCES.items()},
+    }
+
+
+def fragment_from_json(text: str) -> table_pb2.DataFragment:
+    """Read what `fragment_to_json` or the reference made; raise `InvalidInput` for anything else."""
+    try:
+        return _fragment(json.loads(text))
+    except UnsafePath:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"no fragment in JSON: {error!r}") from error
+
+
+def _fragment(said: Mapping[str, Any]) -> table_pb2.DataFragment:
+    if said.get("overlays"):
+        raise UnsupportedFeature("a fragment with overlays")
+    message = table_pb2.DataFragment(
+        id=said["id"],
+        physical_rows=said["physical_rows"] or 0,
+        files=[
+            table_pb2.DataFile(**{key: value for key, value in file.items() if value is not None})
+            for file in said["files"]
+        ],
+    )
+    deletion = said.get("deletion_file")
+    if deletion is not None:
+        kinds = {name: number for number, name in _FILE_TYPES.items()}
+        message.deletion_file.CopyFrom(
+            table_pb2.DeletionFile(**{**deletion, "file_type": kinds[deletion["file_type"]]})
+        )
+    for name, (field, inline, external) in _SEQUENCES.items():
+        sequence = said.get(name)
+        if sequence is None:
+            continue
+        ((kind, value),) = sequence.items()
+        if kind == inline:
+            setattr(message, f"inline_{field}", bytes(value))
+        elif kind == external:
+            getattr(message, f"external_{field}").CopyFrom(table_pb2.ExternalFile(**value))
+        else:
+            raise ValueError(f"{name} is neither {inline} nor {external}")
+    return message
+
+
+def _file_to_json(file: table_pb2.DataFile) -> dict[str, Any]:
+    return {
+        "fields": list(file.fields),
+        "column_indices": list(file.column_indices),
+        "file_major_version": file.file_major_version,
+        "file_minor_version": file.file_minor_version,
+        "file_size_bytes": file.file_size_bytes or None,
+        "base_id": file.base_id if file.HasField("base_id") else None,
+        "path": file.path,
+    }
+
+
+def _sequence_to_json(message: table_pb2.DataFragment, field: str, inline: str, external: str) -> dict[str, Any] | None:
+    if message.HasField(f"inline_{field}"):
+        return {inline: list(getattr(message, f"inline_{field}"))}
+    if message.HasField(f"external_{field}"):
+        file = getattr(message, f"external_{field}")
+        return {external: {"path": file.path, "offset": file.offset, "size": file.size}}
+    return None

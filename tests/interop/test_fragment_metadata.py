@@ -1,0 +1,168 @@
+"""Fragments and data files as values: what goes from process to process, and what describes a file that was found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops import FragmentMetadata, LanceFragment, LanceOperation
+from lance_ops.errors import InvalidInput, UnsafePath, UnsupportedFeature
+from lance_ops.fragment import DataFile
+from lance_ops.table import ExternalFile
+from tests.interop.two_libraries import rows
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+theirs = import_module("lance.fragment")
+
+NESTED = pa.table(
+    {
+        "a": np.arange(5000),
+        "n": pa.nulls(5000, pa.int8()),
+        "s": pa.array([{"x": i, "y": [str(i)] * 3} for i in range(5000)]),
+    }
+)
+
+
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_a_fragment_goes_as_json_from_one_library_to_the_other(tmp_path: Path, stable_row_ids: bool) -> None:
+    uri = str(tmp_path / "table")
+    lance_ops.write_dataset(rows(0, 12_000), uri, max_rows_per_file=6_000, enable_stable_row_ids=stable_row_ids)
+    dataset = lance_ops.dataset(uri)
+    dataset.delete("id = 3 OR id > 6500")  # one deletion file of each kind
+    dataset.update({"s": "'new'"}, "id < 5")
+    for ours, other in zip(dataset.get_fragments(), lance.dataset(uri).get_fragments(), strict=True):
+        mine, said = ours.metadata.to_json(), other.metadata.to_json()
+        assert mine == said
+        assert FragmentMetadata.from_json(json.dumps(said)) == ours.metadata
+        assert theirs.FragmentMetadata.from_json(json.dumps(mine)) == other.metadata
+        assert (ours.metadata.num_deletions, ours.metadata.num_rows) == (other.num_deletions, other.count_rows())
+
+
+def test_a_fragment_written_there_is_committed_here(tmp_path: Path) -> None:
+    uri = lance_ops.write_dataset(rows(0, 5), tmp_path / "table").uri
+    told = json.dumps(theirs.LanceFragment.create(uri, rows(5, 9)).to_json())
+    operation = LanceOperation.Append([FragmentMetadata.from_json(told)])
+    lance_ops.LanceDataset.commit(uri, operation, read_version=1)
+    told = json.dumps(LanceFragment.create(uri, rows(9, 12)).to_json())
+    operation = lance.LanceOperation.Append([theirs.FragmentMetadata.from_json(told)])
+    lance.LanceDataset.commit(uri, operation, read_version=2)
+    assert lance_ops.dataset(uri).to_table()["id"].to_pylist() == list(range(12))
+
+
+def test_a_sequence_elsewhere_is_told_too() -> None:
+    fragment = FragmentMetadata(3, (), 5, row_ids=ExternalFile("data/x.ids", 4, 16))
+    assert fragment.to_json()["row_id_meta"] == {"External": {"path": "data/x.ids", "offset": 4, "size": 16}}
+    assert FragmentMetadata.from_json(json.dumps(fragment.to_json())) == fragment
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "[]",
+        '{"id": 1}',
+        '{"id": -1, "files": [], "physical_rows": 1}',
+        '{"id": 1, "files": [{"file": 3}], "physical_rows": 1}',
+        '{"id": 1, "files": [], "physical_rows": 1, "row_id_meta": {"other": []}}',
+        '{"id": 1, "files": [], "physical_rows": 1, "deletion_file": {"file_type": "list"}}',
+    ],
+)
+def test_what_is_no_fragment_is_refused(said: str) -> None:
+    with pytest.raises(InvalidInput, match="no fragment in JSON"):
+        FragmentMetadata.from_json(said)
+
+
+def test_paths_and_overlays_in_json_are_checked() -> None:
+    file = {"path": "../../elsewhere.lance", "fields": [0]}
+    with pytest.raises(UnsafePath):
+        FragmentMetadata.from_json(json.dumps({"id": 1, "files": [file], "physical_rows": 1}))
+    with pytest.raises(UnsupportedFeature, match="overlays"):
+        FragmentMetadata.from_json(json.dumps({"id": 1, "files": [], "physical_rows": 1, "overlays": [{}]}))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_a_file_that_was_found_is_described(tmp_path: Path, version: str) -> None:
+    uri = str(tmp_path / "table")
+    lance.write_dataset(NESTED, uri, data_storage_version=version)
+    ours, reference = lance_ops.dataset(uri), lance.dataset(uri)
+    (file,) = ours.snapshot.fragments[0].files
+    assert DataFile.create(ours, file.path) == file
+    other = theirs.DataFile.create(reference, file.path)
+    assert (list(file.fields), list(file.column_indices)) == (other.fields, other.column_indices)
+    found = LanceFragment.create_from_file(file.path, ours, 7)
+    assert (found.id, found.physical_rows, found.files) == (7, 5000, (file,))
+    assert theirs.LanceFragment.create_from_file(file.path, reference, 7).physical_rows == 5000
+    ours.delete("true")
+    made = lance_ops.LanceDataset.commit(uri, LanceOperation.Append([found]), read_version=ours.version)
+    assert made.to_table().equals(NESTED) and lance.dataset(uri).to_table().equals(NESTED)
+
+
+def test_a_file_of_other_columns_is_not(tmp_path: Path) -> None:
+    ours = lance_ops.write_dataset(rows(0, 5), tmp_path / "table")
+    reference = lance.dataset(ours.uri)
+    for name, table in (("more", NESTED), ("fewer", rows(0, 3).select(["id"])), ("typed", pa.table({"id": ["x"]}))):
+        part = lance_ops.write_dataset(table, tmp_path / name)
+        (path,) = Path(part.uri, "data").iterdir()
+        shutil.copy(path, Path(ours.uri, "data", f"{name}.lance"))
+        for create, dataset in (
+            (LanceFragment.create_from_file, ours),
+            (theirs.LanceFragment.create_from_file, reference),
+        ):
+            with pytest.raises((ValueError, OSError), match=r"(?i)schema|column"):
+                create(f"{name}.lance", dataset, 3)
+    for create, dataset in ((DataFile.create, ours), (theirs.DataFile.create, reference)):
+        assert len(create(dataset, "fewer.lance").fields) == 1
+        with pytest.raises(ValueError, match=r"(?i)schema|column"):
+            create(dataset, "more.lance")
+        with pytest.raises((ValueError, OSError), match=r"(?i)no object|not found"):
+            create(dataset, "absent.lance")
+        with pytest.raises(ValueError, match=r"base_?.?path"):
+            create(dataset, "fewer.lance", base_id=3)
+
+
+@pytest.mark.parametrize(
+    "path", ["../data/x.lance", "/etc/passwd", "a/../../x.lance", "s3://bucket/x.lance", "x\0.lance"]
+)
+def test_no_file_outside_of_the_table_is_described(tmp_path: Path, path: str) -> None:
+    ours = lance_ops.write_dataset(rows(0, 5), tmp_path / "table")
+    for described in (lambda: DataFile.create(ours, path), lambda: LanceFragment.create_from_file(path, ours, 1)):
+        with pytest.raises((UnsafePath, OSError)) as caught:
+            described()
+        assert not isinstance(caught.value, FileNotFoundError) or path.startswith("s3:")
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
+def test_each_field_takes_as_many_bytes_as_the_reference_says(tmp_path: Path, version: str) -> None:
+    uri = str(tmp_path / "table")
+    lance.write_dataset(NESTED, uri, data_storage_version=version, max_rows_per_file=2000)
+
+    def sizes() -> list[list[tuple[int, int]]]:
+        found: list[list[tuple[int, int]]] = []
+        for library in (lance_ops, lance):
+            statistics: Any = library.dataset(uri).stats.data_stats()
+            found.append([(field.id, field.bytes_on_disk) for field in statistics.fields])
+        return found
+
+    ours, other = sizes()
+    assert ours == other and (version == "0.1") == (not any(size for _, size in ours))
+    dataset = lance_ops.dataset(uri)
+    dataset.drop_columns(["n"])
+    dataset.add_columns({"q": "a * 2"})
+    ours, other = sizes()
+    assert ours == other and len(ours) == 6 - 1 + 1
+
+
+def test_small_fragments_are_counted_alike(tmp_path: Path) -> None:
+    uri = lance_ops.write_dataset(rows(0, 2500), tmp_path / "table", max_rows_per_file=1200).uri
+    ours, other = (library.dataset(uri).stats for library in (lance_ops, lance))
+    for asked in ((), (100,), (2000,)):
+        assert ours.dataset_stats(*asked) == other.dataset_stats(*asked)
