@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import IO
@@ -19,11 +19,11 @@ from typing import IO
 import pytest
 
 import lance_ops
-from lance_ops.errors import ReferenceNotFound
+from lance_ops.committers.version_hint import VERSION_HINT_PATH
+from lance_ops.errors import DatasetNotFound, ReferenceNotFound
 from lance_ops.maintenance.cleanup_plan import NamedFiles
-from lance_ops.snapshot.pins import PINS_DIR
 from lance_ops.store import LocalStore
-from tests.crash.verbs import BEFORE, BRANCH, VERBS, Ending, State, table
+from tests.crash.verbs import BEFORE, BRANCH, ROWS_OR_NONE, VERBS, Ending, State, World, table
 
 REPOSITORY = Path(__file__).parents[2]
 SYSTEM_CALLS = (
@@ -62,9 +62,9 @@ class Zygote:
         self.trace: list[str] = []
         """What strace wrote of the last run, each descriptor with its path."""
 
-    def run(self, uri: str, verb: str, strike: Strike | None = None) -> tuple[int | None, Counter[str]]:
+    def run(self, world: World, verb: str, strike: Strike | None = None) -> tuple[int | None, Counter[str]]:
         """Do a verb under strace; return how it ended, None if it was killed, and the system calls it made."""
-        process = int(self._ask(json.dumps({"uri": uri, "verb": verb})))
+        process = int(self._ask(json.dumps({**asdict(world), "verb": verb})))
         what = ["-e", f"trace={SYSTEM_CALLS}", *(["-e", strike.injection] if strike else [])]
         command = ["strace", "-f", "-qq", "-y", "-o", str(self._trace), *what, "-p", str(process)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL):
@@ -109,44 +109,66 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of three fragments and three versions."""
-    uri = tmp_path_factory.mktemp("template") / "table"
-    for at in range(3):
-        lance_ops.write_dataset(table(at * 4, at * 4 + 4), str(uri), mode="append")
-    return uri
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[World, str]]:
+    """A world without a manifest store and one with, each with a copy; a manifest store knows a table by its URI."""
+    made = {}
+    for rows in ROWS_OR_NONE:
+        folder = tmp_path_factory.mktemp("world")
+        world = World(str(folder / "now"), rows)
+        world.begin()
+        made[bool(rows)] = world, str(shutil.copytree(world.folder, folder / "saved"))
+    return made
 
 
 def _ids(dataset: lance_ops.LanceDataset) -> tuple[int, ...]:
     return tuple(sorted(dataset.to_table(columns=["id"]).column("id").to_pylist()))
 
 
-def _state(uri: str) -> State:
-    dataset = lance_ops.dataset(uri)
+def _state(world: World) -> State:
+    dataset = world.open()
+    tags = tuple((name, tag["version"]) for name, tag in dataset.tags.list().items())
+    for _, version in tags:
+        dataset.checkout_version(version).validate()
     return State(
         _ids(dataset),
         tuple(dataset.schema.names),
         tuple(index.name for index in dataset.describe_indices()),
         _ids(dataset.checkout_version((BRANCH, None))) if BRANCH in dataset.branches.list() else None,
+        _other(world),
+        tags,
     )
 
 
-def _stray(uri: str) -> list[str]:
-    """Return the files that a clean-up of everything old leaves and no version names."""
-    dataset = lance_ops.dataset(uri)
-    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
+def _other(world: World) -> tuple[int, ...] | None:
+    try:
+        return _ids(lance_ops.dataset(world.other, storage_options=world.options))
+    except DatasetNotFound:
+        return None
+
+
+def _stray(world: World, uri: str) -> list[str]:
+    """Return the files beneath a dataset's root that a clean-up of everything old leaves and nothing names."""
+    dataset = lance_ops.dataset(uri, storage_options=world.options)
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
     named = NamedFiles(uri)
+    known = {VERSION_HINT_PATH, *(f"_refs/tags/{tag}.json" for tag in dataset.tags.list())}
     for version in dataset.versions():
-        named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
+        snapshot = dataset.checkout_version(version["version"]).snapshot
+        named.add(snapshot.manifest)
+        known.add(snapshot.committer.location(snapshot.version))
     store = LocalStore(uri)
-    folders = ("data", "_deletions", "_indices", "_transactions", PINS_DIR)
-    files = [info.path for folder in folders for info in store.list(folder)]
-    return [path for path in files if path not in named] + [info.path for info in store.list_temporary()]
+    files = [info.path for info in (*store.list(), *store.list_temporary())]
+    return [path for path in files if path not in named and path not in known and path != _checkpoint(store)]
 
 
-def _check_the_branch_works(uri: str) -> None:
+def _checkpoint(store: LocalStore) -> str | None:
+    """Return the newest of what clean-up writes down of the batches in versions that it removes."""
+    return max((info.path for info in store.list("_lance_ops/batches")), default=None)
+
+
+def _check_the_branch_works(world: World) -> None:
     """Write to the branch, or begin it where it is not there, and see that nothing is left when it goes."""
-    dataset = lance_ops.dataset(uri)
+    dataset = world.open()
     if BRANCH not in dataset.branches.list():
         with suppress(ReferenceNotFound):  # of one that died in its creation there may be a version
             dataset.branches.delete(BRANCH)
@@ -157,30 +179,57 @@ def _check_the_branch_works(uri: str) -> None:
     branch.insert(table(100, 101))
     assert _ids(dataset.checkout_version((BRANCH, None))) == (*before, 100)
     dataset.branches.delete(BRANCH)
-    assert list(LocalStore(uri).list("tree")) == []
+    store = LocalStore(world.uri)
+    assert [*store.list("tree"), *store.list_temporary("tree")] == []
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.soak), 8], ids=["each call", "each eighth call"])
+def _check_the_other_works(world: World, found: tuple[int, ...] | None) -> None:
+    """Write to the other dataset, or begin it where it is not there, and see that nothing but it is left."""
+    made = world.write(table(100, 101), "create" if found is None else "append", world.other)
+    made.validate()
+    assert _other(world) == (*(found or ()), 100)
+    assert _stray(world, world.other) == []
+
+
+WITH_MANIFEST_STORE = (
+    "create",
+    "append",
+    "restore",
+    "branch",
+    "drop branch",
+    "clone",
+    "compact with index",
+    "clean up",
+)
+"""The verbs whose versions come, and go, in each of the ways there are."""
+
+CASES = [
+    *(pytest.param(verb, False, 16 if "branch" in verb else 8, id=f"{verb}-some calls") for verb in VERBS),
+    *(pytest.param(verb, True, 24, id=f"{verb}-manifest store-some calls") for verb in WITH_MANIFEST_STORE),
+    *(pytest.param(verb, False, 1, id=f"{verb}-each call", marks=pytest.mark.soak) for verb in VERBS),
+    *(pytest.param(verb, True, 1, id=f"{verb}-manifest store-each call", marks=pytest.mark.soak) for verb in VERBS),
+]
+
+
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "EIO"])
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(("verb", "manifest_store", "every"), CASES)
 def test_a_verb_that_is_stopped_at_a_system_call_leaves_all_or_nothing(
-    verb: str, kill: bool, every: int, zygote: Zygote, template: Path, tmp_path: Path
+    verb: str, manifest_store: bool, kill: bool, every: int, zygote: Zygote, worlds: dict[bool, tuple[World, str]]
 ) -> None:
     states = (BEFORE, *VERBS[verb][1])
-    uri = str(tmp_path / "watched")
-    shutil.copytree(template, uri)
-    ended, calls = zygote.run(uri, verb)
-    assert ended == Ending.DONE and _state(uri) == states[-1]
-    assert calls["fsync"] + calls["io_submit"] > 0 or verb == "clean up", "the commit was not synced"
+    world, saved = worlds[manifest_store]
+    world = world.put_back(saved)
+    ended, calls = zygote.run(world, verb)
+    assert ended == Ending.DONE and _state(world) == states[-1]
+    assert calls["fsync"] + calls["io_submit"] > 0 or verb in ("clean up", "tags"), "the commit was not synced"
     strikes = [Strike(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
     struck = 0
     for strike in strikes[::every]:
-        uri = str(tmp_path / f"{strike.call}-{strike.number}")
-        shutil.copytree(template, uri)
-        ended, _ = zygote.run(uri, verb, strike)
+        world = world.put_back(saved)
+        ended, _ = zygote.run(world, verb, strike)
         struck += ended is None or zygote.injected
 
-        found = _state(uri)
+        found = _state(world)
         assert ended in (None, *Ending), f"{strike}: ended with {ended}"
         if ended == Ending.DONE:
             assert found == states[-1], strike
@@ -188,43 +237,44 @@ def test_a_verb_that_is_stopped_at_a_system_call_leaves_all_or_nothing(
             assert found in states[:-1], strike
         else:
             assert found in states, strike
-        dataset = lance_ops.dataset(uri)
+        dataset = world.open()
         dataset.validate()
         num_versions = len(dataset.versions())
-        lance_ops.write_dataset(table(100, 101), uri, mode="append")
-        assert _state(uri) == replace(found, ids=(*found.ids, 100)), strike
-        assert len(lance_ops.dataset(uri).versions()) == num_versions + 1
-        if verb == "branch":
-            _check_the_branch_works(uri)
-        assert _stray(uri) == [], strike
-        shutil.rmtree(uri)
+        world.write(table(100, 101))
+        assert _state(world) == replace(found, ids=(*found.ids, 100)), strike
+        assert len(world.open().versions()) == num_versions + 1
+        if "branch" in verb:
+            _check_the_branch_works(world)
+        if verb in ("create", "clone"):
+            _check_the_other_works(world, found.other)
+        assert _stray(world, world.uri) == [], strike
     assert struck > 0.8 * len(strikes[::every]), "some calls were not made again, and nothing struck"
 
 
-@pytest.mark.parametrize("verb", ["create", "append", "delete", "compact"])
+@pytest.mark.parametrize("verb", ["begin", "append", "delete", "compact"])
 def test_what_a_version_names_is_synced_before_it_has_its_name(
-    verb: str, zygote: Zygote, template: Path, tmp_path: Path
+    verb: str, zygote: Zygote, worlds: dict[bool, tuple[World, str]]
 ) -> None:
-    uri = str(tmp_path / "new" / "table")
-    if verb != "create":
-        shutil.copytree(template, uri)
-    old = {str(tmp_path), *(str(path) for path in tmp_path.rglob("*"))}
-    zygote.run(uri, "append" if verb == "create" else verb)
+    world, saved = worlds[False]
+    world = world.put_back(saved)
+    old = {world.folder, *(str(path) for path in Path(world.folder).rglob("*"))}
+    world = World(f"{world.folder}/new") if verb == "begin" else world
+    zygote.run(world, "append" if verb == "begin" else verb)
 
     so_far: set[str] = set()
     synced: dict[str, set[str]] = {}
     for line in zygote.trace:
         so_far.update(_SYNC.findall(line))
         synced |= {manifest: set(so_far) for manifest in _NAMING.findall(line)}
-    newest = lance_ops.dataset(uri).snapshot
+    newest = world.open().snapshot
     manifest, fragments = newest.manifest, newest.manifest.fragments
     named = [path for one in fragments for path in one.data_paths()]
     named += [f"_transactions/{manifest.transaction_file}"] if newest.version == 1 else []
     named += [path for fragment in fragments if (path := fragment.deletion_path)]
-    files = {f"{uri}/{path}" for path in named} - old
+    files = {f"{world.uri}/{path}" for path in named} - old
     folders = {os.path.dirname(file) for file in files}
-    made = {above for file in files for above in Path(file).parents if above.is_relative_to(tmp_path)}
+    made = {above for file in files for above in Path(file).parents if above.is_relative_to(worlds[False][0].folder)}
     leading = {str(folder.parent) for folder in made if str(folder) not in old}
     assert files
     assert files | folders | leading <= synced[newest.manifest_uri]
-    assert f"{uri}/_versions" in so_far
+    assert f"{world.uri}/_versions" in so_far
