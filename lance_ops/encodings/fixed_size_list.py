@@ -226,7 +226,7 @@ def _cut_bits(data: Bytes, counts: Integers, bits_per_value: int) -> EncodedChun
 def _join_row_bits(rows: Bytes, num_bits: int) -> Bytes:
     """Join the first `num_bits` of every row."""
     if num_bits % 8 == 0:
-        return rows[:, : num_bits // 8].reshape(-1)
+        return np.ascontiguousarray(rows[:, : num_bits // 8]).reshape(-1)  # Arrow takes no strides
     bits = np.unpackbits(rows, axis=1, count=num_bits, bitorder="little")
     return np.packbits(bits.reshape(-1), bitorder="little")
 

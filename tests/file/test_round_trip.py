@@ -82,6 +82,16 @@ def test_a_store_that_reads_ranges_gives_the_same_rows_as_one_that_maps(column: 
         assert reader.take(None, offsets).to_pylist() == rows_at(table, offsets)
 
 
+@pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
+def test_wide_items_of_lists_with_a_byte_of_validity_each_come_back(version: FileVersion) -> None:
+    item = pa.list_(pa.decimal256(50, 3), 8)
+    column = pa.array([[[None] * 8, [1, *[None] * 7]], [[2] * 8]], pa.list_(item)).cast(pa.list_(item))
+    table = pa.table({"c": column})
+    reader = FileReader(written(table, version), PATH)
+    assert reader.describe() == [[("full_zip", "fixed_size_list", "flat")]]
+    assert same(reader.read(), table)
+
+
 def test_many_small_batches_make_few_pages_and_hold_the_same_rows() -> None:
     table = pa.table({"x": pa.array(range(10_000)), "s": pa.array([f"value {i}" for i in range(10_000)])})
     store = MemoryStore()
