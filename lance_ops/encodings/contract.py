@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -53,15 +53,19 @@ def check(condition: bool | np.bool_, reason: str) -> None:
 class ChunkBuffers:
     """Some chunks of one page buffer: `starts[b][c]` and `sizes[b][c]` locate buffer `b` of chunk `c` in `data`.
 
-    Making one checks that every range lies in `data`; decoders rely on it.
+    Making one checks that every range lies in `data`; decoders rely on it. With `located`, whoever found the ranges
+    has made sure of it.
     """
 
     data: Bytes
     starts: tuple[Integers, ...]
     sizes: tuple[Integers, ...]
     num_values: Integers
+    located: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, located: bool) -> None:
+        if located:
+            return
         check(len(self.starts) == len(self.sizes), "a chunk has as many buffer starts as sizes")
         for starts, sizes in zip(self.starts, self.sizes, strict=True):
             check(len(starts) == len(sizes) == len(self.num_values), "every chunk has the same number of buffers")

@@ -10,6 +10,7 @@ are, "TSSF".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -61,11 +62,16 @@ class FsstEncoding(Encoding):
             raise UnsupportedFeature(f"FSST codes in the {values.MESSAGE} encoding")
         return cls(message.symbol_table, values)
 
+    @cached_property
+    def _table(self) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:
+        """Whether codes are in use, and the symbol and length of each code; a length of 0 means no symbol."""
+        return _read_table(self.symbol_table)
+
     def to_pb(self) -> pb.CompressiveEncoding:
         return pb.CompressiveEncoding(fsst=pb.Fsst(symbol_table=self.symbol_table, values=self.values.to_pb()))
 
     def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
-        in_use, symbols, lengths = _read_table(self.symbol_table)
+        in_use, symbols, lengths = self._table
         if not in_use:
             return self.values.decode_chunks(chunks)
         starts, sizes = self.values.check_chunks(chunks)
@@ -85,7 +91,7 @@ class FsstEncoding(Encoding):
         return self.values.encode_chunks(self._encode(values), limits)
 
     def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
-        in_use, symbols, lengths = _read_table(self.symbol_table)
+        in_use, symbols, lengths = self._table
         if not in_use:
             return self.values.decode_zipped(data, starts, sizes)
         out, offsets = _room(int(sizes.sum()), len(starts), self.values.bits_per_offset)
@@ -110,7 +116,7 @@ class FsstEncoding(Encoding):
     def _encode(self, values: Values) -> VariableWidth:
         if not isinstance(values, VariableWidth):
             raise TypeError(f"FSST of {type(values).__name__}")
-        in_use, symbols, lengths = _read_table(self.symbol_table)
+        in_use, symbols, lengths = self._table
         if not in_use:
             return values
         out, offsets = new_bytes(2 * values.size_bytes + 32), new_array(values.num_values + 1, np.int64)
@@ -159,7 +165,6 @@ def _write_table(symbols: NDArray[np.uint64], lengths: NDArray[np.int64]) -> byt
 
 
 def _read_table(table: bytes) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:
-    """Return whether codes are in use, and the symbol and length of each code; a length of 0 means no symbol."""
     check(len(table) >= 8 and table[4:8] == _MAGIC, "an FSST symbol table without its magic number")
     num_symbols, in_use = table[0], table[3] & 1
     check(len(table) >= 8 + num_symbols * 9, "an FSST symbol table shorter than its symbols")

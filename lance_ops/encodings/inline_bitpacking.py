@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import even_chunks
 from lance_ops.encodings.contract import (
@@ -24,8 +25,9 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, packed_bytes, pick, unpack
+from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["InlineBitpackingEncoding"]
@@ -63,13 +65,10 @@ class InlineBitpackingEncoding(Encoding):
     def _read_widths(self, chunks: ChunkBuffers) -> tuple[Integers, Integers]:
         """Return where each chunk's packed values are, and how wide."""
         chunks.expect_buffers(1)
-        starts, sizes, word_bytes = chunks.starts[0], chunks.sizes[0], self.bits_per_value // 8
-        check(chunks.num_chunks == 0 or sizes.min() >= word_bytes, "a packed chunk has no width")
-        # a width fits the first byte; any other byte of the word set makes it absurd
-        words = chunks.data[starts[:, None] + np.arange(word_bytes)]
-        check(not words[:, 1:].any(), f"packed values of more than {self.bits_per_value} bits")
-        widths = words[:, 0].astype(np.int64)
-        check((packed_bytes(widths) + word_bytes <= sizes).all(), "a packed chunk is shorter than its values")
+        starts, word_bytes, widths = chunks.starts[0], self.bits_per_value // 8, np.empty(chunks.num_chunks, np.int64)
+        places = readable(starts), readable(chunks.sizes[0])
+        read = kernels.read_widths(readable(chunks.data), *places, word_bytes, widths)
+        check(read == chunks.num_chunks, "a packed chunk is shorter than its values")
         return starts + word_bytes, widths
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:

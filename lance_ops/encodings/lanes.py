@@ -29,12 +29,12 @@ def unpack(data: Bytes, starts: Integers, widths: Integers, counts: Integers, bi
 
     The starts are checked here against the data, widths and counts against the format.
     """
-    if len(starts):
-        check(counts.max() <= BLOCK, f"a block of more than {BLOCK} values")
-    sizes = counts * (bits // 8)
-    size_bytes = int(sizes.sum())
-    out = unpack_to(data, starts, widths, np.cumsum(sizes) - sizes, bits, size_bytes)
-    return FixedWidth(out[:size_bytes], bits, int(counts.sum()))
+    check(not len(starts) or counts.max() <= BLOCK, f"a block of more than {BLOCK} values")
+    ends = counts.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    size_bytes = total * (bits // 8)
+    out = unpack_to(data, starts, widths, (ends - counts) * (bits // 8), bits, size_bytes)
+    return FixedWidth(out[:size_bytes], bits, total)
 
 
 def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int, size_bytes: int) -> Bytes:
@@ -44,23 +44,19 @@ def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers,
     """
     if len(starts) == 0:
         return new_bytes(size_bytes)
-    check(_is_within(widths, bits), f"packed values of more than {bits} bits")
-    inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
-    check(inside, "a packed block ends beyond its buffer")
     out = new_bytes(size_bytes + BLOCK * (bits // 8))
-    kernels.unpack_blocks(readable(data), readable(starts), readable(widths), readable(places), bits, out)
+    blocks = readable(starts), readable(widths), readable(places)
+    unpacked = kernels.unpack_blocks(readable(data), *blocks, bits, out)
+    check(unpacked == len(starts), f"a packed block of more than {bits} bits, or one that ends beyond its buffer")
     return out
 
 
 def pick(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int) -> FixedWidth:
     """Return value `places[i]` of the block at `starts[i]`, `widths[i]` bits wide, without unpacking blocks."""
     out = np.empty(len(starts), np.uint64)
-    if len(starts):
-        check(_is_within(widths, bits), f"packed values of more than {bits} bits")
-        check(_is_within(places, BLOCK - 1), f"a block of more than {BLOCK} values")
-        inside = starts.min() >= 0 and (starts + packed_bytes(widths) <= len(data)).all()
-        check(inside, "a packed block ends beyond its buffer")
-        kernels.pick_packed(readable(data), readable(starts), readable(widths), readable(places), bits, out)
+    blocks = readable(starts), readable(widths), readable(places)
+    picked = kernels.pick_packed(readable(data), *blocks, bits, out)
+    check(picked == len(starts), f"a packed block of more than {bits} bits or {BLOCK} values, or one cut short")
     return FixedWidth(out.astype(f"<u{bits // 8}", copy=False).view(np.uint8), bits, len(out))
 
 
@@ -81,8 +77,3 @@ def pack(values: FixedWidth, counts: Integers, width: int | None = None) -> tupl
     data = readable(values.data[: values.size_bytes])
     kernels.pack_runs(data, readable(counts), -1 if width is None else width, bits, out, sizes)
     return out[: int(sizes.sum())], sizes
-
-
-def _is_within(numbers: Integers, most: int) -> bool:
-    """Return whether all numbers are from 0 to `most`: without a sign, negative ones are beyond any."""
-    return int(numbers.view(np.uint64).max()) <= most

@@ -41,6 +41,8 @@ Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
 _MAX_I32 = np.iinfo(np.int32).max
+_TEXT = frozenset({pa.string().id, pa.large_string().id})
+_VARIABLE = _TEXT | {pa.binary().id, pa.large_binary().id}
 
 
 def array_of(values: Values, arrow_type: pa.DataType, validity: Bools | None = None) -> pa.Array:
@@ -154,17 +156,12 @@ def bits_per_value_of(arrow_type: pa.DataType) -> int:
 
 def is_variable(arrow_type: pa.DataType) -> bool:
     """Return whether values of the type are byte strings with offsets."""
-    return bool(
-        pt.is_string(arrow_type)
-        or pt.is_binary(arrow_type)
-        or pt.is_large_string(arrow_type)
-        or pt.is_large_binary(arrow_type)
-    )
+    return arrow_type.id in _VARIABLE
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
     """Return whether values of the type are byte strings of UTF-8."""
-    return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type))
+    return arrow_type.id in _TEXT
 
 
 def bitmap_of(validity: Bools | None) -> pa.Buffer | None:

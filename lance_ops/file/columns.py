@@ -80,9 +80,10 @@ def is_packed(field: Field) -> bool:
     return marked or field.children[0].id == NO_PARENT
 
 
-def leaves_of(schema: Schema) -> list[Leaf]:
+@lru_cache(maxsize=64)
+def leaves_of(schema: Schema) -> tuple[Leaf, ...]:
     """Return the leaves of a schema in the order of its columns."""
-    return [leaf for root in schema.fields for leaf in leaves_of_field(root)]
+    return tuple(leaf for root in schema.fields for leaf in leaves_of_field(root))
 
 
 @lru_cache(maxsize=4096)

@@ -131,7 +131,8 @@ def decode_extents(table: bytes, size_bytes: int, path: str, place: str) -> tupl
     """Parse an offset table; raise `CorruptFile` for an entry that leaves the file."""
     extents = tuple(Extent(position, size) for position, size in _EXTENT.iter_unpack(table))
     for index, extent in enumerate(extents):
-        _check_inside(extent, size_bytes, path, f"{place} {index}")
+        if extent.end > size_bytes:
+            raise _outside(extent, size_bytes, path, f"{place} {index}")
     check_apart((extent.size for extent in extents), size_bytes, path, f"{place} table")
     return extents
 
@@ -239,10 +240,10 @@ def _extents(
         raise CorruptFile(path, place, f"{len(positions)} buffer positions, {len(sizes)} sizes")
     extents = tuple(map(Extent, positions, sizes))
     for index, extent in enumerate(extents):
-        _check_inside(extent, size_bytes, path, f"{place}, buffer {index}")
+        if extent.end > size_bytes:
+            raise _outside(extent, size_bytes, path, f"{place}, buffer {index}")
     return extents
 
 
-def _check_inside(extent: Extent, size_bytes: int, path: str, place: str) -> None:
-    if extent.end > size_bytes:
-        raise CorruptFile(path, place, f"ends at byte {extent.end} of a file of {size_bytes}")
+def _outside(extent: Extent, size_bytes: int, path: str, place: str) -> CorruptFile:
+    return CorruptFile(path, place, f"ends at byte {extent.end} of a file of {size_bytes}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +48,7 @@ class FileReader:
         A `size_bytes` other than the file's is an error, but for 0: not recorded. `schema` is that of a 0.1 file which
         does not hold its own, with the fields that are in the file; all others say what they hold.
         """
-        self._source = FileSource(store, path, size_bytes)
-        size = self._source.size_bytes
-        tail = self._source.read(max(0, size - _TAIL_BYTES), size)
-        if len(tail) == size:
-            self._source.hold(tail)
+        self._source, tail = FileSource.with_tail(store, path, size_bytes, _TAIL_BYTES)
         self.version = read_footer_version(tail, self._source.name)
         if self.version is FileVersion.V0_1:
             self._file = open_v0_1(self._source, tail, schema)
@@ -127,16 +124,17 @@ class FileReader:
         Raises `InvalidInput` for an offset outside of the file.
         """
         wanted = np.asarray(offsets)
-        if wanted.size and not np.issubdtype(wanted.dtype, np.integer):
+        if wanted.size and wanted.dtype.kind not in "iu":
             raise InvalidInput(f"row offsets of type {wanted.dtype}")
         wanted = wanted.astype(np.int64).reshape(-1)
-        if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < self.num_rows:
-            raise InvalidInput(f"row offsets from {wanted.min()} to {wanted.max()} in a file of {self.num_rows} rows")
-        projection = self.schema if schema is None else schema
-        if len(wanted) < 2 or (wanted[1:] > wanted[:-1]).all():
-            return self._read(projection, _as_rows(wanted))
-        distinct, position = np.unique(wanted, return_inverse=True)
-        return reorder(self._read(projection, _as_rows(distinct)), position)
+        distinct, position = wanted, None
+        if len(wanted) > 1 and not (wanted[1:] > wanted[:-1]).all():
+            distinct, position = np.unique(wanted, return_inverse=True)
+        if len(distinct) and not 0 <= int(distinct[0]) <= int(distinct[-1]) < self.num_rows:
+            bounds = f"from {distinct[0]} to {distinct[-1]}"
+            raise InvalidInput(f"row offsets {bounds} in a file of {self.num_rows} rows")
+        found = self._read(self.schema if schema is None else schema, _as_rows(distinct))
+        return found if position is None else reorder(found, position)
 
     def iter_batches(
         self,
@@ -273,6 +271,7 @@ def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:
     return RowSet(ascending)
 
 
+@lru_cache(maxsize=64)
 def _row_bytes(projection: Schema) -> int:
     return sum(row_bytes(field.arrow_type) for field in projection.fields)
 

@@ -41,7 +41,7 @@ class RowSlice:
 
     def scaled(self, factor: int) -> RowSlice:
         """Return the elements of these rows when every row has `factor` of them."""
-        return RowSlice(self.start * factor, self.stop * factor)
+        return self if factor == 1 else RowSlice(self.start * factor, self.stop * factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +76,7 @@ class RowSet:
 
     def scaled(self, factor: int) -> RowSet:
         """Return the elements of these rows when every row has `factor` of them."""
-        return RowSet(self.starts * factor, self.run * factor)
+        return self if factor == 1 else RowSet(self.starts * factor, self.run * factor)
 
 
 Rows = RowSlice | RowSet

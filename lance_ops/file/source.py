@@ -93,19 +93,32 @@ Steps: TypeAlias = Generator[Ranges, SourceBytes, T]
 class FileSource:
     """One immutable file in a store."""
 
-    def __init__(self, store: Store, path: str, size_bytes: int | None = None) -> None:
+    def __init__(self, store: Store, path: str, size_bytes: int | None = None, *, actual: int | None = None) -> None:
+        """Find a file. A `size_bytes` of 0 is not known; `actual` is the size of what the store was seen to have."""
         self._store = store
         self._path = path
         self.name = store.uri_of(path)
-        actual = store.get(path).size if store.reads_in_place else size_bytes or store.size(path)
+        if actual is None:
+            actual = store.get(path).size if store.reads_in_place else size_bytes or store.size(path)
         self.size_bytes = size_bytes or actual
         self._check_size(actual)
         self._held: Bytes | None = None
 
-    def hold(self, data: bytes) -> None:
-        """Keep the whole file's bytes, which somebody has read, so that nobody asks a remote store for them again."""
-        if not self._store.reads_in_place:
-            self._held = np.frombuffer(data, dtype=np.uint8)
+    @classmethod
+    def with_tail(cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int) -> tuple[Self, bytes]:
+        """Find a file and read so many of its last bytes, at once where it is mapped.
+
+        The bytes of a remote file that is no longer are kept, so that nobody asks for them again.
+        """
+        if store.reads_in_place:
+            whole = store.get(path)
+            source = cls(store, path, size_bytes, actual=whole.size)
+            return source, whole.slice(max(0, whole.size - tail_bytes)).to_pybytes()
+        source = cls(store, path, size_bytes)
+        tail = source.read(max(0, source.size_bytes - tail_bytes), source.size_bytes)
+        if len(tail) == source.size_bytes:
+            source._held = np.frombuffer(tail, dtype=np.uint8)
+        return source, tail
 
     def whole(self) -> SourceBytes | None:
         """Return all bytes of a file that is mapped or held; None of one that is read range by range."""

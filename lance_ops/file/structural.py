@@ -34,6 +34,14 @@ class _Wanted:
     as_described: bool
 
 
+@dataclass(frozen=True)
+class _Root:
+    """The columns of a top-level field, and where pages of all of them end."""
+
+    columns: Sequence[_Wanted]
+    shared: Sequence[int]
+
+
 class StructuralColumns(Columns):
     """The columns of one file, opened as far as they were needed."""
 
@@ -45,6 +53,7 @@ class StructuralColumns(Columns):
         self._leaves = leaves_of(schema)
         self._index_of = {leaf.field.id: index for index, leaf in enumerate(self._leaves)}
         self._pages: dict[tuple[int, int, bool], PageLayout] = {}
+        self._roots: dict[Field, _Root] = {}
 
     @property
     def field_ids(self) -> tuple[int, ...]:
@@ -54,12 +63,12 @@ class StructuralColumns(Columns):
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
-        columns = self._wanted(field)
+        root = self._root(field)
         chunks: list[Chunk] = []
-        for part in cut_rows(rows, self._cuts(rows, columns)):
+        for part in cut_rows(rows, self._cuts(rows, root)):
             steps: list[Steps[LeafRows]] = []
             counts = []
-            for column in columns:
+            for column in root.columns:
                 runs = self._runs(column, split_rows(part, column.page_starts))
                 counts.append(len(runs))
                 for run in runs:
@@ -69,17 +78,22 @@ class StructuralColumns(Columns):
             chunks.append((steps, self._assembler(field, counts)))
         return chunks
 
-    def _wanted(self, field: Field) -> list[_Wanted]:
-        leaves = leaves_of_field(field)
-        indices = [self._find(leaf) for leaf in leaves]
-        return [
-            _Wanted(index, column, self._page_starts(index, column), self._is_described(leaf, index))
-            for leaf, index, column in zip(leaves, indices, self._load(indices), strict=True)
-        ]
+    def _root(self, field: Field) -> _Root:
+        root = self._roots.get(field)
+        if root is None:
+            leaves = leaves_of_field(field)
+            indices = [self._find(leaf) for leaf in leaves]
+            columns = [
+                _Wanted(index, column, self._page_starts(index, column), self._is_described(leaf, index))
+                for leaf, index, column in zip(leaves, indices, self._load(indices), strict=True)
+            ]
+            root = _Root(columns, shared_boundaries([column.page_starts for column in columns]))
+            self._roots[field] = root
+        return root
 
-    def _cuts(self, rows: Rows, columns: Sequence[_Wanted]) -> list[int]:
+    def _cuts(self, rows: Rows, root: _Root) -> Sequence[int]:
         """Return where rows are cut into chunks: where pages of all columns end, unless all go on in their kin."""
-        shared = shared_boundaries([column.page_starts for column in columns])
+        shared, columns = root.shared, root.columns
         if len(shared) <= 2 or not rows.count:
             return shared
         first, last = bisect_right(shared, rows.first) - 1, bisect_right(shared, rows.last)

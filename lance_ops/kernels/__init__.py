@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lance_ops.kernels.chunk_parts import write_headers, write_parts
     from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
     from lance_ops.kernels.distinct import are_entries, number_words
-    from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
+    from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
     from lance_ops.kernels.flatten import count_children, expand_lists, mark_nulls, renumber_levels
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks
     from lance_ops.kernels.fsst_encoding import fsst_encode
@@ -70,6 +70,7 @@ __all__ = [
     "pick_runs",
     "pick_strings",
     "read_headers",
+    "read_widths",
     "renumber_levels",
     "repeat_items",
     "split_strings",
@@ -113,6 +114,7 @@ _MODULES = {
     "pick_runs": "runs",
     "pick_strings": "picks",
     "read_headers": "chunk_headers",
+    "read_widths": "fastlanes",
     "renumber_levels": "flatten",
     "repeat_items": "repeats",
     "split_strings": "strings",

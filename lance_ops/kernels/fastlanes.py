@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops.kernels.jit import kernel, part
-from lance_ops.kernels.unaligned import load_word, store_word
+from lance_ops.kernels.unaligned import load_word, read_number, store_word
 
-__all__ = ["ORDER", "pack_runs", "unpack_blocks"]
+__all__ = ["ORDER", "is_block", "pack_runs", "read_widths", "unpack_blocks"]
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 """Its own inverse."""
@@ -42,6 +42,35 @@ def _row_place(row: int, bits: int) -> int:
     return (ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 8
 
 
+@part
+def is_block(data: NDArray[np.uint8], start: int, width: int, bits: int) -> bool:
+    """Return whether a block of values `width` bits wide lies at byte `start` of `data`."""
+    return 0 <= width <= bits and 0 <= start <= len(data) - _ROW_BYTES * width
+
+
+@kernel
+def read_widths(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    word_bytes: int,
+    widths: NDArray[np.int64],
+) -> int:
+    """Read the word before each block: how many bits wide it is.
+
+    Word and block are `sizes[i]` bytes from `starts[i]` on, which the caller has checked to lie in `data`. Returns how
+    many were read: fewer than given when that one is too short for what it says.
+    """
+    for i in range(len(starts)):
+        if sizes[i] < word_bytes:
+            return i
+        width = read_number(data, starts[i], word_bytes)
+        if not 0 <= width <= (sizes[i] - word_bytes) // _ROW_BYTES:
+            return i
+        widths[i] = width
+    return len(starts)
+
+
 @kernel
 def unpack_blocks(
     data: NDArray[np.uint8],
@@ -50,14 +79,16 @@ def unpack_blocks(
     places: NDArray[np.int64],
     bits: int,
     out: NDArray[np.uint8],
-) -> None:
+) -> int:
     """Unpack block `i`, `widths[i]` bits wide, from byte `starts[i]` of `data` to byte `places[i]` of `out`.
 
-    Each block writes `128 * bits` bytes, the later over the earlier. The caller has checked that the `128 * widths[i]`
-    packed bytes and those written lie in the arrays, and that widths are in `[0, bits]`.
+    Each block writes `128 * bits` bytes, the later over the earlier; the caller has made room for them. Returns how
+    many were unpacked: fewer than given when that one is wider than `bits` or ends beyond `data`.
     """
     for block in range(len(starts)):
         width, place = widths[block], places[block]
+        if not is_block(data, starts[block], width, bits):
+            return block
         if width == 0:
             out[place : place + _ROW_BYTES * bits] = 0
             continue
@@ -78,6 +109,7 @@ def unpack_blocks(
                     value = (load_word(data, source + word) >> low) & low_mask
                     value |= (load_word(data, source + _ROW_BYTES + word) << high) & high_mask
                     store_word(out, target + word, value)
+    return len(starts)
 
 
 @part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.kernels.fastlanes import ORDER
+from lance_ops.kernels.fastlanes import ORDER, is_block
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.strings import read_offset
 from lance_ops.kernels.unaligned import load_number
@@ -51,11 +51,11 @@ def locate_values(bounds: Integers, positions: Integers, chunks: Integers, chunk
 @kernel
 def pick_packed(
     data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int, out: NDArray[np.uint64]
-) -> None:
+) -> int:
     """Read value number `places[i]` of the FastLanes block at `starts[i]`, which is `widths[i]` bits wide.
 
-    `lance_ops.kernels.fastlanes` says where a value's bits are. The caller has checked that blocks lie in `data`, that
-    places are below 1024 and widths in `[0, bits]`.
+    `lance_ops.kernels.fastlanes` says where a value's bits are. Returns how many were read: fewer than wanted when that
+    one is none of 1024, or its block is wider than `bits` or ends beyond `data`.
     """
     # `bits` is a power of two, and a division would cost more than all else here
     log_bits = 3
@@ -64,6 +64,8 @@ def pick_packed(
     log_lanes = 10 - log_bits
     for i in range(len(starts)):
         width, place = widths[i], places[i]
+        if not (0 <= place < 1024 and is_block(data, starts[i], width, bits)):
+            return i
         column = place & 127
         row = ORDER[column >> log_lanes << (log_lanes - 4)] * 8 + (place >> 7)
         bit = row * width
@@ -77,6 +79,7 @@ def pick_packed(
                 value |= load_number(data, at + 128, bits >> 3) << np.uint64(bits - shift)
             value &= np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - width)
         out[i] = value
+    return len(starts)
 
 
 @kernel

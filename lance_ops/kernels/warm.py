@@ -13,7 +13,7 @@ from lance_ops.kernels.chunk_headers import read_headers
 from lance_ops.kernels.chunk_parts import write_headers, write_parts
 from lance_ops.kernels.chunks import cut_chunks, end_entries, index_rows
 from lance_ops.kernels.distinct import are_entries, number_words
-from lance_ops.kernels.fastlanes import pack_runs, unpack_blocks
+from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
 from lance_ops.kernels.flatten import count_children, expand_lists, mark_nulls, renumber_levels
 from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks
 from lance_ops.kernels.fsst_encoding import fsst_encode
@@ -45,6 +45,7 @@ def warm() -> None:
     levels, out_levels, flags = readable(np.zeros(0, np.uint16)), np.zeros(1, np.uint16), np.zeros(1, np.uint8)
     positions = readable(np.zeros(0, np.uint32))
     pack_runs(data, none, 0, 8, out, offsets)
+    read_widths(data, none, none, 8, offsets)
     unpack_blocks(data, none, none, none, 8, out)
     cut_chunks(ends, 0, 1, 1, offsets)
     end_entries(levels, 0, none, offsets)

@@ -56,9 +56,9 @@ def test_a_take_unpacks_only_what_it_wants(monkeypatch: pytest.MonkeyPatch) -> N
     picked: list[int] = []
     pick = kernels.pick_packed
 
-    def counting(data: Any, starts: Any, *rest: Any) -> None:
+    def counting(data: Any, starts: Any, *rest: Any) -> int:
         picked.append(len(starts))
-        pick(data, starts, *rest)
+        return pick(data, starts, *rest)
 
     monkeypatch.setattr(kernels, "pick_packed", counting)
     monkeypatch.setattr(kernels, "unpack_blocks", None)

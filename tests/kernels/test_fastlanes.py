@@ -88,3 +88,29 @@ def test_a_later_block_overwrites_what_an_earlier_one_wrote_too_much() -> None:
     starts, widths = readable(np.zeros(2, np.int64)), readable(np.array([5, 5]))
     kernels.unpack_blocks(readable(block), starts, widths, readable(np.array([0, 12])), 32, out)
     assert out.view(np.uint32).tolist() == values[:3].tolist() + values.tolist()
+
+
+@pytest.mark.parametrize(("start", "width"), [(0, 9), (0, -1), (-1, 3), (1, 8), (1 << 62, 8)])
+def test_blocks_are_unpacked_and_picked_up_to_one_that_is_none(start: int, width: int) -> None:
+    block = readable(np.zeros(128 * 8, np.uint8))
+    starts, widths = readable(np.array([0, start])), readable(np.array([8, width]))
+    places = readable(np.zeros(2, np.int64))
+    assert kernels.unpack_blocks(block, starts, widths, places, 8, np.empty(1024, np.uint8)) == 1
+    assert kernels.pick_packed(block, starts, widths, places, 8, np.empty(2, np.uint64)) == 1
+
+
+@pytest.mark.parametrize("place", [1024, -1])
+def test_values_are_picked_up_to_one_that_no_block_has(place: int) -> None:
+    block, zeros = readable(np.zeros(128 * 8, np.uint8)), readable(np.zeros(2, np.int64))
+    places, widths = readable(np.array([1023, place])), readable(np.array([8, 8]))
+    assert kernels.pick_packed(block, zeros, widths, places, 8, np.empty(2, np.uint64)) == 1
+
+
+@pytest.mark.parametrize(("word", "size", "read"), [(3, 388, 2), (3, 387, 1), (0, 4, 2), (0, 3, 1), (259, 388, 1)])
+def test_the_width_before_a_block_is_read_where_the_block_is_long_enough(word: int, size: int, read: int) -> None:
+    data = np.zeros(800, np.uint8)
+    data[4:8] = np.array([word], "<u4").view(np.uint8)
+    widths = np.full(2, 77, np.int64)
+    starts, sizes = readable(np.array([0, 4])), readable(np.array([4, size]))
+    assert kernels.read_widths(readable(data), starts, sizes, 4, widths) == read
+    assert widths.tolist() == ([0, word] if read == 2 else [0, 77])

@@ -58,10 +58,7 @@ class ChunkFormat:
         has_rep, has_def = self.rep is not None, self.definition is not None
         num_parts = has_rep + has_def + self.num_buffers
         num_levels = np.empty(num_chunks, np.int64)
-        part_starts, part_sizes = (
-            np.empty((num_parts, num_chunks), np.int64),
-            np.empty((num_parts, num_chunks), np.int64),
-        )
+        part_starts, part_sizes = np.empty((2, num_parts, num_chunks), np.int64)
         read = kernels.read_headers(
             readable(data),
             readable(starts),
@@ -78,9 +75,11 @@ class ChunkFormat:
             num_levels = counts
         elif not has_rep:
             check((num_levels == counts).all(), "definition levels are not one a value")
-        levels = [ChunkBuffers(data, (part_starts[i],), (part_sizes[i],), num_levels) for i in range(has_rep + has_def)]
-        first = len(levels)
-        values = ChunkBuffers(data, tuple(part_starts[first:]), tuple(part_sizes[first:]), counts)
+        first = has_rep + has_def
+        levels = [
+            ChunkBuffers(data, (part_starts[i],), (part_sizes[i],), num_levels, located=True) for i in range(first)
+        ]
+        values = ChunkBuffers(data, tuple(part_starts[first:]), tuple(part_sizes[first:]), counts, located=True)
         return ChunkParts(num_levels, levels[0] if has_rep else None, levels[-1] if has_def else None, values)
 
     def decode_entries(self, parts: ChunkParts) -> Entries:

@@ -77,11 +77,11 @@ class ChunkIndex:
         numbers = words.astype(np.int64)
         sizes = ((numbers >> _COUNT_BITS) + 1) * _ALIGNMENT
         counts = 1 << (numbers & ((1 << _COUNT_BITS) - 1))
-        stops = np.cumsum(sizes)
+        stops = sizes.cumsum()
         total = int(stops[-1]) if len(stops) else 0
         check(total <= chunks.size, f"chunks of {total} bytes in a buffer of {chunks.size}")
         first_values = np.zeros(len(words) + 1, np.int64)
-        np.cumsum(counts, out=first_values[1:])
+        counts.cumsum(out=first_values[1:])
         check(len(words) > 0 or num_values == 0, f"{num_values} values and no chunk")
         if len(words):
             check(first_values[-2] <= num_values, f"chunks hold more values than the page's {num_values}")
@@ -114,12 +114,12 @@ class ChunkIndex:
         """Return the chunks that hold any part of these rows (elements, where rows have several)."""
         begun = self.first_values if self.rows is None else self.rows.begun
         ended = self.first_values if self.rows is None else self.rows.ended
-        first = int(np.searchsorted(begun, rows.first, side="right")) - 1
-        return slice(first, int(np.searchsorted(ended, rows.last, side="right")))
+        first = int(begun.searchsorted(rows.first, side="right")) - 1
+        return slice(first, int(ended.searchsorted(rows.last, side="right")))
 
     def locate(self, values: Integers) -> tuple[Integers, Picks]:
         """Return the chunks that hold these values, ascending, and where in those each value is."""
-        chunks, chunk_of, within = (np.empty(len(values), np.int64) for _ in range(3))
+        chunks, chunk_of, within = np.empty((3, len(values)), np.int64)
         touched = kernels.locate_values(readable(self.first_values), readable(values), chunks, chunk_of, within)
         return chunks[:touched], Picks(chunk_of, within)
 

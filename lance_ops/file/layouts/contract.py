@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from lance_ops.encodings.contract import CorruptValues, Encoding, check
 from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, own_copy
-from lance_ops.file.columns import Leaf
+from lance_ops.file.columns import Leaf, Step
 from lance_ops.file.container import Extent
 from lance_ops.file.layers import Layer
 from lance_ops.file.levels import Entries, LevelScheme, decode_levels, scheme_of
@@ -142,15 +143,20 @@ def names_of(encoding: Encoding) -> list[str]:
 
 def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
     """Check a page's layers, innermost first, against the leaf's path."""
+    return _read_scheme(tuple(layers), leaf.steps, leaf.is_fieldless)
+
+
+@lru_cache(maxsize=256)
+def _read_scheme(layers: tuple[int, ...], steps: tuple[Step, ...], is_fieldless: bool) -> LevelScheme:
     check(LevelScheme.is_known(layers), f"unknown layers {list(layers)}")
-    if leaf.is_fieldless and len(layers) == 1 and not any(step.is_list or step.dimension for step in leaf.steps):
+    if is_fieldless and len(layers) == 1 and not any(step.is_list or step.dimension for step in steps):
         layers = (
             *layers,
-            *[pb.REPDEF_ALL_VALID_ITEM] * (len(leaf.steps) - 1),
+            *[pb.REPDEF_ALL_VALID_ITEM] * (len(steps) - 1),
         )  # its pages do not speak of structs around
-    scheme = scheme_of(tuple(layers))
-    check(len(layers) == len(leaf.steps), f"{len(layers)} layers where the schema nests {len(leaf.steps)}")
-    for depth, step in enumerate(reversed(leaf.steps)):
+    scheme = scheme_of(layers)
+    check(len(layers) == len(steps), f"{len(layers)} layers where the schema nests {len(steps)}")
+    for depth, step in enumerate(reversed(steps)):
         check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")
     return scheme
 
