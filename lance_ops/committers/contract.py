@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -19,11 +19,15 @@ __all__ = ["CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Our bytes are that version, durably. `recognised` says that this was found out by reading them back."""
+    """Our bytes are that version, durably. `recognised` says that this was found out by reading them back.
+
+    `newest` is the newest version that was found afterwards, None where nobody looked.
+    """
 
     version: int
     location: str
     recognised: bool = False
+    newest: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

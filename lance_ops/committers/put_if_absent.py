@@ -107,7 +107,8 @@ class PutIfAbsentCommitter(Committer):
             self._naming, self._is_new = naming, False
             if uses_version_hint(self._store):
                 with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
-                    self._hint_at(version, is_first)
+                    newest = self._hint_at(version, is_first)
+                    return Committed(version, outcome.location, outcome.recognised, newest)
         return outcome
 
     def remove(self, version: int) -> None:
@@ -130,14 +131,18 @@ class PutIfAbsentCommitter(Committer):
 
         return self._certainty.of(version, create, look)
 
-    def _hint_at(self, version: int, is_first: bool) -> None:
-        """Leave a hint at the newest version, which is the one just made unless others were quick."""
+    def _hint_at(self, version: int, is_first: bool) -> int | None:
+        """Leave a hint at the newest version, the one just made unless others were quick; return it if it was found."""
         # With a dataset's first version the hint's file is made, and that would break a seal.
         stamp = None if is_first else self._store.seal(VERSIONS_DIR)
-        if stamp is not None:
-            version = max(self._look(list_newest).versions, default=version)
-            self._newest = (version, stamp)
-        write_hint(self._store, version, stamp if self._naming is ManifestNaming.V2 else None)
+        if stamp is None:
+            write_hint(self._store, version, None)
+            return None
+        newest = max(self._look(list_newest).versions, default=version)
+        self._newest = (newest, stamp)
+        with suppress(LanceOpsError):
+            write_hint(self._store, newest, stamp if self._naming is ManifestNaming.V2 else None)
+        return newest
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
         """List versions, and remember how they are named, which nothing changes while writers are at work."""

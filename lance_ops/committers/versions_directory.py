@@ -51,8 +51,7 @@ def list_newest(store: Store) -> VersionNames:
     newest = min(names, default="")
     if not _is_v2(newest):
         newest = min((name for name in names if _is_v2(name)), default="")
-    others = [name for name in names if len(name) != _V2_LENGTH] if set(map(len, names)) != {_V2_LENGTH} else []
-    return _parse(store, [newest, *others])
+    return _parse(store, [newest, *(name for name in names if len(name) != _V2_LENGTH)])
 
 
 def migrate_to_v2(store: Store) -> None:

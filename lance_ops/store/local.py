@@ -72,18 +72,19 @@ class LocalStore(Store):
         return LocalStore(self._file(prefix))
 
     def get(self, path: str) -> pa.Buffer:
-        file = self._file(path)
+        file, status = self._examine(check_path(path))
         with self._translating("read", path):
-            return MAPS.get(file)
+            return MAPS.get(file, status)
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
         return slice_ranges(self.uri_of(path), self.get(path), ranges)
 
     def size(self, path: str) -> int:
-        file = self._file(path)
-        with self._translating("read", path):
-            status = os.stat(file)
+        file, status = self._examine(check_path(path))
+        if status is None or stat.S_ISLNK(status.st_mode):
+            with self._translating("read", path):
+                status = os.stat(file)
         if not stat.S_ISREG(status.st_mode):
             raise ObjectNotFound(self.uri_of(path))
         return status.st_size
@@ -108,9 +109,9 @@ class LocalStore(Store):
                 _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
-        target = self._file(path)
+        target, taken = self._examine(check_path(path))
         needed = [self._file(other) for other in after]
-        if os.path.lexists(target):
+        if taken is not None:
             return PutOutcome.EXISTS
         try:
             staged = _stage(target, lambda descriptor: _write_all(descriptor, data))
@@ -216,19 +217,27 @@ class LocalStore(Store):
         return self._locate(check_path(path))
 
     def _locate(self, path: str) -> str:
-        """Return the absolute path; refuse a symbolic link on the way that leads out of the root."""
-        full = self.root
+        """Return the absolute path, as `_examine` does."""
+        return self._examine(path)[0]
+
+    def _examine(self, path: str) -> tuple[str, os.stat_result | None]:
+        """Return the absolute path and what has that name, a symbolic link unfollowed, or None if it seems absent.
+
+        Refuses a symbolic link on the way that leads out of the root.
+        """
+        full, status = self.root, None
         for part in path.split("/") if path else ():
-            full = f"{full.rstrip('/')}/{part}"
+            full = f"{full}/{part}" if full != "/" else f"/{part}"
             try:
-                is_link = stat.S_ISLNK(os.lstat(full).st_mode)
+                status = os.lstat(full)
             except OSError:
-                continue  # absent, or beneath something that is no directory: the operation itself will say so
-            if is_link:
+                status = None  # absent, or beneath something that is no directory: the operation itself will say so
+                continue
+            if stat.S_ISLNK(status.st_mode):
                 root = os.path.realpath(self.root)
                 if os.path.commonpath([root, os.path.realpath(full)]) != root:
                     raise UnsafePath(f"{self.uri_of(path)}: a symbolic link leads out of the root")
-        return full
+        return full, status
 
     def _translating(self, verb: str, path: str) -> _Translation:
         return _Translation(self, verb, path)

@@ -33,9 +33,13 @@ class MapCache:
         self._maps: OrderedDict[str, tuple[_Identity, pa.Buffer]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, path: str) -> pa.Buffer:
-        """Return the whole file, read only if it is short. Raises `OSError`, also for what is not a regular file."""
-        status = os.stat(path)
+    def get(self, path: str, status: os.stat_result | None = None) -> pa.Buffer:
+        """Return the whole file, read only if it is short. Raises `OSError`, also for what is not a regular file.
+
+        `status` is what was just said of the path, links unfollowed.
+        """
+        if status is None or stat.S_ISLNK(status.st_mode):
+            status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
         if status.st_size <= _SHORT_BYTES:

@@ -30,7 +30,7 @@ _READABLE = (
     | FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
 )
 _WRITABLE = _READABLE & ~FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
-_STICKY = int(FeatureFlag.MIXED_FILE_VERSIONS | FeatureFlag.STABLE_ROW_IDS)
+_STICKY = (FeatureFlag.MIXED_FILE_VERSIONS | FeatureFlag.STABLE_ROW_IDS).value
 
 
 def check_readable(manifest: Manifest, path: str) -> None:
@@ -54,21 +54,20 @@ def flags_for(manifest: Manifest, before: Manifest | None = None) -> tuple[int, 
     fragments: Sequence[Fragment] = manifest.fragments
     if before is not None and before.data_format == manifest.data_format:
         fragments, some_are_gone = manifest.fragments.since(before.fragments)
-        had_deletions = bool(before.reader_feature_flags & FeatureFlag.DELETION_FILES)
+        had_deletions = bool(before.reader_feature_flags & FeatureFlag.DELETION_FILES.value)
         if had_deletions and (manifest.fragments.have_deletions if some_are_gone else len(before.fragments)):
-            both |= FeatureFlag.DELETION_FILES
+            both |= FeatureFlag.DELETION_FILES.value
     if any(fragment.deletion_file is not None for fragment in fragments):
-        both |= FeatureFlag.DELETION_FILES
+        both |= FeatureFlag.DELETION_FILES.value
     if any(fragment.row_ids is not None for fragment in fragments):
-        both |= FeatureFlag.STABLE_ROW_IDS
+        both |= FeatureFlag.STABLE_ROW_IDS.value
     if manifest.base_paths:
-        both |= FeatureFlag.BASE_PATHS
+        both |= FeatureFlag.BASE_PATHS.value
     if any(index.covering_fields for index in manifest.indices):
-        both |= FeatureFlag.COVERING_INDICES
+        both |= FeatureFlag.COVERING_INDICES.value
     if _mixes_file_versions(manifest, fragments):
-        both |= FeatureFlag.MIXED_FILE_VERSIONS
-    writer = both | FeatureFlag.TABLE_CONFIG if manifest.config else both
-    return int(both), int(writer)
+        both |= FeatureFlag.MIXED_FILE_VERSIONS.value
+    return both, both | FeatureFlag.TABLE_CONFIG.value if manifest.config else both
 
 
 def _mixes_file_versions(manifest: Manifest, fragments: Iterable[Fragment]) -> bool:

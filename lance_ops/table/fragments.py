@@ -41,7 +41,10 @@ class Fragments(Sequence[Fragment]):
     @classmethod
     def from_messages(cls, messages: Iterable[bytes], path: str) -> Fragments:
         """Return the fragments that these messages are; `path` names the manifest in errors."""
-        return cls._made(list(messages), path)
+        known = list(messages)
+        made = cls._made([*known], path)
+        made._messages = known
+        return made
 
     def to_messages(self) -> list[bytes]:
         """Return every fragment's message: the bytes it came as, if it came so. Do not change the list."""
@@ -86,18 +89,21 @@ class Fragments(Sequence[Fragment]):
         self, changed: Mapping[int, Fragment], removed: Collection[int] = (), added: Sequence[Fragment] = ()
     ) -> Fragments:
         """Return these with some exchanged, by id, some left out, and others behind them."""
-        kept = self._items
-        if changed or removed:
-            gone = frozenset(removed)
-            pairs = zip(self.ids, self._items, strict=True)
-            kept = [changed.get(fragment_id, item) for fragment_id, item in pairs if fragment_id not in gone]
-        elif not added:
-            return self
+        if not (changed or removed):
+            return self.with_added(added)
+        gone = frozenset(removed)
+        pairs = zip(self.ids, self._items, strict=True)
+        kept = [changed.get(fragment_id, item) for fragment_id, item in pairs if fragment_id not in gone]
         return self._made([*kept, *added], self._path)
 
     def with_added(self, added: Sequence[Fragment]) -> Fragments:
         """Return these and others behind them."""
-        return self.with_changes({}, added=added)
+        if not added:
+            return self
+        made = self._made([*self._items, *added], self._path)
+        if self._messages is not None:
+            made._messages = [*self._messages, *map(_encoded, added)]
+        return made
 
     def in_order(self) -> Fragments:
         """Return these by ascending id."""
@@ -149,6 +155,9 @@ class Fragments(Sequence[Fragment]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[Fragment]:
+        return map(self.__getitem__, range(len(self._items)))
 
     @overload
     def __getitem__(self, place: int) -> Fragment: ...

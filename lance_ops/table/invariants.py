@@ -26,7 +26,7 @@ __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations
 
 _NO_COLUMN = -1
 _MAX_SEARCHED = 64  # fragments; for more, decoding all costs less
-_FLAGS_ON_FRAGMENTS = FeatureFlag.STABLE_ROW_IDS | FeatureFlag.MIXED_FILE_VERSIONS
+_FLAGS_ON_FRAGMENTS = (FeatureFlag.STABLE_ROW_IDS | FeatureFlag.MIXED_FILE_VERSIONS).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def stable_row_ids_are_on_every_fragment(manifest: Manifest) -> Iterator[str]:
 
 def files_have_the_tables_version(manifest: Manifest) -> Iterator[str]:
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
-    may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS
+    may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS.value
     examples = {file.numbers: file.path for fragment in manifest.fragments for file in fragment.files}
     for numbers, path in examples.items():
         version = FileVersion.from_numbers(*numbers, where=path)

@@ -88,7 +88,7 @@ class Manifest:
     @property
     def uses_stable_row_ids(self) -> bool:
         """Whether rows keep their ids when they move."""
-        return bool(self.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS)
+        return bool(self.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS.value)
 
     @property
     def num_rows(self) -> int:

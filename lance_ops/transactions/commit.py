@@ -336,8 +336,8 @@ class _Attempt:
         data = encode_manifest(made, encoded)
         self._check_same_dataset(planned)
         match self._put(made.version, data):
-            case Committed():
-                self._check_not_revived(made, newest)
+            case Committed(newest=found):
+                self._check_not_revived(made, newest, found)
                 self._check_not_astray(made, newest)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
@@ -355,16 +355,16 @@ class _Attempt:
         except Exception as error:
             raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
 
-    def _check_not_revived(self, made: Manifest, before: Manifest) -> None:
+    def _check_not_revived(self, made: Manifest, before: Manifest, found: int | None) -> None:
         """Notice that our version had been made by others long ago, and cleaned up while this process slept.
 
-        Then it is not the newest, and what came after it was not made from it. Whether anybody will build on ours
-        cannot be told, so nothing may be deleted.
+        Then it is not the newest (`found` is, where that is known already), and what came after it was not made from
+        it. Whether anybody will build on ours cannot be told, so nothing may be deleted.
         """
         if self._committer.remembers_removed:
             return
         try:
-            newest = self._committer.latest(known=made.version)
+            newest = self._committer.latest() if found is None else found
             if newest is None or newest <= made.version or self._was_continued(made, before):
                 return
         except LanceOpsError:
