@@ -109,7 +109,7 @@ def data_file_name() -> str:
     The first three random bytes stand as binary digits, so that object stores see evenly spread key prefixes.
     """
     raw = uuid.uuid4().bytes
-    return "".join(f"{byte:08b}" for byte in raw[:3]) + raw[3:].hex() + ".lance"
+    return f"{int.from_bytes(raw[:3]):024b}{raw[3:].hex()}.lance"
 
 
 def blob_file_name(data_file: str, blob_id: int) -> str:

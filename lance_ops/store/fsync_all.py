@@ -23,6 +23,7 @@ _NOTHING_TO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # what some file systems say o
 _NUMBERS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
 """Of io_setup, io_submit and io_getevents, which the C library does not wrap."""
 _REQUEST = struct.Struct("<QIiHhIQQqQII")  # iocb of linux/aio_abi.h
+_DESCRIPTOR, _DESCRIPTOR_AT = struct.Struct("<I"), 20  # in a request
 _EVENT = struct.Struct("<QQqq")  # io_event: whose, which request, its result, 0
 _FSYNC = 2  # IOCB_CMD_FSYNC
 
@@ -48,11 +49,29 @@ def _fsync(descriptor: int) -> None:
             raise
 
 
-class _Kernel:
-    """The asynchronous I/O of Linux, as far as it is there.
+class _Context:
+    """What the kernel takes requests by and answers in, for one thread at a time."""
 
-    A context is used by one thread at a time. A forked child has none of its parent's.
-    """
+    def __init__(self, number: ctypes.c_ulong) -> None:
+        self.number = number
+        requests = _REQUEST.pack(0, 0, 0, _FSYNC, 0, 0, 0, 0, 0, 0, 0, 0) * _MAX_REQUESTS
+        self._requests = ctypes.create_string_buffer(requests, len(requests))
+        first = ctypes.addressof(self._requests)
+        self.places = (ctypes.c_void_p * _MAX_REQUESTS)(*range(first, first + len(requests), _REQUEST.size))
+        self.events = ctypes.create_string_buffer(_MAX_REQUESTS * _EVENT.size)
+
+    def ask_for(self, descriptors: Sequence[int]) -> None:
+        """Let the first requests be for these."""
+        for at, descriptor in enumerate(descriptors):
+            _DESCRIPTOR.pack_into(self._requests, at * _REQUEST.size + _DESCRIPTOR_AT, descriptor)
+
+    def results(self, ended: int) -> list[int]:
+        """Return the results of the first so many events."""
+        return [_EVENT.unpack_from(self.events, at * _EVENT.size)[2] for at in range(ended)]
+
+
+class _Kernel:
+    """The asynchronous I/O of Linux, as far as it is there. A forked child has none of its parent's contexts."""
 
     def __init__(self) -> None:
         is_known = sys.platform == "linux" and sys.maxsize > 1 << 32 and sys.byteorder == "little"
@@ -63,18 +82,15 @@ class _Kernel:
 
     def reset(self) -> None:
         """Forget every context."""
-        self._idle: list[ctypes.c_ulong] = []
+        self._idle: list[_Context] = []
 
     def fsync(self, descriptors: Sequence[int]) -> int:
         """Sync as many of these, from the first on, as the kernel takes; return how many. Raises `OSError`."""
         context = self._context()
         if context is None or self._call is None:
             return 0
-        requests = b"".join(_REQUEST.pack(0, 0, 0, _FSYNC, 0, each, 0, 0, 0, 0, 0, 0) for each in descriptors)
-        block = ctypes.create_string_buffer(requests, len(requests))
-        first = ctypes.addressof(block)
-        places = (ctypes.c_void_p * len(descriptors))(*range(first, first + len(requests), _REQUEST.size))
-        taken = max(self._call(self._submit, context, len(descriptors), places), 0)
+        context.ask_for(descriptors)
+        taken = max(self._call(self._submit, context.number, len(descriptors), context.places), 0)
         failures = [-result for result in self._results(context, taken) if result < 0]
         self._idle.append(context)
         for code in failures:
@@ -82,25 +98,24 @@ class _Kernel:
                 raise OSError(code, os.strerror(code))
         return taken
 
-    def _results(self, context: ctypes.c_ulong, wanted: int) -> list[int]:
+    def _results(self, context: _Context, wanted: int) -> list[int]:
         assert self._call is not None
         results: list[int] = []
         while len(results) < wanted:
             missing = wanted - len(results)
-            events = ctypes.create_string_buffer(missing * _EVENT.size)
-            ended = self._call(self._get_events, context, missing, missing, events, None)
+            ended = self._call(self._get_events, context.number, missing, missing, context.events, None)
             if ended < 0 and ctypes.get_errno() != errno.EINTR:
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-            results += [result for _, _, result, _ in list(_EVENT.iter_unpack(events))[: max(ended, 0)]]
+            results += context.results(max(ended, 0))
         return results
 
-    def _context(self) -> ctypes.c_ulong | None:
+    def _context(self) -> _Context | None:
         try:
             return self._idle.pop()
         except IndexError:
-            made = ctypes.c_ulong(0)
-        if self._call is not None and self._call(self._setup, _MAX_REQUESTS, ctypes.byref(made)) == 0:
-            return made
+            number = ctypes.c_ulong(0)
+        if self._call is not None and self._call(self._setup, _MAX_REQUESTS, ctypes.byref(number)) == 0:
+            return _Context(number)
         self._call = None  # forbidden here, or the system has none left
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import multiprocessing
 import os
@@ -74,7 +75,7 @@ def test_a_failure_that_the_kernel_reports_is_raised(
 ) -> None:
     kernel = room._Kernel()
     monkeypatch.setattr(room, "_KERNEL", kernel)
-    monkeypatch.setattr(kernel, "_context", object)
+    monkeypatch.setattr(kernel, "_context", lambda: room._Context(ctypes.c_ulong(0)))
     monkeypatch.setattr(kernel, "_call", lambda *_: 3)
     monkeypatch.setattr(kernel, "_results", lambda *_: [0, -code, -errno.EINVAL])
     with pytest.raises(OSError, match=os.strerror(code)):
