@@ -272,12 +272,10 @@ def _number(
     level = 0
     for depth in reversed(range(len(layers))):
         null, empty = bool(occurs[_null_code(depth)]), bool(occurs[_empty_code(depth)])
-        if isinstance(layers[depth], Lists):
-            # The reference counts lists of null structs as null, and misreads pages that have no level for those.
-            null = null or _is_in_null_struct(layers, occurs, depth)
-            kinds.append(_LIST_KIND_OF[null, empty])
-        else:
-            kinds.append(_ITEM_KIND_OF[null])
+        # The reference counts what is in a null struct as null: without a level for that it misreads pages of lists,
+        # and finds a value when it filters by a field.
+        null = null or _is_in_null_struct(layers, occurs, depth)
+        kinds.append(_LIST_KIND_OF[null, empty] if isinstance(layers[depth], Lists) else _ITEM_KIND_OF[null])
         if null:
             level += 1
             levels[_null_code(depth)] = level
@@ -294,7 +292,7 @@ def _number(
 
 
 def _is_in_null_struct(layers: Sequence[Layer], occurs: npt.NDArray[np.uint8], depth: int) -> bool:
-    """Return whether a struct around a list, inside of the next list, is ever null."""
+    """Return whether a struct around a layer, inside of the next list, is ever null."""
     for outer in reversed(range(depth)):
         if isinstance(layers[outer], Lists):
             return False

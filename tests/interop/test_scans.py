@@ -111,3 +111,18 @@ def test_rows_allowed_and_blocked_by_id_are_the_reference_s(tmp_path: Path, stab
         mine = ours.scanner(**masks, with_row_id=True)
         same(mine.to_table(), theirs.scanner(**masks, with_row_id=True).to_table())
         assert 0 < mine.count_rows() < 11
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_what_is_in_a_null_struct_is_null_to_both(tmp_path: Path, version: str, *, indexed: bool) -> None:
+    inner = [{"a": 1, "s": {"b": 2}, "l": [3]}, {"a": 4, "s": {"b": 5}, "l": []}]
+    kind = pa.struct([("a", pa.int64()), ("s", pa.struct([("b", pa.int64())])), ("l", pa.list_(pa.int64()))])
+    table = pa.table({"id": range(3), "c": pa.array([inner[0], None, inner[1]], kind)})
+    uri = lance_ops.write_dataset(table, tmp_path / "t", data_storage_version=version).uri
+    if indexed:
+        lance.dataset(uri).create_scalar_index("c.a", "BTREE")
+    for field in ("c", "c.a", "c.s", "c.s.b", "c.l"):
+        for dataset in (lance_ops.dataset(uri), lance.dataset(uri)):
+            found = dataset.to_table(columns=["id"], filter=f"{field} IS NULL")
+            assert found.column("id").to_pylist() == [1], field
