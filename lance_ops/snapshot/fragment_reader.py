@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
@@ -173,7 +175,10 @@ def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
 
 
 def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int) -> pa.ChunkedArray:
-    """Return a whole column from the files that hold parts of it, null where none does."""
+    """Return a whole column from the files that hold parts of it, null where none does.
+
+    A struct is null where it is in every file with a part of it, as to the reference, which writes fields apart.
+    """
     found = [
         (part, table.column(position))
         for schema, table in parts
@@ -190,5 +195,5 @@ def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int)
     structs = [(part, column.combine_chunks()) for part, column in found]
     below = [(Schema(part.children), pa.Table.from_struct_array(struct)) for part, struct in structs]
     children = [_assemble(child, below, num_rows).combine_chunks() for child in field.children]
-    validity = structs[0][1].is_null()
-    return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=validity)])
+    is_null = reduce(pc.and_, (struct.is_null() for _, struct in structs))
+    return pa.chunked_array([pa.StructArray.from_arrays(children, fields=list(field.arrow_type), mask=is_null)])

@@ -58,7 +58,9 @@ def add_column(draw: st.DrawFn, state: State, ids: Iterator[int], *, nested: boo
 def add_field(draw: st.DrawFn, structs: list[Column], ids: Iterator[int]) -> Step:
     """Draw a field of nulls for a struct."""
     struct = draw(st.sampled_from(structs))
-    new = Column(next(ids), draw(st.sampled_from(free_names(struct.fields))), draw(st.sampled_from(TYPES)))
+    new = Column(
+        next(ids), draw(st.sampled_from(free_names(struct.fields))), draw(st.sampled_from(TYPES)), is_late=True
+    )
     wrapped = pa.field(struct.name, pa.struct([(new.name, new.type)]))
     return Step(lambda handle: handle.add_columns(wrapped), AddField(struct.name, new))
 

@@ -198,12 +198,14 @@ class TableMachine(RuleBasedStateMachine):
         """Return what a change made, if it can be told from the rows alone on which version it was planned."""
         found = line.open(lance_ops, version).to_table().sort_by(KEY).to_pylist()
         unseen: Unseen | None = None
+        meant: list[Record] | None = None
         for planned in sorted(planned_on):
             try:
                 made = change.applied(line.states[planned], line.newest, version)
             except Unseen as error:
                 unseen = error
                 continue
-            if made.records() == found:
+            meant = made.records()
+            if meant == found:
                 return made
-        raise unseen or AssertionError(f"version {version} is not what was meant: {found}")
+        raise unseen or AssertionError(f"version {version} holds {found}, not {meant}")

@@ -63,6 +63,8 @@ class Column(Terse):
     cast_from: int | None = None
     fields: tuple[Column, ...] = ()
     is_list: bool = False
+    is_late: bool = False
+    """Whether it was added to a struct whose older rows have no values of it in any file."""
 
     def __repr__(self) -> str:
         return f"{self.name}#{self.id}: {self.type}"

@@ -106,13 +106,21 @@ class ContentRules(TableMachine):
 
     @rule(library=LIBRARIES, stale=st.booleans(), data=st.data())
     def drop_column(self, library: Any, stale: bool, data: st.DataObject) -> None:
-        """Drop a column, or a field of a struct or of structs in a list, but not the last one."""
+        """Drop a column, or a field of a struct or of structs in a list, but not the last one that has a file.
+
+        Nothing but its fields tells where a struct is null: without any in a file it is null everywhere, to both.
+        """
         hand = self.draw_hand(library, stale, data)
         columns = hand.planned.columns[1:]
         outer = [column.name for column in columns] if len(columns) > 1 else []
         if not self._may_edit_fields(hand):
             columns = tuple(column for column in columns if not column.is_list)
-        inner = [column.prefix + field.name for column in columns if len(column.fields) > 1 for field in column.fields]
+        inner = [
+            column.prefix + field.name
+            for column in columns
+            for field in column.fields
+            if any(not other.is_late for other in column.fields if other is not field)
+        ]
         if outer or inner:
             self.take(hand, column_steps.drop(data.draw(st.sampled_from(outer + inner))))
 

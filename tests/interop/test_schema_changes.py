@@ -102,3 +102,45 @@ def test_both_go_on_with_what_the_other_made(tmp_path: Path, version: str) -> No
     for dataset in (lance.dataset(uri), lance_ops.dataset(uri)):
         found = dataset.to_table(columns=["id", "w", "u"]).to_pylist()
         assert {row["id"]: (row["w"], row["u"]) for row in found} == expected
+
+
+STRUCTS = [{"x": 1, "y": "a"}, None, {"x": None, "y": None}, {"x": 4, "y": "d"}]
+
+
+def columns_read_by_both(uri: str, name: str) -> list[Any]:
+    ours, theirs = lance_ops.dataset(uri).to_table(), lance.dataset(uri).to_table()
+    assert ours.equals(theirs)
+    found: list[Any] = ours.column(name).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("library", [lance_ops, lance])
+def test_a_struct_whose_fields_lie_in_several_files_is_null_where_it_is_in_all(tmp_path: Path, library: Any) -> None:
+    kind = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    uri = library.write_dataset(pa.table({"id": range(4), "p": pa.array(STRUCTS, kind)}), str(tmp_path / "t")).uri
+    source = pa.table({"id": [0, 1], "p": pa.array([None, {"x": 9}], pa.struct([("x", pa.int64())]))})
+    lance.dataset(uri).merge_insert("id").when_matched_update_all().execute(source)  # writes `x` apart from `y`
+    files = lance_ops.dataset(uri).snapshot.fragments[0].files
+    assert len(files) == 2
+    assert columns_read_by_both(uri, "p") == [{"x": None, "y": "a"}, {"x": 9, "y": None}, *STRUCTS[2:]]
+
+
+@pytest.mark.parametrize("library", [lance_ops, lance])
+def test_a_struct_without_a_field_in_any_file_is_null(tmp_path: Path, library: Any) -> None:
+    uri = lance.write_dataset(pa.table({"id": [0, 1], "p": [{"x": 1}, {"x": 2}]}), str(tmp_path / "t")).uri
+    library.dataset(uri).add_columns(pa.field("p", pa.struct([("z", pa.int64())])))
+    assert columns_read_by_both(uri, "p") == [{"x": 1, "z": None}, {"x": 2, "z": None}]
+    library.dataset(uri).drop_columns(["p.x"])
+    assert columns_read_by_both(uri, "p") == [None, None]
+
+
+@pytest.mark.parametrize(("version", "left"), [("2.0", None), ("2.1", None), ("2.2", [[{"y": "a"}], None])])
+def test_a_field_of_structs_in_a_list_is_dropped_alone(tmp_path: Path, version: str, left: object) -> None:
+    rows = pa.table({"id": [0, 1], "l": [[{"x": 1, "y": "a"}], None]})
+    for library in (lance_ops, lance):
+        uri = lance.write_dataset(rows, str(tmp_path / library.__name__), data_storage_version=version).uri
+        library.dataset(uri).drop_columns(["l.item.x"])
+        if library is lance and left is None:
+            assert lance.dataset(uri).schema.names == ["id"]  # before 2.2 the reference drops the whole list
+        else:
+            assert columns_read_by_both(uri, "l") == [[{"y": "a"}], None]
