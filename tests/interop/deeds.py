@@ -113,7 +113,7 @@ def _merge_insert(handle: Any, place: Place) -> None:
 
 
 def _merge_change(place: Place) -> Change:
-    return changes.MergeInsert(_merged(place), changes.Matched(lambda source, target: True), True, False)
+    return changes.MergeInsert(COLUMNS, _merged(place), changes.Matched(lambda source, target: True), True, False)
 
 
 def _rewrite(handle: Any, place: Place) -> None:

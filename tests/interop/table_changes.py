@@ -94,6 +94,9 @@ class Matched:
 
 @dataclass(frozen=True)
 class MergeInsert(Change):
+    """Rows of `columns`, which are some of the table's, or structs of some of their fields."""
+
+    columns: tuple[Column, ...]
     records: tuple[Record, ...]
     matched: Matched
     inserts: bool
@@ -109,15 +112,25 @@ class MergeInsert(Change):
                 gone.add(key)
             elif self.matched.updates is not None and self.matched.updates(source[key], target):
                 _seen(planned, newest, [key])
-                changed[key] = _changed(newest.rows[key], planned.values_of(source[key]), version)
+                old = newest.rows[key]
+                changed[key] = _changed(old, self._values(source[key], old.values), version)
         if self.deletes_unmatched:
             gone |= planned.keys_where(self.unmatched) - source.keys()
         if self.inserts:
             new = source.keys() - planned.rows.keys()
             if new & newest.rows.keys():
                 raise Unseen(f"keys {new & newest.rows.keys()} were inserted twice")
-            changed |= {key: planned.row_of(source[key], version) for key in new}
+            changed |= {key: Row(self._values(source[key], {}), version, version) for key in new}
         return _with_rows(_without(newest, _seen(planned, newest, gone)), changed)
+
+    def _values(self, record: Record, old: Mapping[int, Value]) -> dict[int, Value]:
+        """Return the values of a record, in structs those of fields that it lacks as they were."""
+        values = {column.id: column.kept(record[column.name]) for column in self.columns}
+        for column in self.columns:
+            before, new = old.get(column.id), values[column.id]
+            if column.is_struct and before is not None:
+                values[column.id] = before | (new or {field.id: None for field in column.fields})
+        return values
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ class TableMachine(RuleBasedStateMachine):
         return tuple(columns)
 
     def new_records(self, state: State, count: int, data: st.DataObject) -> tuple[Record, ...]:
-        return data.draw(values.records(state.columns, [next(self.keys) for _ in range(count)]))
+        return data.draw(values.records_of(state.columns, [next(self.keys) for _ in range(count)]))
 
     def protected(self, line: Line) -> set[int]:
         """Return the versions that tags and branches keep."""

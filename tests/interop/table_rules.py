@@ -174,6 +174,9 @@ class ContentRules(TableMachine):
         return hand.library is lance_ops or hand.line.open(lance).data_storage_version == "2.2"
 
     def _appends_unseen(self, hand: Hand) -> bool:
-        """Whether the reference would append values under the column from before a cast, where nobody reads them."""
-        cast = {column.cast_from for column in hand.line.newest.walk()} & {column.id for column in hand.planned.walk()}
-        return hand.library is lance and bool(cast)
+        """Whether the reference would append values where nobody reads them, or as those of another column.
+
+        A column since cast is dropped, and a new one takes its place; any other new column may take over its id.
+        """
+        planned, newest = ({column.id for column in state.walk()} for state in (hand.planned, hand.line.newest))
+        return hand.library is lance and bool(planned - newest) and bool(newest - planned)

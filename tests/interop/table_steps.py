@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +18,7 @@ from lance_ops.snapshot.fragment_writer import FragmentLimits
 from lance_ops.snapshot.table_schema import table_schema
 from tests.interop.table_changes import Append, Delete, Matched, MergeInsert, Overwrite, Update
 from tests.interop.table_model import KEY, Change, Column, Condition, Record, State, Terse, Value
-from tests.interop.table_values import conditions, literal, some_value_of, values_of
+from tests.interop.table_values import conditions, literal, records_of, some_value_of
 
 __all__ = ["Step", "append", "append_batch", "delete", "merge_insert", "overwrite", "update"]
 
@@ -109,10 +109,10 @@ def merge_insert(draw: st.DrawFn, state: State, known: list[int], new: list[int]
     keys = [*draw(st.lists(st.sampled_from(known), unique=True, max_size=4)), *new] if known else new
     names = [column.name for column in state.columns[1:]]
     some = draw(st.lists(st.sampled_from(names), unique=True, min_size=1)) if names else []
-    columns = [column for column in state.columns if column.name == KEY or column.name in some]
-    records = tuple({KEY: key, **{column.name: draw(values_of(column)) for column in columns[1:]}} for key in keys)
+    columns = tuple(draw(_some_fields(each)) for each in state.columns if each.name == KEY or each.name in some)
+    records = draw(records_of(columns, keys))
     compared = next((column.name for column in columns[1:] if _is_number(column)), None)
-    whole = len(columns) == len(state.columns)
+    whole = columns == state.columns
     when_matched = draw(st.sampled_from(["update", "update if", "nothing", "delete", "fail"]))
     inserts = draw(st.booleans())
     unmatched = draw(st.sampled_from(["keep", "keep", "keep", "delete", "delete some"]))
@@ -142,7 +142,7 @@ def merge_insert(draw: st.DrawFn, state: State, known: list[int], new: list[int]
         if unmatched != "keep":
             expression = some_of_them.sql if unmatched == "delete some" else None
             builder = builder.when_not_matched_by_source_delete(expression)
-        return builder.execute(pa.Table.from_pylist(list(records), schema=State(tuple(columns)).schema))
+        return builder.execute(pa.Table.from_pylist(list(records), schema=State(columns).schema))
 
     def greater(source: Record, target: Record) -> bool:
         ours, theirs = source[str(compared)], target[str(compared)]
@@ -150,6 +150,7 @@ def merge_insert(draw: st.DrawFn, state: State, known: list[int], new: list[int]
 
     updates = {"update": lambda source, target: True, "update if": greater}.get(when_matched)
     change = MergeInsert(
+        columns,
         records,
         Matched(updates, when_matched == "delete"),
         inserts,
@@ -158,6 +159,15 @@ def merge_insert(draw: st.DrawFn, state: State, known: list[int], new: list[int]
     )
     fails = when_matched == "fail" and bool(set(keys) & state.rows.keys())
     return Step(build, change, "match" if fails else None)
+
+
+@st.composite
+def _some_fields(draw: st.DrawFn, column: Column) -> Column:
+    """Draw a struct of some of its fields, or take the column as it is."""
+    if not column.is_struct or draw(st.booleans()):
+        return column
+    chosen = draw(st.sets(st.sampled_from([field.id for field in column.fields]), min_size=1))
+    return replace(column, fields=tuple(field for field in column.fields if field.id in chosen))
 
 
 def _is_number(column: Column) -> bool:

@@ -19,7 +19,7 @@ __all__ = [
     "literal",
     "new_column",
     "probes",
-    "records",
+    "records_of",
     "some_value_of",
     "values_of",
 ]
@@ -57,7 +57,7 @@ def some_value_of(column: Column) -> st.SearchStrategy[Value]:
 
 
 @st.composite
-def records(draw: st.DrawFn, columns: tuple[Column, ...], keys: list[int]) -> tuple[Record, ...]:
+def records_of(draw: st.DrawFn, columns: tuple[Column, ...], keys: list[int]) -> tuple[Record, ...]:
     """Draw a row for each key."""
     others = columns[1:]
     values = st.tuples(*map(values_of, others))

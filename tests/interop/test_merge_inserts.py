@@ -157,3 +157,37 @@ def test_the_same_new_primary_key_is_inserted_once_by_two_writers(tmp_path: Path
     for who in order:
         upsert(handles[who].merge_insert("id")).execute(pa.table({"id": [2], "v": [who]}, schema=schema))
     assert lance.dataset(uri).to_table().to_pydict() == {"id": [1, 2], "v": ["old", order[1]]}
+
+
+STRUCT = pa.struct([("x", pa.int64()), ("in", pa.struct([("y", pa.int64()), ("z", pa.string())]))])
+STRUCTS = [{"x": i, "in": {"y": i, "z": str(i)}} for i in range(3)] + [None]
+GIVEN: dict[str, list[Any]] = {
+    "one field": [{"x": 10}, None, {"x": None}, {"x": 13}, {"x": 14}],
+    "a field of a field": [{"in": {"z": "a"}}, {"in": None}, None, {"in": {"z": "d"}}, {"in": {"z": "e"}}],
+}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        lambda merge: merge.when_matched_update_all(),
+        upsert,
+        lambda merge: merge.when_matched_update_all("source.id < 3"),
+        lambda merge: merge.when_matched_update_all().write_mode("rewrite_columns"),
+    ],
+    ids=["update", "upsert", "condition", "in place"],
+)
+def test_fields_that_a_source_leaves_out_stay_as_they_are(tmp_path: Path, given: str, clauses: Build) -> None:
+    rows = pa.table({"id": range(4), "p": pa.array(STRUCTS, STRUCT), "v": range(4)})
+    new = pa.table({"id": range(5), "p": GIVEN[given]})
+    tables = []
+    for library in (lance_ops, lance):
+        uri = lance.write_dataset(rows, str(tmp_path / library.__name__), max_rows_per_file=2).uri
+        clauses(library.dataset(uri).merge_insert("id")).execute(new)
+        tables.append(lance_ops.dataset(uri).to_table().sort_by("id"))
+        assert lance.dataset(uri).to_table().sort_by("id") == tables[-1]
+    assert tables[0] == tables[1]
+    assert tables[0].column("p")[0].as_py() != STRUCTS[0]
+    kept = {"one field": "in", "a field of a field": "x"}[given]
+    assert tables[0].column("p")[0].as_py()[kept] == rows.column("p")[0].as_py()[kept]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,6 +15,7 @@ from lance_ops.core.schema import split_path
 from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
 from lance_ops.snapshot.conform import conform_columns
 from lance_ops.snapshot.filters import UserFilter, bind_filter
+from lance_ops.snapshot.merge_insert.left_out import leaves_fields_out
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.write_targets import WriteTargets, choose_bases
 
@@ -67,10 +68,14 @@ class MergeSpec:
 
 @dataclass(frozen=True)
 class BoundMerge:
-    """A merge whose every column is known. `source` has the table's types and order, and maybe not all its columns."""
+    """A merge whose every column is known. `source` has the table's types and order, and maybe not all its columns.
+
+    `structs` are those of the source's columns that came without some of the table's fields, as they came.
+    """
 
     spec: MergeSpec
     source: pa.Table
+    structs: Mapping[str, pa.DataType]
     keys: tuple[Column, ...]
     condition: Predicate | None
     unmatched: Predicate | None
@@ -104,7 +109,7 @@ def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMe
     if spec.condition is not None:
         condition = parse_filter(spec.condition, _both(fitted.schema, schema))
     unmatched = None if spec.unmatched is None else bind_filter(snapshot, spec.unmatched)
-    return BoundMerge(spec, fitted, keys, condition, unmatched)
+    return BoundMerge(spec, fitted, _structs(source.schema, fitted.schema), keys, condition, unmatched)
 
 
 def write_targets(snapshot: Snapshot, spec: MergeSpec) -> WriteTargets:
@@ -145,6 +150,11 @@ def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: S
         raise InvalidInput("columns are rewritten in place by a merge that updates matched rows and does nothing else")
     if not beside or set(source.schema.names) == set(snapshot.schema.names):
         raise InvalidInput("columns are rewritten in place from a source of the key and some, not all, other columns")
+
+
+def _structs(given: pa.Schema, fitted: pa.Schema) -> dict[str, pa.DataType]:
+    types = {field.name: given.field(field.name).type for field in fitted}
+    return {name: kind for name, kind in types.items() if leaves_fields_out(kind, fitted.field(name).type)}
 
 
 def _key(schema: pa.Schema, path: str) -> Column:

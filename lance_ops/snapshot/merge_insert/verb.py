@@ -6,7 +6,7 @@
     commit_merge(plan, prepared) -> Snapshot             one transaction
 
 Updated rows keep their ids in a table of stable row ids and come before the inserted ones. A source that lacks columns
-leaves them as they are in updated rows and null in inserted ones.
+leaves them as they are in updated rows and null in inserted ones; so does one whose structs lack fields.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_writer import data_paths
 from lance_ops.snapshot.merge_insert.explain import explain_merge
 from lance_ops.snapshot.merge_insert.inserted import inserted_keys
+from lance_ops.snapshot.merge_insert.left_out import with_kept_fields
 from lance_ops.snapshot.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
 from lance_ops.snapshot.merge_insert.spec import BoundMerge, MergeSpec, bind_merge, write_targets
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_ID
@@ -173,8 +174,12 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     snapshot, merge = plan.snapshot, plan.merge
     keys = {key.path[0] for key in merge.keys}
     values = merge.source.drop_columns([name for name in merge.source.schema.names if name in keys])
-    addresses = SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS])
-    patch = PatchedColumns(ROW_ADDRESS, addresses, values.take(pa.array(matches.source_rows)))
+    values = values.take(pa.array(matches.source_rows))
+    if merge.structs:
+        request = ScanRequest(snapshot.schema.project(list(merge.structs)), with_row_address=True)
+        old = take_to_rewrite(snapshot, matches.updated, request).drop_columns([ROW_ADDRESS])
+        values = _completed(values, old, merge.structs)
+    patch = PatchedColumns(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
     offsets = _offsets(matches.updated)
     store = snapshot.store
     tasks = plan_patch(snapshot, patch, list(offsets))
@@ -202,7 +207,7 @@ def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
 def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: WriteTargets) -> tuple[Fragment, ...]:
     snapshot, merge = plan.snapshot, plan.merge
     with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version), targets) as writer:
-        for rows, row_ids in _updated_rows(snapshot, merge.source, matches):
+        for rows, row_ids in _updated_rows(snapshot, merge, matches):
             writer.write_moved(rows, row_ids)
         for at in range(0, len(inserted), _ROWS_AT_ONCE):
             writer.write_new(merge.source.take(pa.array(inserted[at : at + _ROWS_AT_ONCE])))
@@ -210,10 +215,11 @@ def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: Writ
 
 
 def _updated_rows(
-    snapshot: Snapshot, source: pa.Table, matches: Matches
+    snapshot: Snapshot, merge: BoundMerge, matches: Matches
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.uint64]]]:
     """Yield updated rows whole, in the order they stand in the table, with the row ids they have."""
-    missing = [name for name in snapshot.schema.names if name not in source.schema.names]
+    source = merge.source
+    missing = [name for name in snapshot.schema.names if name not in source.schema.names or name in merge.structs]
     request = ScanRequest(
         snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
     )
@@ -228,9 +234,19 @@ def _updated_rows(
         old = take_to_rewrite(snapshot, matches.updated[chosen], request)
         row_ids = old.column(ROW_ID).to_numpy()
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
-        for position, name in enumerate(old.schema.names):
-            rows = rows.append_column(old.schema.field(position), old.column(name))
-        yield rows, row_ids
+        yield _completed(rows, old, merge.structs), row_ids
+
+
+def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return rows of the source with what the table's, the `old` ones, have beside it."""
+    for position, field in enumerate(old.schema):
+        if field.name not in structs:
+            rows = rows.append_column(field, old.column(position))
+            continue
+        at = rows.schema.get_field_index(field.name)
+        new, kept = rows.column(at).combine_chunks(), old.column(position).combine_chunks()
+        rows = rows.set_column(at, rows.schema.field(at), with_kept_fields(new, kept, structs[field.name]))
+    return rows
 
 
 def _offsets(addresses: npt.NDArray[np.uint64]) -> dict[int, BitMap]:
