@@ -326,7 +326,14 @@ def _prune(node: Field, keep: set[int]) -> Field:
 
 
 def _restore_extensions(schema: pa.Schema) -> pa.Schema:
-    return pa.ipc.read_schema(schema.serialize())
+    """Return the schema with the extension types that this process knows.
+
+    Raises `SchemaMismatch` where one of them refuses what its column is stored as, as that of a damaged file.
+    """
+    try:
+        return pa.ipc.read_schema(schema.serialize())
+    except Exception as error:
+        raise SchemaMismatch(f"a column's extension type does not take how the column is stored: {error}") from error
 
 
 def _walk_arrow(fields: Iterable[pa.Field]) -> Iterator[pa.Field]:

@@ -1,3 +1,5 @@
+from typing import Self
+
 import pyarrow as pa
 import pytest
 
@@ -124,3 +126,32 @@ def test_extension_types_known_to_the_process_come_back_as_themselves(extension:
     schema = Schema.from_arrow(pa.schema([pa.field("x", extension)]))
     assert schema.to_arrow().field("x").type == extension
     assert schema.to_arrow_storage().field("x").type == extension.storage_type
+
+
+class _Choosy(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
+    """A type that raises what it likes for a storage that is not its own."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int32(), "lance_ops.tests.choosy")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Self:
+        if storage_type != pa.int32():
+            raise TypeError("choosy is a number")
+        return cls()
+
+
+def test_an_extension_type_that_refuses_its_storage_is_a_mismatch() -> None:
+    pa.register_extension_type(_Choosy())
+    try:
+        assert Schema.from_arrow(pa.schema([("x", _Choosy())])).to_arrow().field("x").type == _Choosy()
+        marked = pa.field("x", pa.string(), metadata={"ARROW:extension:name": "lance_ops.tests.choosy"})
+        schema = Schema.from_arrow(pa.schema([marked]))
+        for restored in (schema.to_arrow, schema.to_arrow_restored):
+            with pytest.raises(SchemaMismatch, match="choosy is a number"):
+                restored()
+    finally:
+        pa.unregister_extension_type("lance_ops.tests.choosy")
