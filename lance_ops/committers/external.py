@@ -20,7 +20,7 @@ from lance_ops.committers.certainty import CERTAINTY, Certainty
 from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
-from lance_ops.committers.versions_directory import list_newest, list_versions, manifest_path
+from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, StoreError, VersionNotFound, WriteRefused
 from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, parse_manifest_name
 from lance_ops.store.contract import Store
@@ -50,7 +50,7 @@ class ExternalManifestCommitter(Committer):
     def latest(self, known: int | None = None) -> int | None:
         row = self._rows.newest()
         if row is None:
-            return max(list_newest(self._store).versions, default=None)
+            return max(self._look().versions, default=None)
         self._finish(row)
         return row.version
 
@@ -72,7 +72,7 @@ class ExternalManifestCommitter(Committer):
     def location(self, version: int) -> str:
         check_version(version)
         if self._naming is None:
-            self._naming = list_newest(self._store).naming
+            self._look()
         return manifest_path(version, self._naming or ManifestNaming.V2)
 
     def read(self, version: int) -> pa.Buffer:
@@ -90,8 +90,8 @@ class ExternalManifestCommitter(Committer):
 
     def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
         path = self.location(version)
-        if self._rows.get(version) is None and self._store.exists(path):  # made without the manifest store
-            found = self._store.get(path)
+        found = self._finished(path)
+        if found is not None:
             return Committed(version, path, recognised=True) if _same(found, data) else Conflict(version, found)
         staged = ManifestRow(version, f"{path}-{uuid.uuid4()}", len(data))
         try:
@@ -126,6 +126,20 @@ class ExternalManifestCommitter(Committer):
         while (newest := self._rows.newest()) is not None:
             self._rows.remove(newest.version)
 
+    def _look(self) -> VersionNames:
+        names = list_newest(self._store)
+        self._naming = names.naming
+        return names
+
+    def _finished(self, path: str) -> pa.Buffer | None:
+        """Return the manifest of a version that has its final name, made without the manifest store perhaps."""
+        try:
+            return self._store.get(path)
+        except ObjectNotFound:
+            return None
+        except StoreError as error:
+            raise WriteRefused(f"{self._store.uri}: whether the version is there cannot be seen: {error}") from error
+
     def _insert(self, staged: ManifestRow, path: str, data: bytes) -> CommitOutcome:
         """Make a staged manifest its version. Raises `VersionNotFound` if that was there and was removed since."""
         version = staged.version
@@ -146,7 +160,7 @@ class ExternalManifestCommitter(Committer):
 
     def _finish(self, row: ManifestRow) -> None:
         """Give a manifest its final name if it is staged. Clean-up may have removed it since."""
-        final = self._final_path(row)
+        final, self._naming = self._final_name(row)
         if row.path == final:
             return
         try:
@@ -159,7 +173,7 @@ class ExternalManifestCommitter(Committer):
         self._rows.replace(ManifestRow(row.version, final, row.size_bytes))
         self._forget(row.path)
 
-    def _final_path(self, row: ManifestRow) -> str:
+    def _final_name(self, row: ManifestRow) -> tuple[str, ManifestNaming]:
         """Return where a row's manifest is or will be. Raises `CorruptFile` for a row of another version's."""
         path = row.path[:-_UUID_LENGTH] if _is_staged(row) else row.path
         directory, _, name = path.rpartition("/")
@@ -168,7 +182,7 @@ class ExternalManifestCommitter(Committer):
             raise CorruptFile(
                 self._store.uri, f"row of version {row.version} in the manifest store", f"it names {path!r}"
             )
-        return path
+        return path, named[1]
 
     def _forget(self, path: str) -> None:
         with suppress(StoreError):  # clean-up finds what stays

@@ -332,7 +332,7 @@ def _restore_extensions(schema: pa.Schema) -> pa.Schema:
     """
     try:
         return pa.ipc.read_schema(schema.serialize())
-    except Exception as error:
+    except Exception as error:  # a type comes from anywhere, and raises what its author thought of
         raise SchemaMismatch(f"a column's extension type does not take how the column is stored: {error}") from error
 
 

@@ -33,6 +33,7 @@ __all__ = ["FsspecStore"]
 # s3fs was measured at some 370 small requests or 140 MB a second: a request costs as much as about 380 KB.
 _MAX_GAP_BYTES = 256 << 10
 _MAX_READ_BYTES = 8 << 20
+_ONE_REQUEST_BYTES = 4 << 20  # of an object that is written piece by piece; parts take a request more
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -105,10 +106,7 @@ class FsspecStore(Store):
     def size(self, path: str) -> int:
         key = self._key(path)
         with self._translating("read", path):
-            info = self._fs().info(key)
-        if info["type"] != "file":
-            raise ObjectNotFound(self.uri_of(path))
-        return int(info["size"])
+            return self._service.size(self._fs(), key)
 
     def exists(self, path: str) -> bool:
         try:
@@ -137,9 +135,7 @@ class FsspecStore(Store):
             self._key(path)
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
-        key = self._key(path)
-        with self._translating("write", path):
-            return _RemoteWriter(self, path, self._service.open_writer(self._fs(), key))
+        return _RemoteWriter(self, path, self._key(path))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._walk(prefix, lambda path: not is_temporary(path))
@@ -262,19 +258,31 @@ class FsspecStore(Store):
 
 
 class _RemoteWriter(StoreWriter):
-    def __init__(self, store: FsspecStore, path: str, file: Any) -> None:
+    """Keeps what is small, and sends it in one request; what is more goes on to fsspec's file, which sends parts."""
+
+    def __init__(self, store: FsspecStore, path: str, key: str) -> None:
         self._store = store
         self._path = path
-        self._file = file
+        self._key = key
+        self._kept = bytearray()
+        self._file: Any = None
         self._num_bytes = 0
         self._is_open = True
 
     def write(self, data: BytesLike) -> None:
         if not self._is_open:
             raise ValueError("write to a closed writer")
-        with self._store._translating("write", self._path):
-            self._file.write(data)
-        self._num_bytes += memoryview(data).nbytes
+        view = memoryview(data).cast("B")
+        if self._file is None and self._num_bytes + view.nbytes <= _ONE_REQUEST_BYTES:
+            self._kept += view
+        else:
+            with self._store._translating("write", self._path):
+                if self._file is None:
+                    self._file = self._store._service.open_writer(self._store._fs(), self._key)
+                    self._file.write(self._kept)
+                    self._kept = bytearray()
+                self._file.write(view)
+        self._num_bytes += view.nbytes
 
     def tell(self) -> int:
         return self._num_bytes
@@ -284,7 +292,10 @@ class _RemoteWriter(StoreWriter):
             self._is_open = False
             try:
                 with self._store._translating("write", self._path):
-                    self._file.close()
+                    if self._file is None:
+                        self._store._service.put(self._store._fs(), self._key, bytes(self._kept))
+                    else:
+                        self._file.close()
             except BaseException:
                 self._discard()
                 raise
@@ -295,16 +306,17 @@ class _RemoteWriter(StoreWriter):
             self._discard()
 
     def _discard(self) -> None:
-        with suppress(StoreError), self._store._translating("discard", self._path):
-            self._file.discard()
-        self._forget()
+        if self._file is not None:
+            with suppress(StoreError), self._store._translating("discard", self._path):
+                self._file.discard()
+            self._forget()
 
     def __del__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
         """Keep the garbage collector from closing fsspec's file, which would upload what there is."""
-        with suppress(AttributeError):  # files that are their own buffer do no such thing, and cannot be told
+        with suppress(AttributeError):  # no file, or one that is its own buffer: it does no such thing
             self._file.closed = True
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,6 +33,7 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.store.contract import Store
+from lance_ops.store.per_process import PER_PROCESS
 from lance_ops.table import Manifest, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, judge
@@ -58,6 +59,7 @@ MAX_RETRIES = 20
 
 _FIRST_PAUSE_SECONDS = 0.01  # at most: where an attempt takes less, as on a local disk, the pause does too
 _LONGEST_PAUSE_SECONDS = 2.0
+_READ_AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -230,15 +232,22 @@ class _Attempt:
         """Judge every version since `known`; return the newest manifest, or the commit if it was made already."""
         newest = known
         while latest > newest.version:
-            for version in range(newest.version + 1, latest + 1):
-                landed = self._read_landed(version)
-                replay = self._judge(landed, newest)
-                if replay is not None:
-                    self._check_no_ghost(landed, latest)
-                    return replay
-                newest = landed.manifest
-            latest = self._committer.latest() or 0  # more may have landed while these were judged
+            was_far_behind = latest - newest.version > _READ_AT_ONCE
+            for first in range(newest.version + 1, latest + 1, _READ_AT_ONCE):
+                for landed in self._read_several(range(first, min(first + _READ_AT_ONCE, latest + 1))):
+                    replay = self._judge(landed, newest)
+                    if replay is not None:
+                        self._check_no_ghost(landed, latest)
+                        return replay
+                    newest = landed.manifest
+            if was_far_behind:  # else to look what landed meanwhile would take as long as these took
+                latest = self._committer.latest() or 0
         return newest
+
+    def _read_several(self, versions: Sequence[int]) -> Iterable[Landed]:
+        """Read versions, at the same time where each takes a request."""
+        at_once = len(versions) > 1 and not self._store.reads_in_place
+        return PER_PROCESS.pool().map(self._read_landed, versions) if at_once else map(self._read_landed, versions)
 
     def _read_landed(self, version: int) -> Landed:
         try:

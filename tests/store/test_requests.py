@@ -1,4 +1,7 @@
-"""How often an object store is asked: what a commit and a scan cost, counted by a proxy before a server."""
+"""How often an object store is asked: what a commit and a scan cost, counted by a proxy before a server.
+
+The names of the counts are those of S3's requests: `HEAD` asks whether an object is there, and `PUT` sends a whole one.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ import pytest
 
 import lance_ops
 from tests.lossy_proxy import LossyProxy, lossy_proxy
+from tests.manifest_servers import ManifestServer
 from tests.s3_server import S3Server
+from tests.store.conftest import ObjectServer
 
 pytestmark = pytest.mark.server
 
@@ -21,9 +26,9 @@ TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
 class Counted:
     """A table of some fragments, and the requests that doing something to it takes."""
 
-    def __init__(self, server: S3Server, proxy: LossyProxy) -> None:
-        self.uri = server.new_uri("table.lance")
-        self.options = replace(server, endpoint=proxy.endpoint).storage_options
+    def __init__(self, uri: str, options: dict[str, str], proxy: LossyProxy) -> None:
+        self.uri = uri
+        self.options = options
         self._proxy = proxy
         for _ in range(4):
             self.append()
@@ -37,14 +42,33 @@ class Counted:
     def requests(self, act: Callable[[], object]) -> Counter[str]:
         before = len(self._proxy.seen)
         act()
-        seen = self._proxy.seen[before:]
-        return Counter("LIST" if "list-type" in path else method for method, path in seen)
+        return Counter(_name(method, path) for method, path in self._proxy.seen[before:])
+
+
+def _name(method: str, path: str) -> str:
+    if any(mark in path for mark in ("list-type=", "comp=list&", "maxResults=")):
+        return "LIST"
+    if "/storage/v1/b/" not in path or method == "DELETE":
+        return method
+    if method == "POST":  # Google's
+        return "PUT" if "uploadType=multipart" in path else "part of a PUT"
+    return "GET" if "alt=media" in path or "/download/" in path else "HEAD"
 
 
 @pytest.fixture
-def counted(s3_server: S3Server) -> Iterator[Counted]:
+def counted(object_server: ObjectServer) -> Iterator[Counted]:
+    with lossy_proxy(object_server.endpoint) as proxy:
+        options = replace(object_server, endpoint=proxy.endpoint).storage_options
+        yield Counted(object_server.new_uri("table.lance"), options, proxy)
+
+
+@pytest.fixture
+def counted_with_rows(s3_server: S3Server, dynalite: Callable[[], ManifestServer]) -> Iterator[Counted]:
+    """A table that DynamoDB has the rows of; requests to its bucket are counted."""
+    rows = dynalite()
+    uri = f"s3+ddb://{s3_server.new_bucket()}/table.lance?ddbTableName={rows.url.removeprefix('dynamodb://')}"
     with lossy_proxy(s3_server.endpoint) as proxy:
-        yield Counted(s3_server, proxy)
+        yield Counted(uri, {**rows.storage_options, "aws_endpoint": proxy.endpoint}, proxy)
 
 
 def test_opening_takes_a_list_and_a_manifest(counted: Counted) -> None:
@@ -68,3 +92,17 @@ def test_a_delete_reads_each_small_file_once(counted: Counted) -> None:
     # Four deletion files, the transaction and the manifest; and the same looks.
     dataset = counted.open()
     assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 4, "LIST": 2, "PUT": 6, "HEAD": 1}
+
+
+def test_a_delete_that_others_were_faster_than_reads_what_they_made_without_another_look(counted: Counted) -> None:
+    dataset = counted.open()
+    for _ in range(3):
+        counted.append()
+    # The four files, three manifests, and whether the one read is still there; else as when nothing had landed.
+    assert counted.requests(lambda: dataset.delete("a = 2")) == {"GET": 7, "LIST": 2, "PUT": 6, "HEAD": 2}
+
+
+def test_a_row_in_a_manifest_store_spares_the_listings(counted_with_rows: Counted) -> None:
+    assert counted_with_rows.requests(counted_with_rows.open) == {"GET": 1}
+    # What is staged is copied and deleted, and once it is looked whether the version is there without a row.
+    assert counted_with_rows.requests(counted_with_rows.append) == {"GET": 2, "PUT": 4, "HEAD": 1, "DELETE": 1}

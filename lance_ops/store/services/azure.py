@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
@@ -135,6 +135,13 @@ class Azure(Service):
     def is_refusal(self, error: Exception) -> bool:
         return getattr(error, "status_code", None) in _REFUSALS
 
+    def size(self, fs: Any, key: str) -> int:
+        container, _, name = key.partition("/")
+        found = _ask(fs, fs.service_client.get_blob_client(container, name).get_blob_properties)
+        if _stands_for_directory(found):
+            raise FileNotFoundError(key)
+        return int(found.size)
+
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         container, _, prefix = directory.partition("/")
         client = fs.service_client.get_container_client(container)
@@ -168,26 +175,37 @@ def _objects(fs: Any, listing: Any) -> Iterator[Any]:
     """Yield the objects of a listing page by page, those that stand for a directory left out."""
     pages = listing.by_page()
     while (page := _next_page(fs, pages)) is not None:
-        for found in page:
-            marks = getattr(found, "metadata", None) or {}
-            if not (found.name.endswith("/") or any(marks.get(mark) == "true" for mark in _DIRECTORY_MARKS)):
-                yield found
+        yield from (found for found in page if not (found.name.endswith("/") or _stands_for_directory(found)))
+
+
+def _stands_for_directory(found: Any) -> bool:
+    marks = getattr(found, "metadata", None) or {}
+    return any(marks.get(mark) == "true" for mark in _DIRECTORY_MARKS)
 
 
 def _next_page(fs: Any, pages: AsyncIterator[AsyncIterator[Any]]) -> list[Any] | None:
     """Return a page's entries, None after the last page."""
 
     async def read() -> list[Any] | None:
+        page = await anext(pages, None)
+        return None if page is None else [found async for found in page]
+
+    found: list[Any] | None = _ask(fs, read)
+    return found
+
+
+def _ask(fs: Any, request: Callable[[], Awaitable[Any]]) -> Any:
+    """Make a request of the client's own, for the answer. Raises `FileNotFoundError` for what is not there."""
+
+    async def ask() -> Any:
         try:
-            page = await anext(pages, None)
+            return await request()
         except Exception as error:  # the client's own class, of a package that need not be installed; others go on
             if getattr(error, "status_code", None) == _NOT_FOUND:
                 raise FileNotFoundError(str(error)) from error
             raise
-        return None if page is None else [found async for found in page]
 
-    found: list[Any] | None = import_module("fsspec.asyn").sync(fs.loop, read)
-    return found
+    return import_module("fsspec.asyn").sync(fs.loop, ask)
 
 
 def _read(authority: str, options: Mapping[str, object]) -> dict[str, str]:

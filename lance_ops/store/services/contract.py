@@ -92,6 +92,13 @@ class Service(ABC):
         """Return whether the service answered a write, and the answer was that it will not do it."""
         return isinstance(error, PermissionError)
 
+    def size(self, fs: Any, key: str) -> int:
+        """Return an object's length in bytes. Raises `FileNotFoundError` if there is none, a directory or not."""
+        info = fs.info(key)
+        if info["type"] != "file":
+            raise FileNotFoundError(key)
+        return int(info["size"])
+
     def put(self, fs: Any, key: str, data: bytes) -> None:
         """Write or replace an object."""
         fs.pipe_file(key, data)

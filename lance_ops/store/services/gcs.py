@@ -31,6 +31,7 @@ _ALIASES: Aliases = {
 }
 _ANONYMOUS = "anon"
 _OBJECTS = "b/{}/o"
+_OBJECT = "b/{}/o/{}"
 _PAGE_NAMES = 1000  # Google lists no more at once
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
 _REFUSED = ("Forbidden", "Bad Request")  # how gcsfs begins the messages of 403 and 400, which have no type of their own
@@ -84,6 +85,10 @@ class Gcs(Service):
     def is_refusal(self, error: Exception) -> bool:
         status = getattr(error, "code", None)
         return status in _REFUSALS or isinstance(error, FileNotFoundError) or str(error).startswith(_REFUSED)
+
+    def size(self, fs: Any, key: str) -> int:
+        bucket, _, name = key.partition("/")
+        return int(fs.call("GET", _OBJECT, bucket, name, json_out=True)["size"])
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")

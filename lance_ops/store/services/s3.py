@@ -30,6 +30,7 @@ _ALIASES: Aliases = {
 _EXPRESS_SUFFIX = "--x-s3"
 _PAGE_NAMES = 1000  # S3 lists no more at once
 _CONNECTIONS = 64
+_BAD_REQUEST = 400
 _CONDITION_FAILED = 412
 # Neither a timeout (408), a concurrent request to the same key (409) nor throttling (429) says that nothing happened.
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
@@ -115,6 +116,20 @@ class S3(Service):
 
     def is_refusal(self, error: Exception) -> bool:
         return _status(error) in _REFUSALS
+
+    def size(self, fs: Any, key: str) -> int:
+        bucket, _, name = key.partition("/")
+        return int(fs.call_s3("head_object", Bucket=bucket, Key=name)["ContentLength"])
+
+    def copy(self, fs: Any, source: str, target: str) -> None:
+        from_bucket, _, from_name = source.partition("/")
+        bucket, _, name = target.partition("/")
+        try:
+            fs.call_s3("copy_object", Bucket=bucket, Key=name, CopySource={"Bucket": from_bucket, "Key": from_name})
+        except OSError as error:
+            if _status(error) != _BAD_REQUEST:
+                raise
+            fs.cp_file(source, target)  # in parts: what is larger than 5 GB is not copied at once
 
     def get(self, fs: Any, key: str) -> bytes:
         return bytes(fs.cat_file(key, max_concurrency=1))  # more would ask for the size first
