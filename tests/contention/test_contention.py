@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from typing import Any
 import pytest
 
 import lance_ops
-from tests.contention.evidence import check_history, check_rows, outcomes
+from tests.contention.evidence import check_history, check_rows, read_history, read_log, table_of
 from tests.contention.writer import SCHEMA, Orders
 from tests.contention.writer import main as work
 from tests.manifest_servers import ManifestServer, etcd_server, postgres_server, redis_server
@@ -23,6 +26,7 @@ from tests.servers.hdfs import renaming_store
 
 REPOSITORY = Path(__file__).parents[2]
 ENOUGH_FOR_EVERY_KIND = 100
+MOST_SECONDS_TO_OPEN = 300
 BOTH, OURS = ("lance_ops", "lance"), ("lance_ops",)
 
 
@@ -47,27 +51,35 @@ def compete(place: Place, folder: Path, num_writers: int, num_commits: int) -> N
         for library, (writer, log) in zip(libraries, logs.items(), strict=True)
     ]
     if place.in_threads:
+        gate = threading.Barrier(num_writers, timeout=MOST_SECONDS_TO_OPEN)
         with ThreadPoolExecutor(num_writers) as writers:
-            list(writers.map(work, orders))
+            list(writers.map(lambda order: work(order, gate.wait), orders))
     else:
         _run_processes(orders)
 
+    said = {writer: read_log(path, writer) for writer, path in logs.items()}
     dataset = lance_ops.dataset(place.uri, storage_options=place.storage_options)
-    rows: dict[str, list[int]] = dataset.to_table().to_pydict()
-    check_rows(list(zip(rows["writer"], rows["row"], rows["value"], strict=True)), logs)
-    operations = check_history(dataset)
-    ended = outcomes(logs.values())
-    assert ended.total() == num_writers * num_commits
-    assert ended["acknowledged"] > ended.total() / 2, ended
-    kinds = {"Append", "Delete", "Update", "Rewrite"}
-    assert kinds <= operations.keys() or ended.total() < ENOUGH_FOR_EVERY_KIND, operations
-    if len(place.libraries) > 1:
+    table = table_of(dataset.to_table())
+    check_rows(table, said)
+    history = read_history(dataset, folder / "copy")
+    check_history(history, said)
+    assert history.table == table
+    if "lance" in place.libraries:
         import lance
 
-        theirs = lance.dataset(place.uri, storage_options=place.storage_options).to_table()
-        assert theirs.sort_by([("writer", "ascending"), ("row", "ascending")]) == dataset.to_table().sort_by(
-            [("writer", "ascending"), ("row", "ascending")]
-        )
+        theirs = lance.dataset(place.uri, storage_options=place.storage_options)
+        assert table_of(theirs.to_table()) == table
+
+    for library in place.libraries:
+        entries = [entry for by, log in zip(libraries, said.values(), strict=True) if by == library for entry in log]
+        ended = Counter(entry.outcome for entry in entries)
+        print(f"{library}: {dict(ended)}, {history.libraries[library]} versions")  # `pytest -rP` shows it
+        assert ended.total() == num_commits * libraries.count(library)
+        assert ended["acknowledged"] > ended.total() / 2, ended
+        changes = sum(entry.outcome == "acknowledged" and bool(entry.change) for entry in entries)
+        assert history.libraries[library] >= changes
+    kinds = {"Append", "Delete", "Update", "Rewrite"}
+    assert kinds <= history.operations.keys() or num_writers * num_commits < ENOUGH_FOR_EVERY_KIND, history.operations
 
 
 def _run_processes(orders: Sequence[Orders]) -> None:
@@ -77,11 +89,21 @@ def _run_processes(orders: Sequence[Orders]) -> None:
             [sys.executable, "-m", "tests.contention.writer", order.to_json()],
             cwd=REPOSITORY,
             env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         for order in orders
     ]
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in processes:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # one that died says why below
+            process.stdin.write("\n")
+            process.stdin.flush()
     said = [process.communicate()[1] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(orders), "\n".join(said)
 

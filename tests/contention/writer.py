@@ -2,6 +2,8 @@
 
 It changes rows of its own only, and knows at any time what must be in the table, might be and must not be. Before and
 after each commit it says so in a log that it syncs, one JSON object a line.
+
+When it has opened the table it says so, and begins when it is told to: all race from their first commit to the last.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import random
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
@@ -39,10 +42,15 @@ class Orders:
         return json.dumps(asdict(self))
 
 
-def main(orders: Orders) -> None:
-    """Make the commits; raise for an error that is neither a lost race nor an unknown outcome."""
+def main(orders: Orders, begin: Callable[[], object]) -> None:
+    """Open the table, wait for `begin` to return, and make the commits.
+
+    Raises for an error that is neither a lost race nor an unknown outcome.
+    """
     with open(orders.log, "w") as log:
-        _Writer(orders, log).run()
+        writer = _Writer(orders, log)
+        begin()
+        writer.run()
 
 
 class _Writer:
@@ -53,6 +61,7 @@ class _Writer:
         self._random = random.Random(orders.writer)
         self._next_row = 0
         self._mine: list[int] = []
+        self._open()
 
     def run(self) -> None:
         acts = {self._append: 5, self._delete: 2, self._update: 2, self._compact: 1}
@@ -120,5 +129,10 @@ class _Writer:
         os.fsync(self._log.fileno())
 
 
+def _ask_to_begin() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
 if __name__ == "__main__":
-    main(Orders(**json.loads(sys.argv[1])))
+    main(Orders(**json.loads(sys.argv[1])), _ask_to_begin)
