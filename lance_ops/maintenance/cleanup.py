@@ -99,7 +99,10 @@ def explain_cleanup_old_versions(
     plan = plan_cleanup(newest, options or CleanupOptions())
     branches = list_branches(references_of(newest))
     paths = [info.path for info in (*plan.manifests, *plan.files)]
-    warnings = tuple(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags)
+    warnings = (
+        *(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags),
+        *(f"version {version} is tagged or pinned, and not there: no file goes" for version in plan.missing_versions),
+    )
     return CleanupExplanation(
         read_version=plan.read_version,
         stats=_stats(plan, (*plan.files, *plan.manifests), failed=0),
@@ -125,12 +128,14 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):
         versions = plan.old_versions[at : at + _VERSIONS_AT_ONCE]
         removed += _remove_versions(snapshot, plan, versions, needed, failed_versions, pace)
-    for version in snapshot.committer.versions():
-        if version > plan.read_version:
-            with suppress(VersionNotFound):  # another clean-up took it
-                needed.add(read_manifest(snapshot.store, snapshot.committer, version))
+    there = snapshot.committer.versions()
+    for version in set(there).difference(plan.kept_versions):  # newer ones, and those that another clean-up put back
+        with suppress(VersionNotFound):  # another clean-up took it
+            needed.add(read_manifest(snapshot.store, snapshot.committer, version))
     add_named_by_others(needed, snapshot, list_branches(references_of(snapshot)))
-    files = [info for info in plan.files if info.path not in needed]
+    # What somebody holds since, and another clean-up took, it will put back: nobody can tell now what that names.
+    missing = _held(snapshot, plan).keys() - {*there, *removed}
+    files = [] if missing else [info for info in plan.files if info.path not in needed]
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
     deleted, failed = _delete(snapshot.store, files, pace, at_once)
     manifests = {snapshot.committer.location(version) for version in removed}

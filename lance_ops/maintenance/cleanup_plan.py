@@ -3,7 +3,8 @@
 A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned, or
 if a branch began with it. A file stays if a version that stays names it, or any version of a branch. What lies in
 another line's directory is not looked at. Files that no version names at all belong to a writer that crashed, or to
-one that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock.
+one that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock. No file of
+the table goes while a version is missing that somebody holds.
 
 Files under base paths outside of the root stay, as the reference leaves them: they may be another table's, and a
 manifest can name anybody's file.
@@ -82,11 +83,17 @@ class CleanupOptions:
 
 @dataclass(frozen=True)
 class CleanupPlan:
-    """What would go, as of `read_version`: manifests by version, and files by what they are."""
+    """What would go, as of `read_version`: manifests by version, and files by what they are.
+
+    `missing_versions` are held by a tag or a pin, and not there: another clean-up may be about to put them back, and
+    until it has, nobody can tell which files they name.
+    """
 
     read_version: int
     options: CleanupOptions
     old_versions: tuple[int, ...] = ()
+    kept_versions: tuple[int, ...] = ()
+    missing_versions: tuple[int, ...] = ()
     kept_for_tags: tuple[int, ...] = ()
     data_files: tuple[ObjectInfo, ...] = ()
     deletion_files: tuple[ObjectInfo, ...] = ()
@@ -145,11 +152,14 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     held, begun = held_versions(snapshot, options, now), versions_begun_with(snapshot, branches)
     kept, known = NamedFiles(snapshot.uri), NamedFiles(snapshot.uri)
     gone: list[int] = []
+    stays: list[int] = []
     protected: list[int] = []
     for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
         old = past.version not in begun and _is_old(past, rank, options, now)
         if old:
             (protected if past.version in held else gone).append(past.version)
+        else:
+            stays.append(past.version)
         (known if old and past.version not in held else kept).add(past.manifest)
     if protected and options.error_if_tagged_old_versions:
         names = ", ".join(f"{held[version]} (version {version})" for version in sorted(protected))
@@ -159,18 +169,21 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         )
 
     add_named_by_others(kept, snapshot, branches)
+    missing = held.keys() - {*gone, *stays, *protected}
 
     def candidates(directory: str) -> tuple[ObjectInfo, ...]:
         return tuple(
             info
             for info in snapshot.store.list(directory)
-            if info.path not in kept and (info.path in known or _is_abandoned(info, options, now))
+            if info.path not in kept and (info.path in known or _is_abandoned(info, options, now)) and not missing
         )
 
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
         old_versions=tuple(gone[::-1]),
+        kept_versions=(*stays, *protected),
+        missing_versions=tuple(sorted(missing)),
         kept_for_tags=tuple(protected[::-1]),
         data_files=candidates(DATA_DIR),
         deletion_files=candidates(DELETIONS_DIR),

@@ -9,11 +9,13 @@ import pytest
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.errors import StoreError, VersionNotFound
+from lance_ops.maintenance import cleanup_plan
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup_plan import CleanupOptions
 from lance_ops.snapshot.batches import batch_properties, checkpoint_batches, ingested_batches
 from lance_ops.snapshot.pins import PINS_DIR, pinned
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.tags import create_tag
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -178,3 +180,51 @@ def test_batches_are_found_although_a_clean_up_runs_while_they_are_looked_for(
     monkeypatch.setattr(PutIfAbsentCommitter, "versions", clean_up_first)
     checkpoint_batches(snapshot)
     assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("planned", ["before", "meanwhile"])
+def test_of_two_clean_ups_neither_takes_the_files_of_a_version_that_the_other_puts_back(
+    make: Make, monkeypatch: pytest.MonkeyPatch, planned: str
+) -> None:
+    """The tag comes before the first removes its version; the second finds neither that version nor who removed it."""
+    monkeypatch.setattr(cleanup_plan, "UNVERIFIED_AGE", timedelta(-1))
+    dataset = make()
+    dataset.optimize.compact_files()
+    snapshot = lance_ops.dataset(dataset.uri).snapshot
+    early = plan_cleanup(snapshot, CleanupOptions(NOW))
+    remove = PutIfAbsentCommitter.remove
+
+    def with_others(self: PutIfAbsentCommitter, version: int) -> None:
+        if version == 2:
+            create_tag(snapshot.store, "late", 2, 0)
+        if version == 3:
+            monkeypatch.setattr(PutIfAbsentCommitter, "remove", remove)
+            options = CleanupOptions(NOW, error_if_tagged_old_versions=False)
+            execute(snapshot, early if planned == "before" else plan_cleanup(snapshot, options))
+        remove(self, version)
+
+    monkeypatch.setattr(PutIfAbsentCommitter, "remove", with_others)
+    dataset.cleanup_old_versions(NOW)
+
+    kept = lance_ops.dataset(dataset.uri, version="late")
+    kept.validate()
+    assert kept.to_table().num_rows == 40
+    assert [version["version"] for version in dataset.versions()] == [2, dataset.version]
+    dataset.tags.delete("late")
+    dataset.cleanup_old_versions(NOW)
+    assert len(list(snapshot.store.list("data"))) == 1
+
+
+def test_a_version_put_back_since_the_plan_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleanup_plan, "UNVERIFIED_AGE", timedelta(-1))
+    dataset = make()
+    dataset.optimize.compact_files()
+    snapshot = lance_ops.dataset(dataset.uri).snapshot
+    location, manifest = snapshot.committer.location(2), snapshot.committer.read(2)
+    snapshot.committer.remove(2)
+    plan = plan_cleanup(snapshot, CleanupOptions(NOW))
+    snapshot.store.put(location, manifest)
+
+    execute(snapshot, plan)
+
+    lance_ops.dataset(dataset.uri, 2).validate()

@@ -13,7 +13,7 @@ import lance_ops
 from lance_ops.committers import ExternalManifestCommitter, opening
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore
 from lance_ops.core.names import VERSIONS_DIR
-from lance_ops.errors import CommitStateUnknown, LanceOpsError
+from lance_ops.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
 from tests.maintenance.conftest import rows
@@ -171,3 +171,49 @@ def check(table: Table, faulty: FaultyStore, error: BaseException | None, after:
     names = [info.path for info in table.store.list(VERSIONS_DIR) if not info.path.endswith(".manifest")]
     assert names == [], f"{where}: staged manifests are left"
     assert own_files(table.store)
+
+
+@pytest.mark.parametrize(("when", "crash"), KINDS, ids=[f"{when.value}{'-crash' * crash}" for when, crash in KINDS])
+def test_where_a_creation_failed_the_next_succeeds_unless_the_first_did(
+    monkeypatch: pytest.MonkeyPatch, when: When, crash: bool
+) -> None:
+    def create(store: Store, steps: FaultyStore | None, first: int) -> None:
+        with monkeypatch.context() as patch:
+            table.use(patch, store, steps)
+            lance_ops.write_dataset(rows(first, first + 4), store.uri, mode="create")
+
+    table = Table(MemoryStore(f"creation-{uuid.uuid4().hex}"), Rows())
+    whole = FaultyStore(table.store)
+    create(whole, whole, 0)
+    for step, call in enumerate(whole.calls, 1):
+        if when is not When.BEFORE and call.operation not in WRITES:
+            continue
+        table, where = Table(MemoryStore(f"creation-{uuid.uuid4().hex}"), Rows()), f"{call}, {when}, crash {crash}"
+        faulty = FaultyStore(table.store, Fault(call=step, when=when, crash=crash))
+        error: BaseException | None = None
+        try:
+            create(faulty, faulty, 0)
+        except (LanceOpsError, SimulatedCrash) as raised:
+            error = raised
+        landed = True
+        try:
+            create(table.store, None, 10)
+            landed = False
+        except DatasetAlreadyExists:
+            pass
+        if error is None:
+            assert landed, where
+        elif not isinstance(error, CommitStateUnknown | SimulatedCrash):
+            assert not landed, where
+        faulty.deliver_late()
+        with monkeypatch.context() as patch:
+            table.use(patch, table.store, None)
+            made = lance_ops.write_dataset(rows(20, 21), table.store.uri, mode="append")
+            first = 0 if landed else 10
+            assert (made.version, made.to_table().column("id").to_pylist()) == (2, [*range(first, first + 4), 20]), (
+                where
+            )
+            check_nothing_stray(table.store.uri, table.store)
+        assert [info.path for info in table.store.list(VERSIONS_DIR) if not info.path.endswith(".manifest")] == [], (
+            where
+        )
