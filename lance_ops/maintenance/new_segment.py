@@ -43,7 +43,7 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
             replaced = tuple(index for index in snapshot.manifest.indices if index.name == new.name)
     except CommitStateUnknown:
         raise
-    except BaseException:
+    except Exception:  # an interrupt says nothing of whether the version is there
         delete_paths(snapshot.store, _paths(new))
         raise
 

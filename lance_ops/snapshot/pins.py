@@ -24,7 +24,8 @@ PINS_DIR = "_lance_ops/pins"
 def pinned(snapshot: Snapshot) -> Iterator[None]:
     """Keep clean-up from the snapshot's version; raise `VersionNotFound` if it is gone already.
 
-    After `CommitStateUnknown` the pin stays, since the commit may still land; clean-up removes it when it is old.
+    After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still land; clean-up removes it when
+    it is old.
     """
     path = f"{PINS_DIR}/{snapshot.version}-{uuid.uuid4().hex}"
     try:
@@ -34,7 +35,7 @@ def pinned(snapshot: Snapshot) -> Iterator[None]:
         yield
     except CommitStateUnknown:
         raise
-    except BaseException:
+    except Exception:
         _remove(snapshot, path)
         raise
     _remove(snapshot, path)

@@ -56,10 +56,18 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
 
 
 def _check_alone(committer: Committer, store: Store, transaction: Transaction, version: int) -> None:
-    """Withdraw our version if somebody began another table here at the same moment, under another number."""
-    others = [other for other in committer.versions() if other < version]
+    """Withdraw our version if somebody began another table here at the same moment, under another number.
+
+    Ours stands by now: where this cannot be told, nothing that it names may go.
+    """
+    try:
+        others = [other for other in committer.versions() if other < version]
+        if others:
+            committer.withdraw(version)
+    except LanceOpsError as error:
+        reason = f"it is there, but not whether another dataset was begun meanwhile: {error}"
+        raise CommitStateUnknown(transaction.uuid, version, reason) from error
     if others:
-        committer.withdraw(version)
         _remove(store, transaction)
         raise DatasetAlreadyExists(f"{store.uri} holds a dataset already: version {others[-1]} was made meanwhile")
 

@@ -15,6 +15,7 @@ import pytest
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import (
+    CommitStateUnknown,
     CorruptFile,
     DatasetAlreadyExists,
     LanceOpsError,
@@ -224,3 +225,38 @@ class TestWhatABaseMayBe:
         place = Bases(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))]).data_file(1, path)
         with pytest.raises(LanceOpsError):
             place.store.get(place.path)
+
+
+@pytest.mark.parametrize("verb", [deep_clone, shallow_clone])
+def test_a_clone_that_cannot_look_whether_it_is_alone_deletes_nothing(
+    verb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = lance_ops.write_dataset(pa.table({"a": range(5)}), str(tmp_path / "source"))
+
+    def fails(*_: object) -> list[int]:
+        raise StoreError("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PutIfAbsentCommitter, "versions", fails)
+        with pytest.raises(CommitStateUnknown, match="no answer"):
+            verb(source.snapshot, str(tmp_path / "copy"))
+    copy = lance_ops.dataset(str(tmp_path / "copy"))
+    copy.validate()
+    assert copy.to_table() == source.to_table()
+
+
+def test_a_deep_clone_that_is_interrupted_when_its_version_is_there_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = lance_ops.write_dataset(pa.table({"a": range(5)}), str(tmp_path / "source"))
+    commit = PutIfAbsentCommitter.commit
+
+    def and_interrupt(self: PutIfAbsentCommitter, version: int, data: bytes, *, after: Iterable[str] = ()) -> object:
+        commit(self, version, data, after=after)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PutIfAbsentCommitter, "commit", and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            deep_clone(source.snapshot, str(tmp_path / "copy"))
+    assert lance_ops.dataset(str(tmp_path / "copy")).to_table() == source.to_table()
