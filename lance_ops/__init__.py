@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         Transaction,
         batch_udf,
         dataset,
+        json_to_schema,
+        schema_to_json,
         write_dataset,
     )
 
@@ -48,6 +50,8 @@ __all__ = [
     "__version__",
     "batch_udf",
     "dataset",
+    "json_to_schema",
+    "schema_to_json",
     "write_dataset",
 ]
 

@@ -1,5 +1,25 @@
 """The reference's `lance.fragment`: what writes and changes fragments apart from commits."""
 
-from lance_ops.api import DataFile, FragmentMetadata, LanceFragment, write_fragments
+from lance_ops.api import (
+    BatchUDF,
+    DataFile,
+    DeletionFile,
+    FragmentMetadata,
+    FragmentSession,
+    FragmentWriteProgress,
+    LanceFragment,
+    NoopFragmentWriteProgress,
+    write_fragments,
+)
 
-__all__ = ["DataFile", "FragmentMetadata", "LanceFragment", "write_fragments"]
+__all__ = [
+    "BatchUDF",
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "FragmentSession",
+    "FragmentWriteProgress",
+    "LanceFragment",
+    "NoopFragmentWriteProgress",
+    "write_fragments",
+]

@@ -6,7 +6,7 @@ from lance_ops.api.commits import BulkCommitResult
 from lance_ops.api.copies import Branch, Branches
 from lance_ops.api.data_file import DataFile
 from lance_ops.api.delta import DatasetDelta
-from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.fragment import FragmentSession, LanceFragment
 from lance_ops.api.lance_dataset import LanceDataset, Version, VersionRef, dataset
 from lance_ops.api.lance_schema import LanceField, LanceSchema
 from lance_ops.api.merge_insert import ExecuteResult, MergeInsertBuilder
@@ -16,6 +16,7 @@ from lance_ops.api.row_changes import DeleteResult, UpdateResult
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.scanner_builder import ScannerBuilder
 from lance_ops.api.schema_changes import AlterColumn
+from lance_ops.api.schema_json import json_to_schema, schema_to_json
 from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
 from lance_ops.api.tags import Tag, Tags
 from lance_ops.api.udf import BatchUDF, batch_udf
@@ -24,6 +25,7 @@ from lance_ops.api.write_fragments import write_fragments
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.snapshot.sorted_scan import ColumnOrdering
 from lance_ops.snapshot.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
+from lance_ops.table import DeletionFile
 from lance_ops.table import Fragment as FragmentMetadata
 from lance_ops.transactions import Transaction
 
@@ -44,9 +46,11 @@ __all__ = [
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
+    "DeletionFile",
     "ExecuteResult",
     "FieldStatistics",
     "FragmentMetadata",
+    "FragmentSession",
     "FragmentWriteProgress",
     "LanceDataset",
     "LanceField",
@@ -66,6 +70,8 @@ __all__ = [
     "VersionRef",
     "batch_udf",
     "dataset",
+    "json_to_schema",
+    "schema_to_json",
     "write_dataset",
     "write_fragments",
 ]

@@ -93,7 +93,7 @@ class Commits(Handle):
             properties = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
             transaction = Transaction(read_version, operation, transaction_properties=properties)
         if isinstance(transaction.operation, Clone):
-            return cls(clone_as_said(transaction, root))
+            return cls.of(clone_as_said(transaction, root))
         transaction = _with_dictionaries(root, transaction)
         made = commit_transaction(
             root,
@@ -103,7 +103,7 @@ class Commits(Handle):
             timeout_seconds=math.inf if commit_timeout is None else commit_timeout.total_seconds(),
         )
         clean_up_if_due(made.version - 1, made)
-        return cls(made)
+        return cls.of(made)
 
     def resolve(self, uuid: str) -> int | None:
         """Return the version that a transaction made, the answer to a `CommitStateUnknown`; None if it made none.

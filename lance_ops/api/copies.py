@@ -92,7 +92,7 @@ class Copies(Handle):
         Raises `InvalidInput` for a name that is taken or not allowed.
         """
         source = self._snapshot if reference is None else open_reference(self._snapshot, reference)
-        return type(self)(create_branch(source, branch, storage_options), self._default_scan_options)
+        return self.of(create_branch(source, branch, storage_options), self._default_scan_options)
 
     def shallow_clone(
         self,
@@ -105,7 +105,7 @@ class Copies(Handle):
         Tag the version to keep clean-up from the files. Raises `DatasetAlreadyExists`.
         """
         source = open_reference(self._snapshot, reference)
-        return type(self)(shallow_clone(source, fspath(target_path), storage_options))
+        return self.of(shallow_clone(source, fspath(target_path), storage_options))
 
     def deep_clone(
         self,
@@ -118,7 +118,7 @@ class Copies(Handle):
         Raises `DatasetAlreadyExists`.
         """
         source = open_reference(self._snapshot, reference)
-        return type(self)(deep_clone(source, fspath(target_path), storage_options))
+        return self.of(deep_clone(source, fspath(target_path), storage_options))
 
 
 def _public(branch: StoredBranch) -> Branch:

@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
 
 from lance_ops.api.data_frames import LAZY
 from lance_ops.api.fragment_changes import FragmentChanges
+from lance_ops.api.handle import Handle
 from lance_ops.api.projection import Columns, project
 from lance_ops.api.requests import Filter, scan_request
 from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.take import take_addresses
 from lance_ops.snapshot.validate import validate_fragment
 from lance_ops.table import DataFile, Fragment
 
-__all__ = ["LanceFragment"]
+__all__ = ["FragmentSession", "LanceFragment"]
 
 
 class LanceFragment(FragmentChanges):
-    """Rows stored together in one version of a dataset."""
+    """Rows stored together in one version of a dataset; raises `InvalidInput` for an id that none of it has."""
+
+    def __init__(self, dataset: Handle, fragment_id: int | None, *, fragment: Fragment | None = None) -> None:
+        if fragment is None:
+            known = dataset.snapshot.fragments_by_id
+            if fragment_id not in known:
+                raise InvalidInput(f"{dataset.uri} has no fragment {fragment_id}: it has {sorted(known)[:10]}")
+            fragment = known[fragment_id]
+        super().__init__(dataset.snapshot, fragment)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, fragment: Fragment) -> Self:
+        """Return a fragment of a version that is open already."""
+        found = cls.__new__(cls)
+        FragmentChanges.__init__(found, snapshot, fragment)
+        return found
 
     @property
     def fragment_id(self) -> int:
@@ -40,6 +57,16 @@ class LanceFragment(FragmentChanges):
     def schema(self) -> pa.Schema:
         """The table's schema."""
         return self._snapshot.schema.to_arrow()
+
+    @property
+    def physical_schema(self) -> NoReturn:
+        """Which columns its files hold is in `metadata`; raises `UnsupportedFeature`, as the reference does."""
+        raise UnsupportedFeature("physical_schema of a Lance fragment (see metadata)")
+
+    @property
+    def partition_expression(self) -> NoReturn:
+        """There are no partitions."""
+        raise UnsupportedFeature("partition_expression of a Lance fragment")
 
     @property
     def physical_rows(self) -> int:
@@ -217,15 +244,24 @@ class LanceFragment(FragmentChanges):
 
     def take(self, indices: Sequence[int], columns: Columns = None) -> pa.Table:
         """Return live rows by their position among the fragment's live rows, in the order asked for."""
+        return self._take(indices, columns)
+
+    def _take(self, indices: Sequence[int], columns: Columns, *, with_row_address: bool = False) -> pa.Table:
         live = self._snapshot.live_offsets(self._fragment)
         positions = np.asarray(indices, dtype=np.int64)
         if len(positions) and not 0 <= positions.min() <= positions.max() < len(live):
             raise InvalidInput(
                 f"fragment {self.fragment_id} has {len(live)} rows: indices must be 0 to {len(live) - 1}"
             )
-        projection = project(self._snapshot, columns, with_row_id=False, with_row_address=False, flatten=False)
+        projection = project(
+            self._snapshot, columns, with_row_id=False, with_row_address=with_row_address, flatten=False
+        )
         request = scan_request(self._snapshot, projection)
         return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, live[positions]), request))
+
+    def open_session(self, columns: Columns = None, with_row_address: bool | None = None) -> FragmentSession:
+        """Return what takes rows of this fragment again and again."""
+        return FragmentSession(self, columns, bool(with_row_address))
 
     def validate(self) -> None:
         """Check that its files are there, of the stated size and rows; see `LanceDataset.validate`.
@@ -236,3 +272,16 @@ class LanceFragment(FragmentChanges):
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, rows={self._snapshot.num_live_rows(self._fragment)})"
+
+
+class FragmentSession:
+    """Takes rows of one fragment, whose files stay open; make one with `LanceFragment.open_session`."""
+
+    def __init__(self, fragment: LanceFragment, columns: Columns, with_row_address: bool) -> None:
+        self._fragment = fragment
+        self._columns = columns
+        self._with_row_address = with_row_address
+
+    def take(self, indices: Sequence[int]) -> pa.Table:
+        """Return live rows as `LanceFragment.take` does."""
+        return self._fragment._take(indices, self._columns, with_row_address=self._with_row_address)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.snapshot import Snapshot
@@ -21,6 +21,13 @@ class Handle:
         super().__init__()
         self._snapshot = snapshot
         self._default_scan_options = default_scan_options
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, default_scan_options: Mapping[str, Any] | None = None) -> Self:
+        """Return a handle on a version that is open already."""
+        handle = cls.__new__(cls)
+        Handle.__init__(handle, snapshot, default_scan_options)
+        return handle
 
     @property
     def snapshot(self) -> Snapshot:

@@ -58,7 +58,34 @@ class VersionRef(TypedDict):
 
 
 class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDataset):
-    """A dataset at one version. Open one with `lance_ops.dataset`."""
+    """A dataset at one version.
+
+    It is opened as `lance_ops.dataset` opens one. `metadata_cache_size` and the other sizes tune the reference; so does
+    `serialized_manifest`, in bytes of its own.
+    """
+
+    def __init__(
+        self,
+        uri: str | PathLike[str],
+        version: Reference | None = None,
+        block_size: int | None = None,
+        index_cache_size: int | None = None,
+        metadata_cache_size: int | None = None,
+        commit_lock: object | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        serialized_manifest: bytes | None = None,
+        default_scan_options: Mapping[str, Any] | None = None,
+        metadata_cache_size_bytes: int | None = None,
+        index_cache_size_bytes: int | None = None,
+        read_params: Mapping[str, Any] | None = None,
+        *,
+        base_store_params: BaseStoreParams | None = None,
+    ) -> None:
+        refuse(fspath(uri), commit_lock=commit_lock)
+        snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
+        if isinstance(version, str | tuple):
+            snapshot = open_reference(snapshot, version)
+        super().__init__(with_params(snapshot, base_store_params), default_scan_options)
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -119,7 +146,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
 
     def get_fragments(self, filter: Filter = None) -> list[LanceFragment]:
         """Return the fragments, in the order in which their rows are scanned; `filter`, a hint, rules none out."""
-        return [LanceFragment(self._snapshot, fragment) for fragment in self._snapshot.fragments]
+        return [LanceFragment.of(self._snapshot, fragment) for fragment in self._snapshot.fragments]
 
     def fragment_ids(self) -> BitMap:
         """Return the ids of the fragments."""
@@ -128,7 +155,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment of that id."""
         fragment = self._snapshot.fragments_by_id.get(fragment_id)
-        return LanceFragment(self._snapshot, fragment) if fragment else None
+        return LanceFragment.of(self._snapshot, fragment) if fragment else None
 
     # -- versions -----------------------------------------------------------------------------------------------
 
@@ -150,7 +177,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
 
     def checkout_version(self, version: Reference) -> LanceDataset:
         """Return a handle on another version: by number, by tag, or on a branch by (branch, version)."""
-        return LanceDataset(open_reference(self._snapshot, version), self._default_scan_options)
+        return LanceDataset.of(open_reference(self._snapshot, version), self._default_scan_options)
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
@@ -277,7 +304,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
     # -- the handle ---------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[object, tuple[Snapshot, Mapping[str, Any] | None]]:
-        return LanceDataset, (self._snapshot, self._default_scan_options)
+        return LanceDataset.of, (self._snapshot, self._default_scan_options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LanceDataset):
@@ -318,15 +345,17 @@ def dataset(
     """
     if uri is None:
         raise InvalidInput("dataset needs a URI")
-    refuse(fspath(uri), commit_lock=commit_lock)
     if version is not None and asof is not None:
         raise InvalidInput("pass version or asof, not both")
-    snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
-    if isinstance(version, str | tuple):
-        snapshot = open_reference(snapshot, version)
-    if asof is not None:
-        snapshot = _as_of(snapshot, asof)
-    return LanceDataset(with_params(snapshot, base_store_params), default_scan_options)
+    opened = LanceDataset(
+        uri,
+        version,
+        commit_lock=commit_lock,
+        storage_options=storage_options,
+        default_scan_options=default_scan_options,
+        base_store_params=base_store_params,
+    )
+    return opened if asof is None else LanceDataset.of(_as_of(opened.snapshot, asof), default_scan_options)
 
 
 def _as_of(snapshot: Snapshot, moment: datetime | str) -> Snapshot:

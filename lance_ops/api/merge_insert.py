@@ -51,7 +51,7 @@ class ExecuteResult(TypedDict):
 class MergeInsertBuilder:
     """Says what happens to rows, then happens: `execute` commits and moves the dataset's handle."""
 
-    def __init__(self, dataset: Handle, on: str | Iterable[str] | None) -> None:
+    def __init__(self, dataset: Handle, on: str | Iterable[str] | None = None) -> None:
         self._dataset = dataset
         self._spec = MergeSpec((on,) if isinstance(on, str) else tuple(on or ()))
         self._retries = 10

@@ -102,16 +102,12 @@ class LanceOperation:
         return made.DataReplacement(tuple(replacements))
 
     @staticmethod
-    def CreateIndex(
-        new_indices: Iterable[IndexMetadata], removed_indices: Iterable[IndexMetadata] = ()
-    ) -> made.CreateIndex:
+    def CreateIndex(new_indices: Iterable[IndexMetadata], removed_indices: Iterable[IndexMetadata]) -> made.CreateIndex:
         """Add and remove segments of indices."""
         return made.CreateIndex(tuple(new_indices), tuple(removed_indices))
 
     @staticmethod
-    def Rewrite(
-        groups: Iterable[made.RewriteGroup], rewritten_indices: Iterable[made.RewrittenIndex] = ()
-    ) -> made.Rewrite:
+    def Rewrite(groups: Iterable[made.RewriteGroup], rewritten_indices: Iterable[made.RewrittenIndex]) -> made.Rewrite:
         """Exchange fragments for others with the same rows."""
         return made.Rewrite(tuple(groups), tuple(rewritten_indices))
 

@@ -123,7 +123,9 @@ def write_dataset(
         options = with_base_store_params(storage_options, bases, base_store_params)
         base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
         or_append = mode != "create"
-        return LanceDataset(create(target, options, table, reader, limits, properties, base_ids, or_append=or_append))
+        return LanceDataset.of(
+            create(target, options, table, reader, limits, properties, base_ids, or_append=or_append)
+        )
     if enable_stable_row_ids:
         check_stable_row_ids(existing)
     if initial_bases:
@@ -136,4 +138,4 @@ def write_dataset(
         version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
         made = overwrite(existing, reader, table_schema(reader.schema, version), version, limits, properties, base_ids)
     clean_up_if_due(existing.version, made)
-    return LanceDataset(made)
+    return LanceDataset.of(made)

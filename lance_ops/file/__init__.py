@@ -12,6 +12,7 @@ from lance_ops.file.lance_file import (
     LanceFileStatistics,
     LanceFileWriter,
     LancePageMetadata,
+    ReaderResults,
     stable_version,
 )
 from lance_ops.file.reader import FileReader
@@ -29,6 +30,7 @@ __all__ = [
     "LanceFileStatistics",
     "LanceFileWriter",
     "LancePageMetadata",
+    "ReaderResults",
     "WrittenFile",
     "page_budget",
     "stable_version",

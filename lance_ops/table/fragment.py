@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from lance_ops.core.errors import CorruptFile
@@ -38,6 +38,7 @@ class DataFile:
     file_minor_version: int = 0
     file_size_bytes: int = 0
     base_id: int | None = None
+    _: KW_ONLY
     unknown: bytes = b""
 
     def __post_init__(self) -> None:
@@ -121,6 +122,7 @@ class Fragment:
     files: tuple[DataFile, ...]
     physical_rows: int = 0
     deletion_file: DeletionFile | None = None
+    _: KW_ONLY
     row_ids: RowSequence = None
     created_at_versions: RowSequence = None
     last_updated_at_versions: RowSequence = None

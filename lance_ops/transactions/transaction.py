@@ -6,7 +6,7 @@ Its file in `_transactions` and the section inside of the manifest are the same 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from uuid import uuid4
 
 from lance_ops.core.names import TRANSACTIONS_DIR, transaction_name
@@ -32,6 +32,7 @@ class Transaction:
     operation: Operation
     uuid: str = field(default_factory=lambda: str(uuid4()))
     transaction_properties: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
     tag: str = ""
     unknown: bytes = b""
 

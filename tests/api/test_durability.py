@@ -42,7 +42,7 @@ def table(store: FleetingStore) -> LanceDataset:
     root = DatasetRoot(store, PutIfAbsentCommitter(store), {})
     paths = [path for fragment in fragments for path in fragment.data_paths()]
     snapshot = create_dataset(root, schema, fragments, FileVersion.V2_2, own_files=paths, after=paths)
-    return LanceDataset(snapshot)
+    return LanceDataset.of(snapshot)
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -97,7 +97,7 @@ def replace_values(draw: st.DrawFn, dataset: lance_ops.LanceDataset, state: Stat
     if not places:
         return None
     fragment, column = draw(st.sampled_from(places))
-    addresses = LanceFragment(snapshot, fragment).to_table(columns=[KEY], with_row_address=True).to_pydict()
+    addresses = LanceFragment.of(snapshot, fragment).to_table(columns=[KEY], with_row_address=True).to_pydict()
     offsets = {address & 0xFFFF_FFFF: key for address, key in zip(addresses["_rowaddr"], addresses[KEY], strict=True)}
     drawn = draw(st.lists(values_of(column), min_size=fragment.physical_rows, max_size=fragment.physical_rows))
     table = pa.table({column.name: pa.array(drawn, column.type)})
@@ -111,7 +111,7 @@ def replace_values(draw: st.DrawFn, dataset: lance_ops.LanceDataset, state: Stat
         if isinstance(handle, lance_ops.LanceDataset):
             file = DataFile(name, tuple(field_ids), (0,), *version, size)
             operation = DataReplacement((DataReplacementGroup(fragment.id, file),))
-            return lance_ops.LanceDataset(commit_operation(handle.snapshot, operation, own_files=[f"data/{name}"]))
+            return lance_ops.LanceDataset.of(commit_operation(handle.snapshot, operation, own_files=[f"data/{name}"]))
         theirs = lance.fragment.DataFile(name, field_ids, [0], *version, size)
         replacement = lance.LanceOperation.DataReplacement(
             [lance.LanceOperation.DataReplacementGroup(fragment.id, theirs)]

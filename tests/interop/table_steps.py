@@ -45,7 +45,7 @@ def append(records: tuple[Record, ...], schema: pa.Schema, rows_per_file: int, v
     def act(handle: Any) -> Any:
         if isinstance(handle, lance_ops.LanceDataset):  # `insert` and `write_dataset` turn to the newest version
             snapshot = write.append(handle.snapshot, table.to_batches(), FragmentLimits(rows_per_file), {})
-            return lance_ops.LanceDataset(snapshot)
+            return lance_ops.LanceDataset.of(snapshot)
         return handle.insert(table, max_rows_per_file=rows_per_file, data_storage_version=version)
 
     return Step(act, Append(records))
@@ -74,7 +74,7 @@ def overwrite(columns: tuple[Column, ...], records: tuple[Record, ...], version:
             file_version = FileVersion.parse(version) if version else snapshot.file_version
             schema = table_schema(table.schema, file_version)
             batches = table.to_batches()
-            return lance_ops.LanceDataset(
+            return lance_ops.LanceDataset.of(
                 write.overwrite(snapshot, batches, schema, file_version, FragmentLimits(3), {})
             )
         return handle.insert(table, mode="overwrite", max_rows_per_file=3, data_storage_version=version)

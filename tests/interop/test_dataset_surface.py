@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import CorruptFile, InvalidInput
+from lance_ops.errors import CorruptFile, DatasetNotFound, InvalidInput
 from lance_ops.maintenance.auto_cleanup import configured_options
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -148,3 +148,35 @@ def test_a_fragment_validates_its_own_files(uri: str) -> None:
         lance_ops.dataset(uri).get_fragments()[1].validate()
     with pytest.raises(Exception, match=r".+"):  # of the reference, whatever it raises
         lance.dataset(uri).get_fragments()[1].validate()
+
+
+def test_datasets_and_fragments_are_made_by_their_own_names(uri: str) -> None:
+    ours, theirs = (library.LanceDataset(uri, 1) for library in (lance_ops, lance))
+    assert (ours.version, ours.count_rows()) == (theirs.version, theirs.count_rows()) == (1, 10)
+    ours.tags.create("first", 1)
+    assert lance_ops.LanceDataset(uri, "first", default_scan_options={"columns": ["s"]}).schema.names == ["s"]
+    for library in (lance_ops, lance):
+        dataset = library.LanceDataset(uri)
+        fragment = library.LanceFragment(dataset, 1)
+        assert fragment.fragment_id == 1 and fragment.to_table()["id"].to_pylist() == [4, 5, 6, 7]
+        with pytest.raises((InvalidInput, AttributeError)):
+            library.LanceFragment(dataset, 99)
+        with pytest.raises(ValueError, match="fragment"):
+            library.LanceFragment(dataset, None)
+        for name in ("physical_schema", "partition_expression"):
+            with pytest.raises(NotImplementedError):
+                getattr(fragment, name)
+    with pytest.raises(DatasetNotFound):
+        lance_ops.LanceDataset(f"{uri}-absent")
+
+
+@pytest.mark.parametrize("with_row_address", [None, True])
+def test_a_session_takes_rows_of_a_fragment(uri: str, with_row_address: bool | None) -> None:
+    for fragment_id in (0, 1):
+        taken = [
+            library.LanceFragment(library.dataset(uri), fragment_id)
+            .open_session(["s", "id"], with_row_address=with_row_address)
+            .take([0, 2])
+            for library in (lance_ops, lance)
+        ]
+        assert taken[0].equals(taken[1]) and taken[0].num_rows == 2

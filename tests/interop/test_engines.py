@@ -151,7 +151,7 @@ def test_duckdb_asks_an_index(uri: str) -> None:
             plans.append(made.explain_plan())
             return made
 
-    t = Watched(t.snapshot)
+    t = Watched.of(t.snapshot)
     with duckdb.connect() as connection:
         assert connection.sql("SELECT text FROM t WHERE id = 41").fetchall() == [("name 1",)]
     assert "ScalarIndexQuery: query=[id = 41]@id_idx(BTREE)" in plans[0]

@@ -11,7 +11,7 @@ import pytest
 
 import lance_ops
 from lance_ops import LanceDataset, LanceOperation
-from lance_ops.schema import LanceSchema
+from lance_ops.schema import LanceSchema, json_to_schema, schema_to_json
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -86,3 +86,50 @@ def test_operations_take_it(tmp_path: Path) -> None:
     assert merged.lance_schema == schema and lance.dataset(made.uri).to_table()["c"].to_pylist() == [4, 6]
     again = LanceDataset.commit(made, LanceOperation.Overwrite(merged.lance_schema, []))
     assert again.count_rows() == 0 and again.schema.names == ["b", "a", "c"]
+
+
+ALL_KINDS = pa.schema(
+    [
+        pa.field("a", pa.int64(), False, {"k": "v"}),
+        ("l", pa.list_(pa.struct([("x", pa.float32()), pa.field("y", pa.float64(), False)]))),
+        ("f", pa.list_(pa.float16(), 4)),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("dec", pa.decimal128(10, 2)),
+        ("b", pa.large_binary()),
+        ("fx", pa.binary(3)),
+        ("dt", pa.date32()),
+        ("n", pa.null()),
+        ("u", pa.uint8()),
+        ("ls", pa.large_string()),
+        ("ll", pa.large_list(pa.bool_())),
+        ("t", pa.time64("ns")),
+        ("du", pa.duration("ms")),
+        ("d", pa.dictionary(pa.int8(), pa.string())),
+    ],
+    metadata={"m": "n"},
+)
+
+
+@pytest.mark.parametrize("schema", [ALL_KINDS, SCHEMA, pa.schema([])], ids=["kinds", "nested", "empty"])
+def test_a_schema_goes_to_and_from_json_alike(schema: pa.Schema) -> None:
+    told = schema_to_json(schema)
+    assert told == lance.schema_to_json(schema)
+    plain = pa.schema([field for field in schema if not pa.types.is_dictionary(field.type)], schema.metadata)
+    assert json_to_schema(schema_to_json(plain)).equals(plain, check_metadata=True)
+    assert json_to_schema(schema_to_json(plain)).equals(
+        lance.json_to_schema(schema_to_json(plain)), check_metadata=True
+    )
+
+
+def test_what_has_no_name_in_json_is_refused() -> None:
+    for library in (lance_ops, lance):
+        with pytest.raises((ValueError, NotImplementedError)):
+            library.schema_to_json(pa.schema([("m", pa.map_(pa.string(), pa.int8()))]))
+        wrong: tuple[dict[str, Any], ...] = (
+            {},
+            {"fields": [{}]},
+            {"fields": [{"name": "a", "nullable": True, "type": {"type": "nothing"}}]},
+        )
+        for said in wrong:
+            with pytest.raises((ValueError, NotImplementedError)):
+                library.json_to_schema(said)

@@ -7,24 +7,27 @@ from typing import Any
 
 import pytest
 
-import lance_ops
-from lance_ops import fragment
-from lance_ops.api import (
-    Branches,
-    ColumnOrdering,
-    DatasetDelta,
-    DatasetOptimizer,
-    LanceScanner,
-    MergeInsertBuilder,
-    ScannerBuilder,
-    Tags,
-)
+from lance_ops.api import ColumnOrdering
+from tests.interop.test_names import CLASSES, MADE_BY_THE_LIBRARY, MODULES, names, names_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
 
-OURS_ALONE = {"runner", "transaction_properties", "index_names"}
+OURS_ALONE = {
+    "created_at_versions",
+    "fragment",
+    "index_names",
+    "last_updated_at_versions",
+    "row_ids",
+    "runner",
+    "tag",
+    "transaction_properties",
+    "unknown",
+}
 """Arguments that the reference does not have, or takes as `**kwargs`; all are keyword-only."""
+
+OPTIONAL_HERE = {"file_size_bytes", "physical_rows"}
+"""What the reference must be told, or is None there where it is not known; here, and on the wire, it is 0."""
 
 PYARROWS = {"schema"}
 """Arguments that pyarrow's own datasets have, and engines pass, in the first place."""
@@ -33,29 +36,28 @@ OPEN_ENDED = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 
 def pairs() -> list[Any]:
-    reference = import_module("lance.dataset")  # the package's attribute of that name is the function
-    functions: list[tuple[Any, Any]] = [
-        (lance_ops.write_dataset, lance.write_dataset),
-        (lance_ops.dataset, lance.dataset),
-        (fragment.write_fragments, import_module("lance.fragment").write_fragments),
-        (ColumnOrdering, reference.ColumnOrdering),
-    ]
-    classes = [
-        (lance_ops.LanceDataset, lance.LanceDataset),
-        (DatasetOptimizer, reference.DatasetOptimizer),
-        (Tags, reference.Tags),
-        (Branches, reference.Branches),
-        (MergeInsertBuilder, reference.MergeInsertBuilder),
-        (lance_ops.LanceFragment, lance.LanceFragment),
-        (DatasetDelta, reference.DatasetDelta),
-        (LanceScanner, lance.LanceScanner),
-        (ScannerBuilder, reference.ScannerBuilder),
-    ]
-    for ours, theirs in classes:
-        for name, method in inspect.getmembers(ours):
-            if not name.startswith("_") and inspect.isroutine(method) and hasattr(theirs, name):
-                functions.append((method, getattr(theirs, name)))
-    return [pytest.param(ours, theirs, id=ours.__qualname__) for ours, theirs in functions]
+    """Every function, method and class that both have, and whose arguments both say."""
+    reference = import_module("lance.dataset")  # the attribute of that name is the function
+    found: dict[str, tuple[Any, Any]] = {"ColumnOrdering": (ColumnOrdering, reference.ColumnOrdering)}
+    for scope, (ours, theirs) in (MODULES | CLASSES).items():
+        for name in names_of(theirs) if scope in MODULES else names(theirs):
+            mine, other = getattr(ours, name, None), getattr(theirs, name)
+            if name not in MADE_BY_THE_LIBRARY and callable(mine) and callable(other):
+                found[f"{scope}.{name}"] = mine, other
+    return [pytest.param(*pair, id=name) for name, pair in sorted(found.items()) if all(map(says_arguments, pair))]
+
+
+def is_alike(ours: Any, theirs: Any) -> bool:
+    """Return whether two defaults mean the same: an empty tuple is what an empty list is, made anew or not at all."""
+    is_empty = ours == () or repr(ours) == "<factory>"
+    return bool(ours == theirs or (is_empty and (theirs is None or repr(theirs) == "<factory>")))
+
+
+def says_arguments(function: Callable[..., Any]) -> bool:
+    try:
+        return bool(inspect.signature(function))
+    except ValueError:  # one that is made in Rust and does not say
+        return False
 
 
 @pytest.mark.parametrize(("ours", "theirs"), pairs())
@@ -70,7 +72,7 @@ def test_arguments_have_the_reference_s_names_order_and_defaults(
         if parameter.name in OURS_ALONE and parameter.name not in by_name:
             assert parameter.kind is inspect.Parameter.KEYWORD_ONLY
         elif parameter.name in by_name:
-            assert parameter.default == by_name[parameter.name].default, parameter.name
+            assert parameter.name in OPTIONAL_HERE or is_alike(parameter.default, by_name[parameter.name].default)
         else:
             assert takes_any, f"{parameter.name} is not an argument of the reference"
     positional = [p.name for p in mine if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

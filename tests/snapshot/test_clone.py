@@ -38,7 +38,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 def ids(dataset: lance_ops.LanceDataset | Snapshot) -> list[int]:
-    opened = lance_ops.LanceDataset(dataset) if isinstance(dataset, Snapshot) else dataset
+    opened = lance_ops.LanceDataset.of(dataset) if isinstance(dataset, Snapshot) else dataset
     found: list[int] = opened.to_table().column("id").to_pylist()
     return found
 

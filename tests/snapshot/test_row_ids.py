@@ -42,7 +42,7 @@ def changed(dataset: lance_ops.LanceDataset, change: Callable[[Fragment], Fragme
     """Return the dataset as if its manifest said something else of the fragments."""
     manifest = dataset.snapshot.manifest
     fragments = Fragments(map(change, manifest.fragments))
-    return lance_ops.LanceDataset(dataset.snapshot.with_manifest(replace(manifest, fragments=fragments)))
+    return lance_ops.LanceDataset.of(dataset.snapshot.with_manifest(replace(manifest, fragments=fragments)))
 
 
 def test_sequences_in_a_file_of_their_own_are_read(dataset: lance_ops.LanceDataset) -> None:

@@ -86,7 +86,7 @@ def test_a_scan_keeps_few_files_open_and_a_take_few_threads(dataset_uri: str, mo
 
 def forged(dataset: lance_ops.LanceDataset, manifest: Manifest) -> lance_ops.LanceDataset:
     """Return the dataset as if its manifest said something else, in memory only."""
-    return lance_ops.LanceDataset(dataset.snapshot.with_manifest(manifest))
+    return lance_ops.LanceDataset.of(dataset.snapshot.with_manifest(manifest))
 
 
 def test_rows_that_an_old_writer_did_not_count_are_counted(dataset: lance_ops.LanceDataset) -> None:

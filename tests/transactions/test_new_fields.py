@@ -23,7 +23,7 @@ def stale(dataset_uri: str) -> Snapshot:
 
 
 def append_to(stale: Snapshot) -> lance_ops.LanceDataset:
-    return lance_ops.LanceDataset(append(stale, rows(3, 5).to_batches(), FragmentLimits(), {}))
+    return lance_ops.LanceDataset.of(append(stale, rows(3, 5).to_batches(), FragmentLimits(), {}))
 
 
 @pytest.mark.parametrize("column", ["v", "p.x"])

@@ -1,0 +1,5 @@
+"""The reference's `lance.udf`: functions that make columns."""
+
+from lance_ops.api import BatchUDF, batch_udf
+
+__all__ = ["BatchUDF", "batch_udf"]

@@ -1,0 +1,275 @@
+"""Every public name and argument of the reference is here, or stands in one list with the reason why it is not."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops import api, file, fragment, progress, schema, udf
+
+lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+pytestmark = pytest.mark.interop
+
+THEIRS = import_module("lance.dataset")  # the package's attribute of that name is the function
+FRAGMENTS = import_module("lance.fragment")
+A_SCHEMA = import_module("lance.schema").LanceSchema.from_pyarrow(pa.schema([("a", pa.int8())]))
+
+MODULES: dict[str, tuple[Any, Any]] = {
+    "lance": (lance_ops, lance),
+    "lance.file": (file, import_module("lance.file")),
+    "lance.fragment": (fragment, FRAGMENTS),
+    "lance.progress": (progress, import_module("lance.progress")),
+    "lance.udf": (udf, import_module("lance.udf")),
+    "lance.schema": (schema, import_module("lance.schema")),
+}
+
+CLASSES: dict[str, tuple[Any, Any]] = {
+    "Branches": (api.Branches, THEIRS.Branches),
+    "DataFile": (api.DataFile, FRAGMENTS.DataFile),
+    "DatasetDelta": (api.DatasetDelta, THEIRS.DatasetDelta),
+    "DatasetOptimizer": (api.DatasetOptimizer, THEIRS.DatasetOptimizer),
+    "FragmentMetadata": (api.FragmentMetadata, FRAGMENTS.FragmentMetadata),
+    "LanceDataset": (lance_ops.LanceDataset, lance.LanceDataset),
+    "LanceField": (schema.LanceField, type(A_SCHEMA.fields()[0])),
+    "LanceFileReader": (file.LanceFileReader, import_module("lance.file").LanceFileReader),
+    "LanceFileWriter": (file.LanceFileWriter, import_module("lance.file").LanceFileWriter),
+    "LanceFragment": (lance_ops.LanceFragment, lance.LanceFragment),
+    "LanceOperation": (lance_ops.LanceOperation, lance.LanceOperation),
+    "LanceScanner": (api.LanceScanner, lance.LanceScanner),
+    "LanceSchema": (schema.LanceSchema, import_module("lance.schema").LanceSchema),
+    "LanceStats": (api.LanceStats, THEIRS.LanceStats),
+    "MergeInsertBuilder": (api.MergeInsertBuilder, THEIRS.MergeInsertBuilder),
+    "ScannerBuilder": (api.ScannerBuilder, THEIRS.ScannerBuilder),
+    "Tags": (api.Tags, THEIRS.Tags),
+    "Transaction": (api.Transaction, THEIRS.Transaction),
+}
+
+OUT_OF_SCOPE: dict[str, set[str]] = {
+    "vector and full-text search, and the building of indices in parts": {
+        "LanceDataset.centroids",
+        "LanceDataset.commit_existing_index_segments",
+        "LanceDataset.create_index",
+        "LanceDataset.create_index_uncommitted",
+        "LanceDataset.get_ivf_model",
+        "LanceDataset.merge_existing_index_segments",
+        "LanceDataset.merge_index_metadata",
+        "LanceDataset.prewarm_index",
+        "ScannerBuilder.full_text_search",
+        "ScannerBuilder.minhash_search",
+        "ScannerBuilder.nearest",
+        "ScannerBuilder.with_index_segments",
+        "lance.FtsToken",
+        "lance.Index",
+        "lance.IndexFile",
+        "lance.IndexProgress",
+        "lance.download",
+        "lance.indices",
+        "lance.progress.IndexProgress",
+        "lance.query",
+        "lance.tokenize",
+        "lance.util",
+        "lance.vector",
+    },
+    "write-ahead tables in memory, and sharding": {
+        "LanceDataset.initialize_mem_wal",
+        "LanceDataset.mem_wal_index_details",
+        "LanceDataset.mem_wal_writer",
+        "MergeInsertBuilder.mark_sstables_as_compacted",
+        "lance.CompactedSsTable",
+        "lance.ExecutionPlan",
+        "lance.LsmPointLookupPlanner",
+        "lance.LsmScanner",
+        "lance.LsmVectorSearchPlanner",
+        "lance.ShardSnapshot",
+        "lance.ShardWriter",
+        "lance.ShardingField",
+        "lance.ShardingSpec",
+        "lance.evaluate_sharding_spec",
+        "lance.mem_wal",
+    },
+    "upkeep in parts, which `lance_ops.maintenance` has as plans, tasks and commits": {"lance.optimize"},
+    "locks, for stores that do not decide by themselves: such a store is refused": {"lance.commit"},
+    "a module of the same name as a function: what is in it is in `lance_ops.api`": {"lance.dataset"},
+    "files of notes beside the data: `FragmentWriteProgress` can write them": {
+        "lance.progress.FileSystemFragmentWriteProgress"
+    },
+    "what a dry run of clean-up lists: here paths and names of branches themselves": {
+        "lance.CleanupCandidateFile",
+        "lance.CleanupReferencedBranch",
+    },
+    "SQL and Substrait: DuckDB, Polars, DataFusion and Spark read a dataset": {
+        "LanceDataset.sql",
+        "ScannerBuilder.substrait_aggregate",
+        "lance.FFILanceTableProvider",
+    },
+    "other frameworks and services": {
+        "LanceDataset.from_pydantic_model",
+        "LanceDataset.storage_options_accessor",
+        "lance.hf",
+        "lance.namespace",
+        "lance.otel",
+        "lance.pydantic",
+        "lance.sampler",
+        "lance.torch",
+        "lance.types",
+    },
+    "counters of I/O, caches and logs of the reference's own engine": {
+        "LanceDataset.io_stats_incremental",
+        "LanceDataset.io_stats_snapshot",
+        "LanceDataset.session",
+        "ScannerBuilder.scan_stats_callback",
+        "lance.ScanStatistics",
+        "lance.bytes_read_counter",
+        "lance.debug",
+        "lance.io",
+        "lance.iops_counter",
+        "lance.log",
+        "lance.set_logger",
+        "lance.simd_info",
+        "lance.tracing",
+    },
+    "a feature that the reference itself calls unstable, and whose tables it refuses unless told otherwise": {
+        "LanceOperation.DataOverlay",
+        "LanceOperation.DataOverlayFile",
+        "LanceOperation.DataOverlayGroup",
+    },
+    "what the reference names and does not implement, has deprecated, or keeps for its own halves": {
+        "DataFile.field_ids",
+        "FragmentMetadata.data_files",
+        "LanceScanner.from_batches",
+        "LanceScanner.from_dataset",
+        "LanceScanner.from_fragment",
+        "LanceScanner.scan_batches",
+        "LanceScanner.take",
+        "MergeInsertBuilder.analyze_plan_batches",
+        "MergeInsertBuilder.execute_batches",
+        "MergeInsertBuilder.execute_uncommitted_batches",
+        "lance.arrow",
+        "lance.bitmap",
+        "lance.conftest",
+        "lance.dependencies",
+        "lance.fragment.Bitmap",
+        "lance.fragment.normalize_transform",
+        "lance.lance",
+        "lance.sanitize_ts",
+        "lance.udf.BatchUDFCheckpoint",
+        "lance.udf.normalize_transform",
+    },
+    "values of the wire, held here under the wire's own names (`row_ids`, `created_at_versions`, …)": {
+        "FragmentMetadata.created_at_version_meta",
+        "FragmentMetadata.last_updated_at_version_meta",
+        "FragmentMetadata.row_id_meta",
+        "lance.fragment.RowDatasetVersionMeta",
+        "lance.fragment.RowIdMeta",
+        "lance.fragment.RowIdSequence",
+    },
+    "blobs as values of Arrow, and writers of their files alone": {
+        "LanceDataset.new_file_session",
+        "lance.Blob",
+        "lance.BlobArray",
+        "lance.BlobColumn",
+        "lance.BlobDescriptor",
+        "lance.BlobDescriptorArrayBuilder",
+        "lance.DedicatedBlobWriter",
+        "lance.PackedBlobWriter",
+        "lance.blob",
+        "lance.blob_array",
+        "lance.blob_field",
+        "lance.file.LanceFileSession",
+        "lance.file.ListResult",
+    },
+}
+
+ARGUMENTS_OUT_OF_SCOPE: dict[str, set[str]] = {
+    "namespaces": {"namespace_client", "namespace_client_managed_versioning", "table_id"},
+    "caches that the reference shares between datasets": {"session"},
+    "indices built in parts, or of types that are not here": {
+        "document_granularity",
+        "format_version",
+        "fragment_ids",
+        "index_uuid",
+        "progress_callback",
+    },
+    "the wire's names: see above": {"created_at_version_meta", "last_updated_at_version_meta", "row_id_meta"},
+}
+
+MADE_BY_THE_LIBRARY = {
+    "BlobFile",
+    "CleanupExplanation",
+    "CleanupStats",
+    "DatasetDelta",
+    "DeletionFile",
+    "FragmentSession",
+    "LanceBufferDescriptor",
+    "LanceColumnMetadata",
+    "LanceFileMetadata",
+    "LanceFileStatistics",
+    "LancePageMetadata",
+    "LanceScanner",
+    "LanceStats",
+    "ReaderResults",
+}
+"""Classes that no user makes: their own arguments are anybody's."""
+
+
+def names(what: Any) -> set[str]:
+    return {name for name in dir(what) if not name.startswith("_")}
+
+
+def names_of(module: Any) -> set[str]:
+    """The functions and classes of a module that are the package's own, and what it says is public."""
+    own = set(getattr(module, "__all__", ()))
+    for name, value in vars(module).items():
+        origin = getattr(value, "__module__", None)
+        if name.startswith("_") or inspect.ismodule(value) or not isinstance(origin, str):
+            continue
+        if (inspect.isclass(value) or inspect.isroutine(value)) and origin.partition(".")[0] in ("lance", "builtins"):
+            own.add(name)
+    return own
+
+
+def absent() -> Iterator[str]:
+    for scope, (ours, theirs) in MODULES.items():
+        yield from (f"{scope}.{name}" for name in names_of(theirs) if not hasattr(ours, name))
+    for scope, (ours, theirs) in CLASSES.items():
+        yield from (f"{scope}.{name}" for name in names(theirs) - names(ours))
+    for module in pkgutil.iter_modules(lance.__path__):
+        if not module.name.startswith("_") and f"lance.{module.name}" not in MODULES:
+            yield f"lance.{module.name}"
+
+
+def test_a_name_that_is_not_here_is_one_that_was_left_out_on_purpose() -> None:
+    listed = [name for names in OUT_OF_SCOPE.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert set(absent()) == set(listed)
+
+
+def missing_arguments() -> Iterator[tuple[str, str]]:
+    for scope, (ours, theirs) in (MODULES | CLASSES).items():
+        for name in names_of(theirs) if scope in MODULES else names(theirs):
+            mine, other = getattr(ours, name, None), getattr(theirs, name)
+            if name in MADE_BY_THE_LIBRARY or not (callable(mine) and callable(other)):
+                continue
+            try:
+                known, wanted = (inspect.signature(each).parameters for each in (mine, other))
+            except ValueError:  # one that is made in Rust and does not say
+                continue
+            open_ended = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
+            for parameter in wanted.values():
+                named = parameter.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+                if named and not open_ended and parameter.name not in known and not parameter.name.startswith("_"):
+                    yield f"{scope}.{name}", parameter.name
+
+
+def test_an_argument_that_is_not_here_is_one_that_was_left_out_on_purpose() -> None:
+    listed = {argument for arguments in ARGUMENTS_OUT_OF_SCOPE.values() for argument in arguments}
+    found = list(missing_arguments())
+    assert [(name, argument) for name, argument in found if argument not in listed] == []
+    assert {argument for _, argument in found} == listed
