@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lance_ops.api import (
         BatchUDF,
+        Blob,
+        BlobArray,
         BlobFile,
         CleanupExplanation,
         CleanupStats,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
         MergeInsertBuilder,
         Transaction,
         batch_udf,
+        blob_array,
+        blob_field,
         dataset,
         json_to_schema,
         schema_to_json,
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchUDF",
+    "Blob",
+    "BlobArray",
     "BlobFile",
     "CleanupExplanation",
     "CleanupStats",
@@ -49,6 +55,8 @@ __all__ = [
     "Transaction",
     "__version__",
     "batch_udf",
+    "blob_array",
+    "blob_field",
     "dataset",
     "json_to_schema",
     "schema_to_json",

@@ -2,6 +2,7 @@
 
 from lance_ops.api.base_paths import DatasetBasePath
 from lance_ops.api.blob_file import BlobFile
+from lance_ops.api.blob_values import Blob, BlobArray, BlobType, blob_array, blob_field
 from lance_ops.api.commits import BulkCommitResult
 from lance_ops.api.copies import Branch, Branches
 from lance_ops.api.data_file import DataFile
@@ -33,7 +34,10 @@ __all__ = [
     "AlterColumn",
     "AutoCleanupConfig",
     "BatchUDF",
+    "Blob",
+    "BlobArray",
     "BlobFile",
+    "BlobType",
     "Branch",
     "Branches",
     "BulkCommitResult",
@@ -69,6 +73,8 @@ __all__ = [
     "Version",
     "VersionRef",
     "batch_udf",
+    "blob_array",
+    "blob_field",
     "dataset",
     "json_to_schema",
     "schema_to_json",

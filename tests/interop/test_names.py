@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops import api, file, fragment, progress, schema, udf
+from lance_ops import api, blob, file, fragment, progress, schema, udf
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -23,6 +23,7 @@ A_SCHEMA = import_module("lance.schema").LanceSchema.from_pyarrow(pa.schema([("a
 
 MODULES: dict[str, tuple[Any, Any]] = {
     "lance": (lance_ops, lance),
+    "lance.blob": (blob, import_module("lance.blob")),
     "lance.file": (file, import_module("lance.file")),
     "lance.fragment": (fragment, FRAGMENTS),
     "lance.progress": (progress, import_module("lance.progress")),
@@ -170,18 +171,20 @@ OUT_OF_SCOPE: dict[str, set[str]] = {
         "lance.fragment.RowIdMeta",
         "lance.fragment.RowIdSequence",
     },
-    "blobs as values of Arrow, and writers of their files alone": {
+    "files of a table without their table: descriptors of blobs, and writers of them": {
         "LanceDataset.new_file_session",
-        "lance.Blob",
-        "lance.BlobArray",
         "lance.BlobColumn",
         "lance.BlobDescriptor",
         "lance.BlobDescriptorArrayBuilder",
         "lance.DedicatedBlobWriter",
         "lance.PackedBlobWriter",
-        "lance.blob",
-        "lance.blob_array",
-        "lance.blob_field",
+        "lance.blob.BlobColumn",
+        "lance.blob.BlobDescriptor",
+        "lance.blob.BlobDescriptorArrayBuilder",
+        "lance.blob.BlobIterator",
+        "lance.blob.DedicatedBlobWriter",
+        "lance.blob.LanceBlobFile",
+        "lance.blob.PackedBlobWriter",
         "lance.file.LanceFileSession",
         "lance.file.ListResult",
     },

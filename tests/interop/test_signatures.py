@@ -20,6 +20,7 @@ OURS_ALONE = {
     "last_updated_at_versions",
     "row_ids",
     "runner",
+    "storage_type",
     "tag",
     "transaction_properties",
     "unknown",

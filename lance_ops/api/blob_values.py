@@ -1,0 +1,130 @@
+"""Blobs as values of Arrow, for columns of `lance.blob.v2`, under the reference's names.
+
+The type is not registered with Arrow: one process may have only one of that name, and it may be the reference's. It
+marks a column all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_ops.core.blobs import BLOB_KEY, BLOB_V2, BLOB_VALUES, check_blob_v2
+from lance_ops.core.errors import InvalidInput
+
+__all__ = ["Blob", "BlobArray", "BlobType", "blob_array", "blob_field"]
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A value to write: bytes, or another object's URI, of which `size` bytes from `position` on if these are given."""
+
+    data: bytes | None = None
+    uri: str | None = None
+    position: int | None = None
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.uri is None):
+            raise InvalidInput("a blob has either data or a uri; for a null write None")
+        if self.uri == "":
+            raise InvalidInput("the uri of a blob is empty")
+        if (self.position is None) != (self.size is None) or (self.position is not None and self.uri is None):
+            raise InvalidInput("position and size of a blob go together, with a uri")
+        if self.position is not None and self.size is not None and (self.position < 0 or self.size < 1):
+            raise InvalidInput(f"{self.size} bytes at {self.position} of {self.uri}")
+
+    @staticmethod
+    def from_bytes(data: bytes | bytearray | memoryview) -> Blob:
+        """Return a blob of these bytes."""
+        return Blob(data=bytes(data))
+
+    @staticmethod
+    def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
+        """Return a blob of another object's bytes."""
+        return Blob(uri=uri, position=position, size=size)
+
+    @staticmethod
+    def empty() -> Blob:
+        """Return a blob of no bytes, which is not null."""
+        return Blob(data=b"")
+
+
+class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
+    """The type of a column of blobs, as they are written."""
+
+    def __init__(self, *, storage_type: pa.DataType = BLOB_VALUES) -> None:
+        check_blob_v2(storage_type, "blob")
+        super().__init__(storage_type, BLOB_V2)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> BlobType:
+        return cls(storage_type=storage_type)
+
+    def __arrow_ext_class__(self) -> type[BlobArray]:
+        return BlobArray
+
+    def __reduce__(self) -> tuple[object, tuple[pa.DataType, bytes]]:
+        return BlobType.__arrow_ext_deserialize__, (self.storage_type, b"")
+
+
+class BlobArray(pa.ExtensionArray):  # type: ignore[misc]  # pyarrow ships no types
+    """Blobs to write; make one with `blob_array`."""
+
+    @classmethod
+    def from_pylist(cls, values: Sequence[Blob | bytes | bytearray | memoryview | str | None]) -> BlobArray:
+        """Return an array of blobs: bytes, a URI as text, a `Blob`, or None."""
+        blobs = [None if value is None else _blob(value) for value in values]
+        columns = [pa.array([getattr(blob, field.name, None) for blob in blobs], field.type) for field in BLOB_VALUES]
+        gone = pa.array([blob is None for blob in blobs], pa.bool_())
+        storage = pa.StructArray.from_arrays(columns, fields=list(BLOB_VALUES), mask=gone)
+        made: BlobArray = pa.ExtensionArray.from_storage(BlobType(), storage)
+        return made
+
+
+def blob_array(values: Sequence[Blob | bytes | bytearray | memoryview | str | None]) -> BlobArray:
+    """Return an array of blobs: bytes, a URI as text, a `Blob`, or None. Raises `InvalidInput` for anything else."""
+    return BlobArray.from_pylist(values)
+
+
+def blob_field(
+    name: str,
+    *,
+    nullable: bool = True,
+    inline_size_threshold: int | None = None,
+    dedicated_size_threshold: int | None = None,
+    pack_file_size_threshold: int | None = None,
+) -> pa.Field:
+    """Return the field of a column of blobs.
+
+    A blob above the first threshold stands in a file beside the data file with others, above the second in one of its
+    own; the third is how large files of many grow. Raises `InvalidInput` for what is no size.
+    """
+    sizes = {
+        "inline-size": inline_size_threshold,
+        "dedicated-size": dedicated_size_threshold,
+        "pack-file-size": pack_file_size_threshold,
+    }
+    for what, size in sizes.items():
+        least = 0 if what == "inline-size" else 1
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < least):
+            raise InvalidInput(f"{what.replace('-', '_')}_threshold must be a number of at least {least}, not {size!r}")
+    metadata = {f"{BLOB_KEY}-{what}-threshold": str(size) for what, size in sizes.items() if size is not None}
+    return pa.field(name, BlobType(), nullable, metadata or None)
+
+
+def _blob(value: Blob | bytes | bytearray | memoryview | str) -> Blob:
+    match value:
+        case Blob():
+            return value
+        case str():
+            return Blob.from_uri(value)
+        case bytes() | bytearray() | memoryview():
+            return Blob.from_bytes(value)
+        case _:
+            raise InvalidInput(f"a blob is bytes, a URI as text, a Blob or None, not a {type(value).__name__}")
