@@ -10,13 +10,12 @@ from collections.abc import Sequence
 
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.options import EncodingOptions
 from lance_ops.file.budget import row_bytes
 from lance_ops.file.columns import Leaf, leaves_of_field
 from lance_ops.file.container import Column
 from lance_ops.file.reader import FileReader
 
-__all__ = ["columns_to_copy"]
+__all__ = ["columns_of", "columns_to_copy"]
 
 _LEAST_SHARE = 4
 """Pages are small that hold less than such a part of what makes a page: they are better made anew, as fewer."""
@@ -27,24 +26,37 @@ def columns_to_copy(reader: FileReader, field: Field, version: FileVersion, page
 
     `version` is that of the file to write, and `page_bytes` what makes a page there.
     """
+    if reader.version is not version:
+        return None
+    columns = columns_of(reader, field)
+    leaves = leaves_of_field(field)
+    whole = all(_is_whole(leaf, column, page_bytes) for leaf, column in zip(leaves, columns, strict=False))
+    return columns if columns and whole else None
+
+
+def columns_of(reader: FileReader, field: Field) -> list[Column]:
+    """Return the columns of a field, known by its id, whose pages mean the same wherever they stand.
+
+    None of them if one does not, if the file is older than 2.1, or if it has the field in another way.
+    """
     stored = reader.schema.by_id(field.id)
-    if stored is None or reader.version is not version or version < FileVersion.V2_1:
-        return None
+    if stored is None or reader.version < FileVersion.V2_1:
+        return []
     if any(part.is_blob_v1 or part.is_blob_v2 for part in field.walk()):
-        return None
+        return []
     leaves = list(leaves_of_field(field))
-    if [_kind(leaf) for leaf in leaves_of_field(stored)] != [_kind(leaf) for leaf in leaves]:
-        return None
+    if stored is not field and [_kind(leaf) for leaf in leaves_of_field(stored)] != [_kind(leaf) for leaf in leaves]:
+        return []
     columns = [reader.column(reader.field_ids.index(leaf.field.id)) for leaf in leaves]
-    for leaf, column in zip(leaves, columns, strict=True):
-        if column.length != reader.num_rows * leaf.elements_per_row or not _is_whole(leaf, column, page_bytes):
-            return None
-    return columns
+    counted = (
+        column.length == reader.num_rows * leaf.elements_per_row for leaf, column in zip(leaves, columns, strict=True)
+    )
+    return columns if all(counted) else []
 
 
 def _kind(leaf: Leaf) -> tuple[object, ...]:
     """Return what decides how a leaf is stored."""
-    return leaf.field.id, leaf.arrow_type, leaf.steps, EncodingOptions.from_metadata(leaf.field.metadata)
+    return leaf.field.id, leaf.arrow_type, leaf.steps, leaf.options
 
 
 def _is_whole(leaf: Leaf, column: Column, page_bytes: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -18,13 +18,13 @@ from lance_ops.file.opened import Batches, Sections
 from lance_ops.file.order import reorder
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import FileSource, Ranges, run
+from lance_ops.file.source import FileSource, Ranges, SourceBytes, run
 from lance_ops.file.v0_1.columns import BatchColumns
 from lance_ops.file.v0_1.file import open_v0_1
 from lance_ops.file.v2_file import open_v2
 from lance_ops.store.contract import Store
 
-__all__ = ["FileReader"]
+__all__ = ["FileReader", "table_of"]
 
 _TAIL_BYTES = 64 * 1024
 """Read at once when a file is opened; most files' metadata fits, and of a small file everything."""
@@ -100,6 +100,10 @@ class FileReader:
         if not 0 <= index < len(self.global_buffers):
             raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
         return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
+
+    def in_place(self) -> SourceBytes | None:
+        """Return all of the file's bytes, of one that is mapped; None of one that is read range by range."""
+        return self._source.whole()
 
     def buffer(self, extent: Extent) -> pa.Buffer:
         """Return some of the file's bytes: of a mapped file those in the map."""
@@ -241,20 +245,7 @@ class FileReader:
         for at, tasks, build in chunks:
             arrays[at].append(build(results[done : done + len(tasks)]))
             done += len(tasks)
-        with reporting(self.path, "schema"):
-            storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
-        columns = [
-            pa.chunked_array(parts, field.arrow_type) for parts, field in zip(arrays, projection.fields, strict=True)
-        ]
-        if not columns:
-            return pa.Table.from_batches([_without_columns(rows.count).replace_schema_metadata(storage.metadata)])
-        table = pa.Table.from_arrays(columns, schema=storage)
-        if wanted is storage:
-            return table
-        for at, (field, stored) in enumerate(zip(wanted, storage, strict=True)):
-            if field.type != stored.type:
-                table = table.set_column(at, field, table.column(at).cast(field.type))  # copies nothing
-        return table
+        return table_of(projection, arrays, rows.count, self.path)
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
         """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""
@@ -263,6 +254,24 @@ class FileReader:
         with reporting(self.path, "schema"):
             rows = min(rows, _DECODED_BYTES // max(_row_bytes(projection), 1))
         return max(1, min(rows, 1 << 24) // batch_rows) * batch_rows
+
+
+def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows: int, path: str) -> pa.Table:
+    """Return a table of the fields' arrays, each in parts, with their extension types; `path` is named in errors."""
+    with reporting(path, "schema"):
+        storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
+    columns = [
+        pa.chunked_array(parts, field.arrow_type) for parts, field in zip(arrays, projection.fields, strict=True)
+    ]
+    if not columns:
+        return pa.Table.from_batches([_without_columns(num_rows).replace_schema_metadata(storage.metadata)])
+    table = pa.Table.from_arrays(columns, schema=storage)
+    if wanted is storage:
+        return table
+    for at, (field, stored) in enumerate(zip(wanted, storage, strict=True)):
+        if field.type != stored.type:
+            table = table.set_column(at, field, table.column(at).cast(field.type))  # copies nothing
+    return table
 
 
 def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:

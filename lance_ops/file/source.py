@@ -18,7 +18,7 @@ import numpy.typing as npt
 from lance_ops.core.errors import CorruptFile
 from lance_ops.store.contract import Store
 
-__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "join", "run"]
+__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "drive", "join", "merged", "run"]
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -139,7 +139,7 @@ class FileSource:
         whole = self.whole()
         if whole is not None:
             return whole
-        starts, stops = _merge(ranges)
+        starts, stops = merged(ranges)
         buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
         sizes = stops - starts
         for buffer, size in zip(buffers, sizes.tolist(), strict=True):
@@ -163,11 +163,12 @@ def run(source: FileSource, tasks: Sequence[Steps[T]], threads: int = 1) -> list
     is_small = min(threads, len(tasks)) <= 1 or source.size_bytes < _BYTES_WORTH_THREADS
     whole = source.whole() if tasks and is_small else None
     if whole is not None:
-        return [_drive(task, lambda _: whole) for task in tasks]
-    return _drive(join(tasks, threads), source.fetch)
+        return [drive(task, lambda _: whole) for task in tasks]
+    return drive(join(tasks, threads), source.fetch)
 
 
-def _drive(task: Steps[T], fetch: Callable[[Ranges], SourceBytes]) -> T:
+def drive(task: Steps[T], fetch: Callable[[Ranges], SourceBytes]) -> T:
+    """Drive steps to their end, reading by `fetch` what they ask for, and return their result."""
     try:
         wanted = next(task)
         while True:
@@ -209,7 +210,7 @@ def _advance(task: Steps[T], fetched: SourceBytes | None, index: int, results: d
         return None
 
 
-def _merge(ranges: Ranges) -> tuple[Positions, Positions]:
+def merged(ranges: Ranges) -> tuple[Positions, Positions]:
     """Sort ranges and merge those that overlap or touch; empty ones go."""
     wanted = ranges.starts < ranges.stops
     starts, stops = ranges.starts[wanted], ranges.stops[wanted]

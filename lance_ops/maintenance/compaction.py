@@ -21,13 +21,12 @@ from pyroaring import BitMap
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.index_remap import IndexRemap
+from lance_ops.maintenance.live_rows import live_rows
 from lance_ops.maintenance.row_lineage import with_lineage
-from lance_ops.snapshot.blobs import scan_to_rewrite
 from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
-from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -128,9 +127,8 @@ def execute(task: CompactionTask) -> RewriteResult:
     limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
     fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
     deleted = tuple(snapshot.deletion_vector(fragment).serialize() for fragment in fragments)
-    request = ScanRequest(snapshot.schema, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     with FragmentWriter(snapshot.store, snapshot.schema, task.file_version, limits, durable=False) as writer:
-        for table in _gathered(rows.table for rows in scan_to_rewrite(snapshot, request)):
+        for table in _gathered(live_rows(snapshot, fragments)):
             writer.write(table)
         new = tuple(writer.finish())
         if snapshot.manifest.uses_stable_row_ids:

@@ -71,6 +71,15 @@ class FragmentReader:
         """Return the rows at physical `offsets`, in the order asked for."""
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
 
+    def whole_file(self, schema: Schema) -> FileReader | None:
+        """Return the data file that holds all of `schema`, by the ids it has there; None if no single one does."""
+        sources = self._sources(schema)
+        if len(sources) != 1 or sources[0].schema.fields != schema.fields:
+            return None
+        reader = self._open(sources[0].file)
+        self._check_rows(sources[0].file, reader.num_rows, self._fragment.physical_rows)
+        return reader if self._as_stored(sources[0]) is sources[0].schema else None
+
     def rows_that_may_match(
         self, predicate: Predicate, fields: Mapping[str, Field], start: int, stop: int
     ) -> list[tuple[int, int]]:

@@ -1,0 +1,102 @@
+"""The live rows of fragments, in order, to be written again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.cores import available_cores
+from lance_ops.core.errors import CorruptFile, ReadTooLarge
+from lance_ops.core.schema import Schema
+from lance_ops.file.budget import row_bytes
+from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.snapshot.blobs import scan_to_rewrite
+from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.table.roaring import offsets_in
+
+__all__ = ["live_rows"]
+
+_JOINED_BYTES = 8 << 20
+"""In files that are read as one, or in their values at the least, where files pack them well."""
+
+_SMALL_BYTES = _JOINED_BYTES // 2
+"""Files of more are read one by one: there is little to gain."""
+
+
+def live_rows(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Iterator[pa.Table]:
+    """Yield the live rows as `FragmentWriter` takes them; small data files that are mapped are read several at once."""
+    least = sum(row_bytes(field.arrow_type) for field in snapshot.schema.fields)
+
+    def size(fragment: Fragment) -> int:
+        return max(fragment.files[0].file_size_bytes, fragment.physical_rows * least)
+
+    def is_small(fragment: Fragment) -> bool:
+        return snapshot.store.reads_in_place and len(fragment.files) == 1 and size(fragment) <= _SMALL_BYTES
+
+    for small, alike in groupby(fragments, is_small):
+        if small:
+            groups = list(_groups(alike, size))
+            workers = min(available_cores(), TASK_READAHEAD, len(groups))
+            found = map_ordered(lambda group: _read_group(snapshot, group), groups, workers, TASK_READAHEAD)
+            yield from chain.from_iterable(found)
+        else:
+            yield from _scanned(snapshot, list(alike))
+
+
+def _groups(fragments: Iterable[Fragment], size: Callable[[Fragment], int]) -> Iterator[list[Fragment]]:
+    """Yield neighbours that together take `_JOINED_BYTES`, or a little more."""
+    group: list[Fragment] = []
+    total = 0
+    for fragment in fragments:
+        group.append(fragment)
+        total += size(fragment)
+        if total >= _JOINED_BYTES:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
+
+
+def _read_group(snapshot: Snapshot, fragments: list[Fragment]) -> Iterable[pa.Table]:
+    """Read all the rows at once; file by file where they cannot be, or to name the one that is corrupt."""
+    try:
+        files = list(_files(snapshot, fragments, snapshot.schema))
+        if len(files) == len(fragments):
+            return [_live(snapshot, fragments, read_joined(files, snapshot.schema))]
+    except (CorruptFile, ReadTooLarge):
+        pass
+    return _scanned(snapshot, fragments)
+
+
+def _files(snapshot: Snapshot, fragments: Iterable[Fragment], schema: Schema) -> Iterator[JoinedFile]:
+    """Open the fragments' files, as far as they can be read with others."""
+    for fragment in fragments:
+        reader = snapshot.reader(fragment).whole_file(schema)
+        file = None if reader is None else JoinedFile.of(reader, schema)
+        if file is None:
+            return
+        yield file
+
+
+def _live(snapshot: Snapshot, fragments: Sequence[Fragment], table: pa.Table) -> pa.Table:
+    """Return what is not deleted of all the fragments' physical rows."""
+    live = np.ones(table.num_rows, np.bool_)
+    first = 0
+    for fragment in fragments:
+        if fragment.deletion_file is not None:
+            deleted = offsets_in(snapshot.deletion_vector(fragment))
+            live[first + deleted[deleted < fragment.physical_rows].astype(np.int64)] = False
+        first += fragment.physical_rows
+    return table if live.all() else table.filter(pa.array(live))
+
+
+def _scanned(snapshot: Snapshot, fragments: Sequence[Fragment]) -> Iterator[pa.Table]:
+    ids = tuple(fragment.id for fragment in fragments)
+    request = ScanRequest(snapshot.schema, fragment_ids=ids, readahead=TASK_READAHEAD)
+    return (rows.table for rows in scan_to_rewrite(snapshot, request))

@@ -1,0 +1,139 @@
+"""Several files read as one hold the rows of each, in order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lance_ops.core.errors import CorruptFile, ReadTooLarge
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.encodings.contract import ChunkBuffers
+from lance_ops.encodings.flat import FlatEncoding
+from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
+from lance_ops.encodings.values import FixedWidth
+from lance_ops.file import budget
+from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.file.reader import FileReader
+from tests.file.strategies import columns
+from tests.file.streaming import StreamedStore
+from tests.file.test_round_trip import PATH, STRUCTURAL, same, written
+
+
+def joined(tables: list[pa.Table], version: FileVersion, page_bytes: int | None = None) -> list[JoinedFile]:
+    schema = Schema.from_arrow(tables[0].schema)
+    found = [JoinedFile.of(FileReader(written(table, version, page_bytes), PATH), schema) for table in tables]
+    assert None not in found
+    return [file for file in found if file is not None]
+
+
+@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
+@given(data=st.data(), page_bytes=st.sampled_from([None, 2000]))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_any_columns_of_several_files_are_read_in_order(
+    version: FileVersion, data: st.DataObject, page_bytes: int | None
+) -> None:
+    column = data.draw(columns(version.value).filter(lambda column: len(column) > 0))
+    cuts = data.draw(st.lists(st.integers(1, len(column)), max_size=3).map(sorted))
+    bounds = [0, *dict.fromkeys(cuts), len(column)]
+    parts = [column.slice(start, stop - start) for start, stop in pairwise(bounds) if stop > start]
+    table = pa.table({"c": column, "n": np.arange(len(column))})
+    at = 0
+    tables = []
+    for part in parts:
+        tables.append(pa.table({"c": part, "n": np.arange(at, at + len(part))}))
+        at += len(part)
+    schema = Schema.from_arrow(table.schema)
+    readers = [FileReader(written(part, version, page_bytes), PATH) for part in tables]
+    files = [JoinedFile.of(reader, schema) for reader in readers]
+    has_dictionary = any(pa.types.is_dictionary(field.arrow_type) for field in schema.walk())
+    assert has_dictionary == (None in files)
+    if not has_dictionary:
+        found = read_joined([file for file in files if file is not None], schema)
+        found.validate(full=True)
+        assert same(found, table)
+
+
+def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    tables = [pa.table({"i": rng.integers(0, 1 << 20, 3000), "f": rng.normal(size=3000)}) for _ in range(7)]
+    files = joined(tables, FileVersion.V2_2)
+    calls: list[str] = []
+
+    def counting(encoding: type) -> None:
+        decode = encoding.decode_chunks  # type: ignore[attr-defined]
+
+        def counted(self: object, chunks: ChunkBuffers) -> FixedWidth:
+            calls.append(encoding.__name__)
+            values: FixedWidth = decode(self, chunks)
+            return values
+
+        monkeypatch.setattr(encoding, "decode_chunks", counted)
+
+    counting(FlatEncoding)
+    counting(InlineBitpackingEncoding)
+    assert read_joined(files, Schema.from_arrow(tables[0].schema)).equals(pa.concat_tables(tables).combine_chunks())
+    assert sorted(calls) == ["FlatEncoding", "InlineBitpackingEncoding"]
+
+
+def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:
+    tables = [pa.table({"a": [number], "b": [str(number)], "c": [number / 2]}) for number in range(3)]
+    schema = Schema.from_arrow(tables[0].schema)
+    wanted = Schema((schema.fields[2], schema.fields[0]))
+    files = [JoinedFile.of(FileReader(written(table), PATH), wanted) for table in tables]
+    assert read_joined([file for file in files if file], wanted).to_pydict() == {"c": [0, 0.5, 1], "a": [0, 1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("table", "version"),
+    [
+        (pa.table({"c": [1]}), FileVersion.V2_0),
+        (pa.table({"c": [1]}), FileVersion.V0_1),
+        (pa.table({"c": pa.array([1], pa.int32())}), FileVersion.V2_2),
+        (pa.table({"c": pa.array([], pa.int64())}), FileVersion.V2_2),
+    ],
+    ids=["2.0", "0.1", "another type", "no rows"],
+)
+def test_files_of_other_kinds_are_read_alone(table: pa.Table, version: FileVersion) -> None:
+    schema = Schema.from_arrow(pa.schema({"c": pa.int64()}))
+    assert JoinedFile.of(FileReader(written(table, version), PATH), schema) is None
+
+
+def test_files_that_are_not_in_place_are_read_alone() -> None:
+    table = pa.table({"c": np.random.default_rng(0).normal(size=20_000)})
+    reader = FileReader(StreamedStore(written(table)), PATH)
+    assert JoinedFile.of(reader, Schema.from_arrow(table.schema)) is None
+
+
+def test_blobs_are_read_alone() -> None:
+    field = pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    table = pa.table([pa.array([b"one"], pa.large_binary())], schema=pa.schema([field]))
+    reader = FileReader(written(table, FileVersion.V2_1), PATH)
+    assert JoinedFile.of(reader, Schema.from_arrow(table.schema)) is None
+
+
+def test_a_corrupt_file_among_others_is_found_out() -> None:
+    tables = [pa.table({"c": [f"text {number}" * 5 for number in range(500)]}) for _ in range(3)]
+    stores = [written(table) for table in tables]
+    page = FileReader(stores[1], PATH).column(0).pages[0]
+    data = bytearray(stores[1].get(PATH).to_pybytes())
+    data[page.buffers[0].position : page.buffers[0].end] = bytes([0xFF]) * page.buffers[0].size
+    stores[1].put(PATH, bytes(data))
+    schema = Schema.from_arrow(tables[0].schema)
+    files = [JoinedFile.of(FileReader(store, PATH), schema) for store in stores]
+    with pytest.raises(CorruptFile, match="column 'c'"):
+        read_joined([file for file in files if file], schema)
+
+
+def test_more_than_one_read_may_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "READ_BYTES", 1000)
+    monkeypatch.setattr(budget, "MAX_RATIO", 0)
+    tables = [pa.table({"c": np.zeros(100, np.int64) + number}) for number in range(3)]
+    files = joined(tables, FileVersion.V2_2)
+    with pytest.raises(ReadTooLarge):
+        read_joined(files, Schema.from_arrow(tables[0].schema))

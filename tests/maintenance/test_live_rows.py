@@ -1,0 +1,96 @@
+"""What a compaction reads: rows in order, small files several at once, deleted rows never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.core.schema import Schema
+from lance_ops.errors import CorruptFile, ReadTooLarge
+from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.maintenance import live_rows as room
+from lance_ops.maintenance.live_rows import live_rows
+
+Make = Callable[..., lance_ops.LanceDataset]
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Notes how many files were read as one, each time."""
+    counts: list[int] = []
+
+    def counting(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
+        counts.append(len(files))
+        return read_joined(files, schema)
+
+    monkeypatch.setattr(room, "read_joined", counting)
+    return counts
+
+
+def read(dataset: lance_ops.LanceDataset) -> pa.Table:
+    return pa.concat_tables(live_rows(dataset.snapshot, dataset.snapshot.fragments)).combine_chunks()
+
+
+def test_small_files_are_read_as_one_and_deleted_rows_left_out(make: Make, joined: list[int]) -> None:
+    dataset = make()
+    dataset.delete("id % 3 = 0 or id between 40 and 59")
+    dataset = lance_ops.dataset(dataset.uri)
+    assert len(dataset.snapshot.fragments) == 4
+    assert read(dataset).equals(dataset.to_table().combine_chunks())
+    assert joined == [4]
+    before = dataset.to_table()
+    dataset.optimize.compact_files()
+    assert joined == [4, 4]
+    assert dataset.to_table() == before
+
+
+def test_files_are_read_as_one_up_to_a_size(make: Make, joined: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make()
+    size = dataset.snapshot.fragments[0].files[0].file_size_bytes
+    monkeypatch.setattr(room, "_JOINED_BYTES", 2 * size - 50)
+    assert read(dataset).equals(dataset.to_table().combine_chunks())
+    assert joined == [2, 2, 1]
+    monkeypatch.setattr(room, "_SMALL_BYTES", 10)
+    assert read(dataset).equals(dataset.to_table().combine_chunks())
+    assert joined == [2, 2, 1]
+
+
+def test_fragments_of_several_files_are_read_between_the_others_in_order(make: Make, joined: list[int]) -> None:
+    dataset = make(num_fragments=2)
+    dataset.add_columns({"more": "id * 2"})
+    lance_ops.write_dataset(dataset.to_table(), dataset.uri, mode="append", max_rows_per_file=7)
+    dataset = lance_ops.dataset(dataset.uri)
+    assert read(dataset).equals(dataset.to_table().combine_chunks())
+    assert joined == [len(dataset.snapshot.fragments) - 2]
+
+
+def test_a_column_that_a_file_does_not_hold_is_null(make: Make, joined: list[int]) -> None:
+    dataset = make()
+    dataset.add_columns(pa.schema({"nothing": pa.string()}))
+    dataset = lance_ops.dataset(dataset.uri)
+    assert read(dataset).equals(dataset.to_table().combine_chunks())
+    assert joined == []
+
+
+def test_more_than_one_read_may_make_is_read_file_by_file(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
+        raise ReadTooLarge("too much")
+
+    monkeypatch.setattr(room, "read_joined", refusing)
+    dataset = make()
+    assert read(dataset).equals(dataset.to_table().combine_chunks())
+
+
+def test_of_files_read_as_one_the_corrupt_one_is_named(make: Make) -> None:
+    dataset = make()
+    place = Path(dataset.uri) / "data" / dataset.snapshot.fragments[2].files[0].path
+    data = bytearray(place.read_bytes())
+    data[:64] = bytes([0xFF]) * 64
+    place.write_bytes(data)
+    with pytest.raises(CorruptFile, match=place.name):
+        dataset.optimize.compact_files()
+    assert dataset.version == lance_ops.dataset(dataset.uri).version
