@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 _START_SECONDS = 60
@@ -20,9 +21,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: Sequence[str], port: int | None) -> Iterator[None]:
-    """Run a server in a process of its own, from when it accepts connections (if it has a port) to the block's end."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def running(command: Sequence[str], port: int | None, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Run a server in a process of its own, from when it accepts connections (if it has a port) to the block's end.
+
+    `settings` are added to its environment.
+    """
+    environment = {**os.environ, **(settings or {})}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
         deadline = time.monotonic() + _START_SECONDS
         while port is not None:

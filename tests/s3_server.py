@@ -13,6 +13,8 @@ from tests.processes import free_port, running
 
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key"
+# S3 may list fewer names at once than 1000, which take moto a quarter of a second; other requests wait meanwhile.
+_PAGE_NAMES = 100
 
 
 @dataclass(frozen=True)
@@ -62,5 +64,5 @@ def moto_server() -> Iterator[S3Server]:
     """Run moto in a process of its own, as a real server would be."""
     port = free_port()
     command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with running(command, port):
+    with running(command, port, {"MOTO_S3_DEFAULT_MAX_KEYS": str(_PAGE_NAMES)}):
         yield S3Server(f"http://127.0.0.1:{port}")

@@ -27,6 +27,8 @@ from tests.servers.hdfs import renaming_store
 REPOSITORY = Path(__file__).parents[2]
 ENOUGH_FOR_EVERY_KIND = 100
 MOST_SECONDS_TO_OPEN = 300
+LEAST_ACKNOWLEDGED = {"lance_ops": 1 / 2, "lance": 1 / 4}
+"""Of the commits of each library; among 16 writers the reference gives up sooner than this one does."""
 BOTH, OURS = ("lance_ops", "lance"), ("lance_ops",)
 
 
@@ -75,7 +77,7 @@ def compete(place: Place, folder: Path, num_writers: int, num_commits: int) -> N
         ended = Counter(entry.outcome for entry in entries)
         print(f"{library}: {dict(ended)}, {history.libraries[library]} versions")  # `pytest -rP` shows it
         assert ended.total() == num_commits * libraries.count(library)
-        assert ended["acknowledged"] > ended.total() / 2, ended
+        assert ended["acknowledged"] > ended.total() * LEAST_ACKNOWLEDGED[library], ended
         changes = sum(entry.outcome == "acknowledged" and bool(entry.change) for entry in entries)
         assert history.libraries[library] >= changes
     kinds = {"Append", "Delete", "Update", "Rewrite"}
