@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from urllib.parse import quote, unquote
 
 from lance_ops.core.errors import InvalidInput
 
@@ -14,7 +16,8 @@ __all__ = ["Aliases", "read_bool", "read_count", "read_options", "read_seconds",
 Aliases = Mapping[str, tuple[str, ...]]
 """Our name of an option, and the keys that set it, the strongest first."""
 
-_SECRET = re.compile(r"secret|token|password|credential|account_key|access_key|sas|service_account_key|proxy_url")
+_SECRET = re.compile(r"secret|token|password|credential|(account|access|master|private)_key|sas|proxy_url")
+_SIGNATURE = re.compile(r"(?:^|[?&])sig=([^&]+)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _REDACTED = "***"
@@ -73,11 +76,23 @@ def read_count(options: Mapping[str, str], name: str) -> int | None:
 
 
 def secret_values(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the values that nobody may see, each also as it stands in a URL."""
+    """Return the values that nobody may see, and what in them is secret by itself; each also as it stands in a URL."""
     values = (str(value) for key, value in options.items() if _SECRET.search(key.lower()))
+    secrets = (secret for value in values for secret in (value, *_secrets_within(value)))
     return tuple(
-        {form for value in values if len(value) >= _SHORTEST_SECRET for form in (value, quote(value, safe=""))}
+        {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in (secret, quote(secret, safe=""))}
     )
+
+
+def _secrets_within(value: str) -> Iterator[str]:
+    """Yield the signature of Azure's tokens, and the secrets in a JSON object, as in Google's keys."""
+    signature = _SIGNATURE.search(value)
+    if signature is not None:
+        yield from {signature[1], unquote(signature[1])}
+    with suppress(json.JSONDecodeError):
+        found = json.loads(value)
+        if isinstance(found, dict):
+            yield from (str(part) for key, part in found.items() if _SECRET.search(key.lower()))
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -53,6 +53,21 @@ def test_secrets_are_redacted_plain_and_quoted() -> None:
     assert redact("GET /c?sv%3D1%26sig%3Da%2Bb%3D", secrets) == "GET /c?***"
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"azure_storage_master_key": SECRET}, f"signed with {SECRET}"),
+        ({"sas_token": "?sv=1&sig=a%2Bbcde%3D&se=2"}, "GET /c/b?comp=list&sig=a%2Bbcde%3D&sv=1"),
+        ({"sas_token": "sv=1&sig=a+bcde="}, "the signature a+bcde= did not match, nor a%2Bbcde%3D"),
+        ({"service_account_key": '{"private_key": "-----BEGIN-----\\nabc", "type": "t"}'}, "key -----BEGIN-----\nabc"),
+    ],
+)
+def test_what_is_secret_within_an_option_is_redacted_by_itself(options: dict[str, str], text: str) -> None:
+    shown = redact(text, secret_values(options))
+    assert "***" in shown
+    assert not [part for part in (SECRET, "a+b", "a%2Bb", "BEGIN") if part in shown]
+
+
 def test_the_references_s3_options_become_those_of_s3fs() -> None:
     arguments = service_of("s3").arguments(
         "bucket",
