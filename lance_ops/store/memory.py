@@ -134,7 +134,7 @@ class MemoryStore(Store):
         directory = check_directory(prefix)
         root = f"{self._prefix}/" if self._prefix else ""
         start = f"{root}{directory}/" if directory else root
-        for key, found in sorted(self._tree.items()):
+        for key, found in sorted(self._tree.copy().items()):
             if key.startswith(start):
                 yield ObjectInfo(key.removeprefix(root), found.data.size, found.modified)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 __all__ = ["PER_PROCESS", "PerProcess"]
 
@@ -39,23 +40,38 @@ class PerProcess:
         self._of_parents.append(self._clients)
         _leave_open(client.itself for client in self._clients.values())
         self._lock = threading.Lock()
+        self._making: WeakValueDictionary[object, _Turn] = WeakValueDictionary()
         self._clients = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
     def client(self, key: object, make: Callable[[], Any], let_go: Callable[[Any], object] | None = None) -> Any:
         """Return the client kept under `key`, made at first use. Those that were used last are kept.
 
-        `let_go` is told of one that is not kept any more. Others may be at work with it: it is not to be closed.
+        A server that lets whoever makes a client wait holds up nobody who wants another. `let_go` is told of one that
+        is not kept any more. Others may be at work with it: it is not to be closed.
         """
         with self._lock:
-            if key not in self._clients:
-                self._clients[key] = _Client(make(), let_go)
+            found = self._kept(key)
+            turn = self._making.setdefault(key, _Turn())
+        if found is not None:
+            return found.itself
+        with turn.lock:
+            with self._lock:
+                found = self._kept(key)
+            if found is not None:
+                return found.itself
+            made = _Client(make(), let_go)
+            with self._lock:
+                self._clients[key] = made
+                oldest = self._clients.popitem(last=False)[1] if len(self._clients) > _MOST_CLIENTS else None
+        if oldest is not None and oldest.let_go is not None:
+            oldest.let_go(oldest.itself)
+        return made.itself
+
+    def _kept(self, key: object) -> _Client | None:
+        if key in self._clients:
             self._clients.move_to_end(key)
-            if len(self._clients) > _MOST_CLIENTS:
-                _, oldest = self._clients.popitem(last=False)
-                if oldest.let_go is not None:
-                    oldest.let_go(oldest.itself)
-            return self._clients[key].itself
+        return self._clients.get(key)
 
     def pool(self) -> ThreadPoolExecutor:
         """Return the threads for concurrent I/O. Work done there must not wait for the pool itself."""
@@ -63,6 +79,13 @@ class PerProcess:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_IO_THREADS, thread_name_prefix="lance-ops-io")
             return self._pool
+
+
+class _Turn:
+    """A lock that a weak dictionary can hold, of those who want the same client."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)

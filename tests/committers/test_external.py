@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +21,12 @@ from lance_ops.committers import (
     open_root,
 )
 from lance_ops.committers.certainty import Certainty
-from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store
+from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store, redis
+from lance_ops.committers.manifest_stores.dynamodb import DynamoDbManifestStore
 from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
 from lance_ops.core.names import VERSIONS_DIR
 from lance_ops.store import Fault, FaultyStore, LocalStore, SimulatedCrash, When
+from lance_ops.store.per_process import PER_PROCESS
 from tests.manifest_servers import dynamodb_table, redis_server
 from tests.s3_server import S3Server
 
@@ -222,6 +225,27 @@ def test_redis_that_may_forget_is_refused(tmp_path: Path, store: LocalStore) -> 
         with pytest.raises(UnsafeStore, match="appendfsync"):
             committer.commit(1, b"one")
     assert _files(store) == []
+
+
+def test_dynamodb_is_asked_over_connections_as_the_bucket_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PER_PROCESS, "client", lambda key, make: make())
+    options = {"region": "us-east-1", "request_timeout": "7s", "client_max_retries": "2", "proxy_url": "http://proxy:1"}
+    store = open_manifest_store("dynamodb://rows", "s3://bucket/table", options)
+    assert isinstance(store, DynamoDbManifestStore)
+    with store._client() as client:
+        config = client.meta.config
+    assert (config.read_timeout, config.retries["total_max_attempts"]) == (7.0, 3)
+    assert config.proxies == {"http": "http://proxy:1", "https": "http://proxy:1"}
+
+
+def test_a_redis_that_does_not_answer_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch, store: LocalStore
+) -> None:
+    monkeypatch.setattr(redis, "_TIMEOUT_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        rows = open_manifest_store(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", store.uri, {})
+        with pytest.raises(StoreError, match="Timeout"):
+            rows.newest()
 
 
 def test_a_dynamodb_uri_without_a_table_is_invalid_input() -> None:

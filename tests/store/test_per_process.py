@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -18,6 +20,40 @@ def test_a_client_is_made_once_for_a_key() -> None:
     first = clients.client("a", Client)
     assert clients.client("a", Client) is first
     assert clients.client("b", Client) is not first
+
+
+def test_a_client_that_is_slow_to_make_is_made_once_and_holds_up_no_other() -> None:
+    clients = PerProcess()
+    begun, may_end = Event(), Event()
+    made: list[Client] = []
+
+    def make() -> Client:
+        begun.set()
+        assert may_end.wait(60)
+        made.append(Client())
+        return made[-1]
+
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(clients.client, "slow", make)
+        assert begun.wait(60)
+        also = threads.submit(clients.client, "slow", make)
+        clients.client("other", Client)
+        clients.pool().submit(int).result()
+        may_end.set()
+        assert slow.result() is also.result() is made[0]
+    assert len(made) == 1
+
+
+def test_a_client_that_cannot_be_made_is_tried_again() -> None:
+    clients = PerProcess()
+
+    def fail() -> Client:
+        raise OSError("connection refused")
+
+    for _ in range(2):
+        with pytest.raises(OSError, match="refused"):
+            clients.client("a", fail)
+    assert clients.client("a", lambda: "made") == "made"
 
 
 def test_the_clients_that_were_used_last_are_kept_and_others_let_go() -> None:

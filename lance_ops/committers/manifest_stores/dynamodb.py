@@ -18,6 +18,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 import botocore.session
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
@@ -29,6 +30,8 @@ __all__ = ["DynamoDbManifestStore"]
 
 ENDPOINT_OPTION = "dynamodb_endpoint"
 _COMMITTER = "lance_ops"
+_SHARED_CONFIG = frozenset({"connect_timeout", "read_timeout", "retries", "proxies", "max_pool_connections"})
+"""What options of the bucket say of any connection of botocore's."""
 _EXISTS = "ConditionalCheckFailedException"
 _REFUSALS = frozenset(
     {"AccessDeniedException", "ResourceNotFoundException", "UnrecognizedClientException", "ValidationException"}
@@ -119,9 +122,12 @@ class DynamoDbManifestStore(ManifestStore):
         options = dict(self.options)
         endpoint = options.pop(ENDPOINT_OPTION, None)
         of_s3 = S3().arguments("", options)
+        config = {name: value for name, value in of_s3["config_kwargs"].items() if name in _SHARED_CONFIG}
         return botocore.session.get_session().create_client(
             "dynamodb",
             region_name=of_s3["client_kwargs"].get("region_name"),
+            verify=of_s3["client_kwargs"].get("verify"),
+            config=Config(**config),
             endpoint_url=endpoint,
             aws_access_key_id=of_s3["key"],
             aws_secret_access_key=of_s3["secret"],

@@ -90,7 +90,10 @@ class EtcdManifestStore(ManifestStore):
         if answer.status != _OK:
             kind = WriteRefused if answer.status in _REFUSALS else StoreError
             raise kind(f"etcd at {self.endpoint} answered {answer.status}: {answer.data[:200]!r}")
-        found: dict[str, Any] = answer.json()
+        try:
+            found: dict[str, Any] = answer.json()
+        except ValueError:
+            raise StoreError(f"etcd at {self.endpoint} answered no JSON: {answer.data[:200]!r}") from None
         return found
 
     def _key(self, name: str) -> str:

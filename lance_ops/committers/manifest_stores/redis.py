@@ -30,6 +30,7 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 return redis.call('HDEL', KEYS[1], ARGV[1])
 """
 _parse_url: Any = redis.connection.parse_url  # untyped
+_TIMEOUT_SECONDS = 10.0  # unless the URL says; without, a server that hangs holds up a commit for ever
 _DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
@@ -92,7 +93,9 @@ class RedisManifestStore(ManifestStore):
             raise StoreError(f"Redis as manifest store of {self.dataset_uri}: {error}") from None
 
     def _connect(self) -> Any:
-        client: Any = redis.Redis.from_url(self.url)
+        client: Any = redis.Redis.from_url(
+            self.url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
+        )
         try:
             said = {**client.config_get("appendonly"), **client.config_get("appendfsync")}
         except redis.ResponseError:  # hosted servers do not tell
