@@ -32,8 +32,8 @@ class Certainty:
         """Create a version, and find out what became of it.
 
         `create` returns None where the version is there already; `look` returns whose it is, None where there is
-        nothing. Both may raise `StoreError`. A `WriteRefused` of the first attempt is raised unless the version is
-        there, since not even an earlier attempt of the client's own has landed then; `UnsafeStore` always is.
+        nothing. Both may raise `StoreError`. A `WriteRefused` of the first attempt is raised if it can be seen that the
+        version is not there, as not even an earlier attempt of the client's own landed then; `UnsafeStore` always is.
         """
         doubt: str | None = None
         for attempt in range(self.attempts):
@@ -55,10 +55,12 @@ class Certainty:
                 found = look()
                 if found is not None:
                     return found
+                if refusal is not None:
+                    raise refusal
             except StoreError as error:
+                if error is refusal:
+                    raise
                 answer = str(error)
-            if refusal is not None:
-                raise refusal
             doubt = answer
         return Unknown(version, doubt or "no attempt was made")
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from lance_ops.committers.certainty import CERTAINTY, Certainty
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
@@ -141,17 +141,30 @@ class ExternalManifestCommitter(Committer):
             raise WriteRefused(f"{self._store.uri}: whether the version is there cannot be seen: {error}") from error
 
     def _insert(self, staged: ManifestRow, path: str, data: bytes) -> CommitOutcome:
-        """Make a staged manifest its version. Raises `VersionNotFound` if that was there and was removed since."""
-        version = staged.version
+        """Make a staged manifest its version. Raises `VersionNotFound` if that was there and was removed since.
+
+        A row that we may have inserted ourselves tells nothing any more when its manifest was removed.
+        """
+        version, in_doubt = staged.version, False
 
         def create() -> Committed | None:
-            return Committed(version, path) if self._rows.insert(staged) else None
+            nonlocal in_doubt
+            try:
+                return Committed(version, path) if self._rows.insert(staged) else None
+            except StoreError:
+                in_doubt = True
+                raise
 
         def look() -> CommitOutcome | None:
             row = self._rows.get(version)
             if row is None:
                 return None
-            theirs = None if row.path == staged.path else self.read(version)
+            try:
+                theirs = None if row.path == staged.path else self.read(version)
+            except VersionNotFound as error:
+                if in_doubt:
+                    return Unknown(version, f"perhaps it was made and removed since: {error}")
+                raise
             if theirs is None or _same(theirs, data):
                 return Committed(version, path, recognised=True)
             return Conflict(version, theirs)

@@ -190,6 +190,28 @@ def test_a_removed_version_is_never_made_again(committer: ExternalManifestCommit
     assert _files(store) == [committer.location(2)]
 
 
+def test_a_version_that_may_have_been_ours_and_was_removed_since_is_unknown(store: LocalStore, rows: Rows) -> None:
+    """The answer to the insert is lost; others finish the version, go on from it, and clean it up."""
+
+    committer = ExternalManifestCommitter(store, rows, certainty=Certainty(3, 0.001))
+    get, gone = rows.rows.get, False
+
+    def and_others(version: int) -> ManifestRow | None:
+        nonlocal gone
+        if get(version) is not None and not gone:
+            gone = True
+            others = ExternalManifestCommitter(store, rows.rows)
+            assert others.latest() == 1
+            others.commit(2, b"built on it")
+            others.remove(1)
+        return get(version)
+
+    rows.get = and_others  # type: ignore[method-assign] # a moment that nothing else shows
+    rows.answers = ["unsaid"]
+
+    assert isinstance(committer.commit(1, b"ours"), Unknown)
+
+
 def test_versions_from_before_the_manifest_store_count(store: LocalStore, rows: Rows) -> None:
     before = PutIfAbsentCommitter(store)
     for version in (1, 2):

@@ -135,6 +135,13 @@ def test_a_refusal_after_a_doubtful_attempt_leaves_the_outcome_unknown() -> None
     assert isinstance(commit(store), Unknown)
 
 
+@pytest.mark.parametrize("landed", [None, OURS])
+def test_a_refusal_by_a_store_that_cannot_be_read_either_leaves_the_outcome_unknown(landed: bytes | None) -> None:
+    """As when a token expires between the client's own attempts, the first of which landed."""
+    store = FaultyStore(Refusing(landed), Fault("get", path=V2_ONE, call=None))
+    assert isinstance(commit(store), Unknown)
+
+
 class Careless(MemoryStore):
     """A store behind which a server ignores conditions."""
 
