@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput, VersionNotFound
-from lance_ops.core.names import TRANSACTIONS_DIR, VERSIONS_DIR
+from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.snapshot.branch_file import list_branches
 from lance_ops.snapshot.branches import remove_line
 from lance_ops.snapshot.lines import branch_of, uri_of_line
@@ -39,12 +39,14 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, 
         raise InvalidInput(f"{store.uri} is branch {branch_of(found)!r} of a dataset: remove it with branches.delete")
     for branch in list_branches(store):
         remove_line(open_root(uri_of_line(found, branch), root.storage_options))
+    versions = root.committer.versions()
+    manifests = set(map(root.committer.location, versions))
     for path in sorted(paths, key=lambda path: not path.startswith(f"{TRANSACTIONS_DIR}/")):
-        if not path.startswith(f"{VERSIONS_DIR}/"):
+        if path not in manifests:
             store.delete(path)
-    for version in root.committer.versions():
+    root.committer.forget()  # before the manifests: where no manifest is, nobody looks for rows of a manifest store
+    for version in versions:
         root.committer.remove(version)
-    root.committer.forget()
     store.clear()
 
 

@@ -1,0 +1,82 @@
+"""A drop that dies can be done again, and leaves no memory of the dataset anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops import LanceDataset
+from lance_ops.errors import DatasetNotFound, StoreError
+from lance_ops.store.local import LocalStore
+
+ROWS = pa.table({"id": range(10)})
+
+
+def made(uri: str, **options: dict[str, str]) -> LanceDataset:
+    """A dataset of three versions and a branch."""
+    dataset = lance_ops.write_dataset(ROWS, uri, **options)  # type: ignore[arg-type]  # storage options, if any
+    dataset.delete("id = 1")
+    dataset.create_branch("dev").delete("id = 2")
+    dataset.delete("id = 3")
+    return dataset
+
+
+def test_a_drop_that_dies_at_any_step_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete, calls, dies_at = LocalStore.delete, 0, 0
+
+    def counted(store: LocalStore, path: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == dies_at:
+            raise StoreError(f"cannot delete {path}")
+        delete(store, path)
+
+    monkeypatch.setattr(LocalStore, "delete", counted)
+    template, uri = made(str(tmp_path / "template")).uri, str(tmp_path / "table")
+    calls = 0
+    while calls == dies_at:
+        dies_at += 1
+        shutil.copytree(template, uri)
+        calls = 0
+        try:
+            LanceDataset.drop(uri)
+        except StoreError:
+            monkeypatch.setattr(LocalStore, "delete", delete)
+            LanceDataset.drop(uri)
+            monkeypatch.setattr(LocalStore, "delete", counted)
+        assert not Path(uri).exists()
+    assert dies_at > 10
+
+
+def test_a_manifest_store_forgets_the_dataset_and_its_branches(tmp_path: Path) -> None:
+    uri, options = str(tmp_path / "table"), {"manifest_store": f"sqlite:///{tmp_path / 'versions.db'}"}
+    made(uri, storage_options=options)
+    beside = made(str(tmp_path / "beside"), storage_options=options)
+    LanceDataset.drop(uri, options)
+    with pytest.raises(DatasetNotFound):
+        lance_ops.dataset(uri, storage_options=options)
+    with pytest.raises(DatasetNotFound):
+        LanceDataset.drop(uri, options)
+    again = made(uri, storage_options=options)
+    assert (again.version, again.count_rows()) == (3, 8)
+    assert again.checkout_version(("dev", None)).count_rows() == 8
+    assert beside.latest_version == 3 and beside.checkout_version(("dev", None)).count_rows() == 8
+
+
+def test_secrets_are_in_no_refusal(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="no dataset") as caught:
+        LanceDataset.drop(tmp_path, {"aws_secret_access_key": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_dataset_in_memory_is_dropped() -> None:
+    dataset = made("memory://dropped/table")
+    LanceDataset.drop(dataset.uri)
+    LanceDataset.drop(dataset.uri, ignore_not_found=True)
+    with pytest.raises(DatasetNotFound):
+        LanceDataset.drop(dataset.uri)
