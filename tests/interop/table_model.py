@@ -269,5 +269,9 @@ def _edited(columns: tuple[Column, ...], column_id: int, edit: Callable[[Column]
     return tuple(made)
 
 
-def _inside(column: Column, column_id: int, edit: Callable[[Column], Column | None]) -> Column:
-    return replace(column, fields=_edited(column.fields, column_id, edit))
+def _inside(column: Column, column_id: int, edit: Callable[[Column], Column | None]) -> Column | None:
+    """Return a column with its fields edited; without a field left it goes too."""
+    if not column.fields:
+        return column
+    fields = _edited(column.fields, column_id, edit)
+    return replace(column, fields=fields) if fields else None

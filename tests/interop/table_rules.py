@@ -119,7 +119,8 @@ class ContentRules(TableMachine):
             column.prefix + field.name
             for column in columns
             for field in column.fields
-            if any(not other.is_late for other in column.fields if other is not field)
+            if column in hand.line.newest.columns
+            and any(not other.is_late for other in column.fields if other is not field)
         ]
         if outer or inner:
             self.take(hand, column_steps.drop(data.draw(st.sampled_from(outer + inner))))
