@@ -14,8 +14,9 @@ from hypothesis.stateful import precondition, rule
 import lance_ops
 from lance_ops.core.errors import LanceOpsError
 from tests.interop import table_checks as checks
+from tests.interop.table_changes import Configure
 from tests.interop.table_lines import Line
-from tests.interop.table_machine import LIBRARIES, TableMachine
+from tests.interop.table_machine import CLEANS_ITSELF_UP, LIBRARIES, TableMachine
 from tests.interop.table_model import Nothing
 from tests.interop.table_steps import Step
 
@@ -27,8 +28,16 @@ LINES_AT_ONCE = 3
 class UpkeepRules(TableMachine):
     """What nobody who reads the rows should notice."""
 
-    @rule(library=LIBRARIES, stale=st.booleans(), rows=st.sampled_from([3, 6, 1000]), data=st.data())
-    def compact(self, library: Any, stale: bool, rows: int, data: st.DataObject) -> None:
+    @rule(
+        library=LIBRARIES,
+        stale=st.booleans(),
+        rows=st.sampled_from([3, 6, 1000]),
+        deferred=st.sampled_from([False, False, True]),
+        data=st.data(),
+    )
+    def compact(self, library: Any, stale: bool, rows: int, deferred: bool, data: st.DataObject) -> None:
+        """Compact; the reference may leave the indices as they are, and say in one of its own where the rows went."""
+        deferred = deferred and not self.stable_row_ids  # which nobody reads together
         hand = self.draw_hand(library, stale, data)
         if library is lance and hand.line.has_files_elsewhere and hand.line.open(lance).describe_indices():
             return  # the reference says that the new segments lie where the line's files came from
@@ -36,9 +45,10 @@ class UpkeepRules(TableMachine):
             hand,
             Step(
                 lambda handle: handle.optimize.compact_files(
-                    target_rows_per_fragment=rows, materialize_deletions_threshold=0.0
+                    target_rows_per_fragment=rows, materialize_deletions_threshold=0.0, defer_index_remap=deferred
                 ),
-                Nothing("compact"),
+                Nothing("compact, deferred" if deferred else "compact"),
+                "defer_index_remap" if deferred and library is lance_ops else None,
             ),
         )
 
@@ -149,12 +159,25 @@ class UpkeepRules(TableMachine):
         line.open(library).cleanup_old_versions(
             timedelta(0), retained, error_if_tagged_old_versions=False, delete_unverified=library is lance_ops
         )
-        there = {entry["version"] for entry in line.open(lance_ops).versions()}
+        there = self.versions_of(line)
         expected = set(sorted(line.retained)[-(retained or 1) :]) | self.protected(line)
         assert there == expected, f"of {line.retained} {library.__name__} retains {there}, not {expected}"
         self.forget(line, there)
         if library is lance_ops:
             checks.check_nothing_stray(line, self.lines)
+
+    @rule(
+        library=LIBRARIES,
+        stale=st.booleans(),
+        interval=st.sampled_from(["1", "3", None]),
+        data=st.data(),
+    )
+    def clean_up_always(self, library: Any, stale: bool, interval: str | None, data: st.DataObject) -> None:
+        """Have every so many commits clean up, or none any more."""
+        hand = self.draw_hand(library, stale, data)
+        age = None if interval is None else "0s"
+        values = {CLEANS_ITSELF_UP: interval, "lance.auto_cleanup.older_than": age}
+        self.take(hand, Step(lambda handle: handle.update_config(values), Configure(values)))
 
     def _draw_version(self, data: st.DataObject) -> tuple[Line, int]:
         line = self.draw_line(data)
