@@ -8,6 +8,7 @@ from itertools import groupby
 
 from pyroaring import BitMap
 
+from lance_ops.snapshot.index_lookup import awaits_remap
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
@@ -50,6 +51,8 @@ def _coverage(snapshot: Snapshot, name: str, segments: list[IndexMetadata]) -> I
     present = snapshot.fragments_by_id
     covered = BitMap()
     for segment in segments:
+        if awaits_remap(snapshot, segment):
+            continue
         covered |= segment.covers(present)
     rows = {fragment_id: snapshot.num_live_rows(fragment) for fragment_id, fragment in present.items()}
     indexed = sum(count for fragment_id, count in rows.items() if fragment_id in covered)

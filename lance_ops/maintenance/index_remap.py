@@ -10,7 +10,7 @@ from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.indices import RowKey
 from lance_ops.snapshot.commit import delete_paths
-from lance_ops.snapshot.index_lookup import open_index, row_key_of
+from lance_ops.snapshot.index_lookup import awaits_remap, open_index, row_key_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 from lance_ops.table.address_map import AddressMap
@@ -24,8 +24,14 @@ def moves_with_rows(snapshot: Snapshot, segment: IndexMetadata) -> bool:
 
     In a table of stable row ids most segments name rows by id, which move along by themselves. What cannot be remapped
     there ceases to cover the rows that moved (`Rewrite` sees to that), and they are scanned. Elsewhere it raises
-    `UnsupportedFeature`: as a segment that lost its rows, it would be useless.
+    `UnsupportedFeature`: as a segment that lost its rows, it would be useless. So does, before that is made up for, one
+    whose last remap was deferred.
     """
+    if awaits_remap(snapshot, segment):
+        raise UnsupportedFeature(
+            "moving the rows of an index whose last remap was deferred, before optimize_indices has built it anew",
+            f"index {segment.name!r}",
+        )
     try:
         return row_key_of(snapshot, segment) is RowKey.ADDRESS
     except UnsupportedFeature:

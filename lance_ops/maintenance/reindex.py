@@ -22,7 +22,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.new_segment import commit_segment
 from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.index_lookup import open_index, row_key_of
+from lance_ops.snapshot.index_lookup import awaits_remap, open_index, row_key_of
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
@@ -97,7 +97,8 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
     for segment in segments:
         covered |= segment.covers(snapshot.fragments_by_id)
     missing = [fragment_id for fragment_id in snapshot.fragments_by_id if fragment_id not in covered]
-    if not missing and len(segments) == 1:
+    deferred = any(awaits_remap(snapshot, segment) for segment in segments)
+    if not (missing or deferred) and len(segments) == 1:
         return snapshot
     try:
         kind = index_type_of(segments[0])
@@ -107,7 +108,7 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
         if skip_unsupported:
             return snapshot
         raise
-    if not _can_merge(snapshot, segments):
+    if deferred or not _can_merge(snapshot, segments):
         return commit_segment(snapshot, _train(snapshot, kind, field, name), segments)
     directory, index_id = _new_directory()
     files = first.merge(

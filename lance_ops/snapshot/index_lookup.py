@@ -18,9 +18,9 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Predicate, split
 from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import IndexMetadata
+from lance_ops.table import FRAGMENT_REUSE_INDEX, IndexMetadata
 
-__all__ = ["IndexLookup", "look_up", "open_index", "row_key_of", "serving_index"]
+__all__ = ["IndexLookup", "awaits_remap", "look_up", "open_index", "row_key_of", "serving_index"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,16 @@ def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
     return kind.row_key(version, stable_row_ids=snapshot.manifest.uses_stable_row_ids)
 
 
+def awaits_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+    """Return whether a segment may name rows by where they were before a compaction that deferred its remap.
+
+    The reference then keeps in an index of its own, the fragment-reuse index, where the rows went, and later commits of
+    it count the new fragments as covered. What was built after that index was last committed has the rows of today.
+    """
+    reuse = (index.dataset_version for index in snapshot.manifest.indices if index.name == FRAGMENT_REUSE_INDEX)
+    return any(segment.dataset_version <= version for version in reuse)
+
+
 def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
     """Return the name of the index that can answer one condition on one column; None if none can."""
     for path, segments, index_type in _usable_indices(snapshot):
@@ -135,7 +145,9 @@ def _usable(
 ) -> Iterator[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
     for segments in by_name.values():
         first = segments[0]
-        if first.is_system or len(first.fields) != 1 or any(s.fragment_bitmap is None for s in segments):
+        if first.is_system or len(first.fields) != 1:
+            continue
+        if any(segment.fragment_bitmap is None or awaits_remap(snapshot, segment) for segment in segments):
             continue
         try:
             for segment in segments:

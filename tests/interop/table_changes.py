@@ -113,23 +113,27 @@ class MergeInsert(Change):
             elif self.matched.updates is not None and self.matched.updates(source[key], target):
                 _seen(planned, newest, [key])
                 old = newest.rows[key]
-                changed[key] = _changed(old, self._values(source[key], old.values), version)
+                changed[key] = _changed(old, self._values(planned, source[key], old.values), version)
         if self.deletes_unmatched:
             gone |= planned.keys_where(self.unmatched) - source.keys()
         if self.inserts:
             new = source.keys() - planned.rows.keys()
             if new & newest.rows.keys():
                 raise Unseen(f"keys {new & newest.rows.keys()} were inserted twice")
-            changed |= {key: Row(self._values(source[key], {}), version, version) for key in new}
+            changed |= {key: Row(self._values(planned, source[key], {}), version, version) for key in new}
         return _with_rows(_without(newest, _seen(planned, newest, gone)), changed)
 
-    def _values(self, record: Record, old: Mapping[int, Value]) -> dict[int, Value]:
+    def _values(self, planned: State, record: Record, old: Mapping[int, Value]) -> dict[int, Value]:
         """Return the values of a record, in structs those of fields that it lacks as they were."""
-        values = {column.id: column.kept(record[column.name]) for column in self.columns}
-        for column in self.columns:
-            before, new = old.get(column.id), values[column.id]
+        values: dict[int, Value] = {}
+        for given in self.columns:
+            column = planned.column(given.name)
+            names = {field.name for field in given.fields}
+            column = replace(column, fields=tuple(field for field in column.fields if field.name in names))
+            before, new = old.get(column.id), column.kept(record[column.name])
             if column.is_struct and before is not None:
-                values[column.id] = before | (new or {field.id: None for field in column.fields})
+                new = before | (new or {field.id: None for field in column.fields})
+            values[column.id] = new
         return values
 
 
