@@ -23,7 +23,7 @@ from lance_ops.core.blobs import (
 )
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
-from lance_ops.core.json_columns import ARROW_JSON, JSON_MARK, text_schema
+from lance_ops.core.json_columns import ARROW_JSON, JSON_MARK, holds_json, text_schema
 from lance_ops.core.logical_types import arrow_type_of, child_fields_of, logical_type_of
 
 __all__ = ["NO_PARENT", "Dictionary", "Field", "Schema", "split_path"]
@@ -88,6 +88,11 @@ class Field:
     def is_blob_v1(self) -> bool:
         """Whether the values are blobs in their data file."""
         return self.logical_type in ("binary", "large_binary") and self.metadata.get(BLOB_KEY, "").lower() == "true"
+
+    @cached_property
+    def holds_json(self) -> bool:
+        """Whether the values are JSON or have some below them."""
+        return holds_json(self.storage_field)
 
     @property
     def is_dictionary(self) -> bool:

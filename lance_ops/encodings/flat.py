@@ -24,7 +24,7 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.gather import gather_ranges
+from lance_ops.encodings.gather import gather_equal, gather_ranges
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -69,8 +69,7 @@ class FlatEncoding(Encoding):
         if bits == 1:
             return FixedWidth(bits_at(chunks.data, 8 * starts + picks.within), bits, picks.count)
         width = bits // 8
-        data = gather_ranges(chunks.data, starts + picks.within * width, np.full(picks.count, width, np.int64))
-        return FixedWidth(data, bits, picks.count)
+        return FixedWidth(gather_equal(chunks.data, starts + picks.within * width, width), bits, picks.count)
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         fixed = self._expect(values)

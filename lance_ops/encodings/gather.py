@@ -11,7 +11,7 @@ from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
 
-__all__ = ["gather_ranges", "scatter_ranges", "uniform_stride"]
+__all__ = ["gather_equal", "gather_ranges", "scatter_ranges", "uniform_stride"]
 
 # Up to here, a loop in Python costs less than copying the bytes does, or than what Arrow needs to begin.
 _FEW_RANGES = 64
@@ -52,7 +52,7 @@ def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
     if not gaps.any():
         return data[first : first + total]
     if (sizes == sizes[0]).all():
-        return _gather_equal(data, starts, int(sizes[0]))
+        return gather_equal(data, starts, int(sizes[0]))
     if _FEW_RANGES < len(starts) <= _MANY_RANGES and gaps.min() >= 0:
         return _gather_ascending(data, starts, sizes)
     out = new_bytes(total)
@@ -72,10 +72,11 @@ def scatter_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, p
         out[place : place + size] = data[start : start + size]
 
 
-def _gather_equal(data: Bytes, starts: Integers, size: int) -> Bytes:
-    """Every place of `data` is one element of a view whose elements overlap."""
-    if not size:
+def gather_equal(data: Bytes, starts: Integers, size: int) -> Bytes:
+    """Return the bytes of ranges of one size end to end."""
+    if not size or not len(starts):
         return np.empty(0, np.uint8)
+    # every place of `data` is one element of a view whose elements overlap
     values = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
     return values[starts].view(np.uint8)
 

@@ -21,6 +21,17 @@ READ_BYTES = 192 << 20
 _POSITION_BYTES = 32
 """What it takes to find an item by its position."""
 
+_NUMBERS = (
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+    *(pa.bool_(), pa.float16(), pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.timestamp("us")),
+)
+_ROW_BYTES: dict[int, int] = {
+    **{number.id: 1 + -(-number.bit_width // 8) for number in _NUMBERS},
+    **dict.fromkeys((pa.string().id, pa.binary().id), 5),  # an offset
+    **dict.fromkeys((pa.large_string().id, pa.large_binary().id), 9),
+}
+"""What `row_bytes` says of the most common types, by their ids."""
+
 
 class Budget:
     """The bytes that one read of a file may still make. Threads may share it: a limit need not be met to the byte."""
@@ -48,8 +59,9 @@ class Budget:
 
 def row_bytes(arrow_type: pa.DataType) -> int:
     """Return the bytes that a value takes at least, and one more for whether it is there."""
-    if pt.is_string(arrow_type) or pt.is_binary(arrow_type):
-        return 5  # an offset
+    known = _ROW_BYTES.get(arrow_type.id)
+    if known is not None:
+        return known
     if pt.is_struct(arrow_type):
         return 1 + sum(row_bytes(arrow_type.field(i).type) for i in range(arrow_type.num_fields))
     if pt.is_fixed_size_list(arrow_type):
@@ -58,7 +70,7 @@ def row_bytes(arrow_type: pa.DataType) -> int:
         return 1 + int(arrow_type.byte_width)  # the bits of the widest do not fit their number
     if pt.is_dictionary(arrow_type):
         return row_bytes(arrow_type.index_type)
-    if pt.is_large_list(arrow_type) or pt.is_large_string(arrow_type) or pt.is_large_binary(arrow_type):
+    if pt.is_large_list(arrow_type):
         return 9
     try:
         return 1 + -(-int(arrow_type.bit_width) // 8)

@@ -24,12 +24,15 @@ from lance_ops.file.columns import Leaf, is_packed, leaves_of_field
 __all__ = ["check_types"]
 
 
-@lru_cache(maxsize=64)
 def check_types(schema: Schema, version: FileVersion) -> None:
-    """Raise `UnsupportedFeature` naming the first column that files of the version do not hold.
+    """Raise `UnsupportedFeature` naming the first column that files of the version do not hold."""
+    if version is FileVersion.V0_1:
+        _check(schema, version)  # the values of its dictionaries are not to be kept alive
+    else:
+        _check_once(schema, version)
 
-    What passed once is not looked at again: the files of a table have one schema.
-    """
+
+def _check(schema: Schema, version: FileVersion) -> None:
     for field in schema.walk():
         refused = _refused(field, version)
         if refused is not None:
@@ -37,6 +40,10 @@ def check_types(schema: Schema, version: FileVersion) -> None:
     if version >= FileVersion.V2_1:
         for root in schema.fields:
             _check_fieldless(root, version)
+
+
+_check_once = lru_cache(maxsize=64)(_check)
+"""The files of a table have one schema: what passed is not looked at again."""
 
 
 def _check_fieldless(root: Field, version: FileVersion) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -280,7 +279,6 @@ def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:
     return RowSet(ascending)
 
 
-@lru_cache(maxsize=64)
 def _row_bytes(projection: Schema) -> int:
     return sum(row_bytes(field.arrow_type) for field in projection.fields)
 

@@ -51,13 +51,14 @@ class StructuralColumns(Columns):
         self._size_bytes = size_bytes
         self._load = load
         self._leaves = leaves_of(schema)
-        self._index_of = {leaf.field.id: index for index, leaf in enumerate(self._leaves)}
+        self._field_ids = tuple([leaf.field.id for leaf in self._leaves])
+        self._index_of = {field_id: index for index, field_id in enumerate(self._field_ids)}
         self._pages: dict[tuple[int, int, bool], PageLayout] = {}
         self._roots: dict[Field, _Root] = {}
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        return tuple(leaf.field.id for leaf in self._leaves)
+        return self._field_ids
 
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))

@@ -114,8 +114,8 @@ def _slices(column: pa.Array, page_bytes: int) -> list[pa.Array]:
     """Cut a column into runs of rows of about a page each."""
     if not len(column):
         return []
-    parts = min(len(column), max(1, round(column.nbytes / page_bytes)))
-    if parts == 1:
+    if column.get_total_buffer_size() <= page_bytes:  # no less than `nbytes`, and known at once
         return [column]
+    parts = min(len(column), max(1, round(column.nbytes / page_bytes)))
     rows = -(-len(column) // parts)
     return [column.slice(start, rows) for start in range(0, len(column), rows)]

@@ -151,7 +151,10 @@ class FileWriter:
             raise SchemaMismatch(f"the data has the columns {given}; the schema has {wanted}")
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
             columns = [
-                storage_of(json_to_storage(array, given, field.storage_field), field)
+                storage_of(
+                    json_to_storage(array, given, field.storage_field) if field.holds_json else array,
+                    field,
+                )
                 for array, given, field in zip(part.columns, part.schema, self._fields, strict=True)
             ]
             if part.num_rows:

@@ -20,6 +20,8 @@ __all__ = ["conform", "conform_columns"]
 def conform(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
     """Return `data` with exactly this (storage) schema; raise `SchemaMismatch` naming the field that does not fit."""
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    if table.schema.equals(schema, check_metadata=True) and not _has_wrong_nulls(table):
+        return table
     _refuse_extra(table, schema)
     columns = [_column(table, field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
@@ -29,6 +31,11 @@ def conform_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return `table` with its columns in this schema's order and types; those it lacks it goes on lacking."""
     _refuse_extra(table, schema)
     return conform(table, pa.schema([field for field in schema if field.name in table.schema.names], schema.metadata))
+
+
+def _has_wrong_nulls(table: pa.Table) -> bool:
+    """Return whether a column has nulls that its own schema denies, which Arrow does not look at."""
+    return any(not field.nullable and table.column(at).null_count for at, field in enumerate(table.schema))
 
 
 def _refuse_extra(table: pa.Table, schema: pa.Schema) -> None:

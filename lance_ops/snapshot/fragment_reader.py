@@ -139,7 +139,7 @@ class FragmentReader:
             held = set(file.fields)
             fields = tuple(part for field in schema.fields if (part := _part_in(field, held)) is not None)
             if fields:
-                sources.append(_Source(file, Schema(fields)))
+                sources.append(_Source(file, schema if fields == schema.fields else Schema(fields)))
         return sources
 
     def _as_stored(self, source: _Source) -> Schema:
@@ -174,7 +174,7 @@ def _part_in(field: Field, held: set[int]) -> Field | None:
         return field if field.id in held else None
     children = tuple(part for child in field.children if (part := _part_in(child, held)) is not None)
     if children:
-        return replace(field, children=children)
+        return field if children == field.children else replace(field, children=children)
     return field if field.id in held else None
 
 
