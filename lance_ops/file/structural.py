@@ -134,7 +134,7 @@ class StructuralColumns(Columns):
         """Return the first row of each page of a column and the end of the last."""
         factor = self._leaves[index].elements_per_row
         starts = column.page_starts
-        if any(start % factor for start in starts) or starts[-1] != self._num_rows * factor:
+        if (factor > 1 and any(start % factor for start in starts)) or starts[-1] != self._num_rows * factor:
             place = f"column {index}"
             raise CorruptFile(self._path, place, f"pages of {starts[-1]} elements for {self._num_rows} rows")
         return starts if factor == 1 else tuple(start // factor for start in starts)
