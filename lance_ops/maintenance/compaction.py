@@ -139,21 +139,24 @@ def execute(task: CompactionTask) -> RewriteResult:
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """Join small tables to some of `_GATHERED_BYTES`: column by column a writer handles few pieces for less."""
     parts: list[pa.Table] = []
-    row_bytes, rows = 0.0, 0
+    size = 0
     for table in tables:
-        if not parts:
-            row_bytes = table.nbytes / max(table.num_rows, 1)
         parts.append(table)
-        rows += table.num_rows
-        if rows * row_bytes >= _GATHERED_BYTES:
-            yield _joined(parts)
-            parts, rows = [], 0
-    if parts:
-        yield _joined(parts)
+        size += table.nbytes
+        if size >= _GATHERED_BYTES:
+            yield from _joined(parts)
+            parts, size = [], 0
+    yield from _joined(parts)
 
 
-def _joined(parts: Sequence[pa.Table]) -> pa.Table:
-    return parts[0] if len(parts) == 1 else pa.concat_tables(parts).combine_chunks()
+def _joined(parts: list[pa.Table]) -> list[pa.Table]:
+    """Return tables as one; leave apart what Arrow cannot join, such as dictionaries of more entries than keys."""
+    if len(parts) < 2:
+        return parts
+    try:
+        return [pa.concat_tables(parts).combine_chunks()]
+    except pa.ArrowException:
+        return parts
 
 
 def _commit_beside_indices(

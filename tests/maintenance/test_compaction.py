@@ -48,6 +48,16 @@ def test_rows_are_the_same_however_many_are_written_at_once(
     assert sum(fragment.physical_rows for fragment in dataset.get_fragments()) == len(before)
 
 
+def test_dictionaries_that_do_not_fit_into_one_are_written_apart(dataset_uri: str) -> None:
+    parts = [[f"{number}: {i}" for i in range(100)] for number in range(3)]
+    for part in parts:
+        column = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array(part))
+        dataset = lance_ops.write_dataset(pa.table({"d": column}), dataset_uri, mode="append")
+    dataset.optimize.compact_files()
+    assert len(dataset.get_fragments()) == 1
+    assert dataset.to_table()["d"].to_pylist() == [value for part in parts for value in part]
+
+
 def test_a_second_compaction_finds_nothing_to_do(make: Make) -> None:
     dataset = make()
     dataset.optimize.compact_files()
