@@ -41,6 +41,7 @@ from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.ghosts import has_grown
+from lance_ops.transactions.indexed_values import with_other_values
 from lance_ops.transactions.landed import Landed, decode_version, read_manifest, read_version
 from lance_ops.transactions.lives import Landing, lives_on, see_home
 from lance_ops.transactions.new_fields import NewFields
@@ -117,8 +118,8 @@ def commit(
     except Exception:
         attempt.undo()
         raise
-    if result.transaction.uuid != transaction.uuid:
-        attempt.undo()
+    if result.replayed:
+        attempt.undo(keep_transaction=result.transaction.uuid == transaction.uuid)
     return result
 
 
@@ -178,10 +179,10 @@ class _Attempt:
             "version: Too many concurrent writers; try again when there are fewer"
         )
 
-    def undo(self) -> None:
-        """Remove what this call wrote."""
+    def undo(self, *, keep_transaction: bool = False) -> None:
+        """Remove what this call wrote; the transaction's file is also that of another call with the same one."""
         self._vectors.remove_written()
-        if self._written is not None:
+        if self._written is not None and not keep_transaction:
             self._remove([self._transaction.path])
 
     def _remove(self, paths: Iterable[str]) -> None:
@@ -284,6 +285,8 @@ class _Attempt:
         verdict = judge(ours.operation, theirs.operation if theirs else None, (move.moved for move in self._moves))
         if theirs is not None and isinstance(verdict, Compatible):
             verdict = self._new_fields.judge(theirs.operation, before.schema, landed.manifest.schema) or verdict
+            if theirs.operation.footprint().restates_fragments and self._reads_other_values(before, landed.manifest):
+                verdict = Retry("values of a new index were changed")
         match verdict:
             case Retry(reason):
                 raise RetryableConflict(
@@ -299,6 +302,13 @@ class _Attempt:
             case _:
                 pass
         return None
+
+    def _reads_other_values(self, before: Manifest, after: Manifest) -> bool:
+        """Return whether a new index of ours holds values that are others now."""
+        return any(
+            part.reaches(with_other_values(before, after, part.fields))
+            for part in self._transaction.operation.footprint().indexed
+        )
 
     def _exists_already(self) -> DatasetAlreadyExists:
         return DatasetAlreadyExists(f"{self._store.uri} holds a dataset already")

@@ -20,6 +20,7 @@ from lance_ops.transactions.conflicts import Compatible, Retry, judge
 from lance_ops.transactions.deletion_vectors import DeletionVectors
 from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.footprint import covered_after
+from lance_ops.transactions.indexed_values import with_other_values
 from lance_ops.transactions.landed import Landed, read_version
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 
@@ -70,7 +71,7 @@ def follow_index(
                 return Retry(f"a rewrite does not say where its rows went ({error})")
             moves += [] if move is None else [move]
         else:
-            covered = _without_new_values(segment, covered, landed)
+            covered = covered - FrozenBitMap(with_other_values(before, landed.manifest, segment.fields))
             ours = CreateIndex((replace(segment, fragment_bitmap=covered),))
             verdict = judge(ours, landed.transaction.operation if landed.transaction else None)
             if not isinstance(verdict, Compatible):
@@ -97,10 +98,3 @@ def _through(
             of_use = of_use - old
         covered = covered_after(covered, old, new)
     return covered, IndexMove(of_use, AddressMap(tuple(groups))) if groups else None
-
-
-def _without_new_values(segment: IndexMetadata, covered: FrozenBitMap, landed: Landed) -> FrozenBitMap:
-    if landed.transaction is None:
-        return covered
-    writes = landed.transaction.operation.footprint().writes
-    return covered - FrozenBitMap(key for key, fields in writes.items() if fields.intersection(segment.fields))

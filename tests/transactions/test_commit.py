@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,18 +35,24 @@ from lance_ops.table import encode_manifest
 from lance_ops.transactions import (
     Append,
     CreateIndex,
+    Merge,
     Overwrite,
+    ReserveFragments,
     Restore,
     Transaction,
     commit,
     find_transaction,
+    has_grown,
     newest_first,
+    read_manifest,
     read_version,
 )
+from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.tokens import BATCH_PREFIX
 from tests.fleeting_store import FleetingStore
 from tests.table.samples import SCHEMA, index
-from tests.transactions.samples import OVERWRITE, new_fragment, rewrite, set_config
+from tests.transactions.pylance_life import live
+from tests.transactions.samples import OVERWRITE, create_index, new_fragment, rewrite, set_config
 from tests.transactions.tables import Table
 
 
@@ -463,3 +470,53 @@ class TestDeletions:
             if each.deletion_file
         }
         assert table.files(DELETIONS_DIR) == named
+
+
+def test_a_transaction_committed_twice_at_once_leaves_no_deletion_file_of_the_other() -> None:
+    table = Table()
+    transaction = Transaction(1, table.delete({0: [1]}))
+    table.commit(table.delete({0: [2]}, 1), 1)
+    twin = PutIfAbsentCommitter(table.store)
+
+    class Slow(PutIfAbsentCommitter):
+        def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+            assert not commit(twin, table.store, transaction).replayed
+            return super().commit(version, data, after=after)
+
+    assert commit(Slow(table.store), table.store, transaction).replayed
+    named = {fragment.deletion_path for version in (2, 3) for fragment in table.read(version).fragments}
+    assert table.files("_deletions") == named - {None}
+    assert transaction.path in table.files("_transactions")
+
+
+@pytest.mark.parametrize(("covers", "lands"), [((0,), False), ((1,), True)])
+def test_an_index_of_values_that_a_merge_put_into_another_file_is_built_again(
+    covers: tuple[int, ...], lands: bool
+) -> None:
+    table = Table()
+    first, *others = table.newest.fragments
+    moved = replace(first, files=tuple(replace(file, path="other.lance") for file in first.files))
+    table.commit(Merge((moved, *others), SCHEMA, preserves_nullability=True))
+
+    if lands:
+        assert table.commit(create_index("i", covers), 1).version == 3
+    else:
+        with pytest.raises(RetryableConflict, match="values of a new index"):
+            table.commit(create_index("i", covers), 1)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_versions_of_the_reference_are_known_to_come_out_of_each_other(stable_row_ids: bool, tmp_path: Path) -> None:
+    """None of them is taken for a ghost, which would have its work done a second time."""
+    lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+    store = LocalStore(str(tmp_path / "table"))
+    live(lance, str(tmp_path / "table"), stable_row_ids=stable_row_ids)
+    committer = PutIfAbsentCommitter(store)
+    read = partial(read_manifest, store, committer)
+    landed = [read_version(store, committer, version) for version in committer.versions()]
+    assert len(landed) > 20
+    for before, made, after in zip(landed, landed[1:], landed[2:], strict=False):
+        assert has_grown(made, after, read), (made.transaction, after.transaction)
+        assert has_grown(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
+        assert was_continued(made.manifest, before.manifest, after, read)

@@ -12,6 +12,7 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.index_upkeep import drop_orphans, uncover
+from lance_ops.transactions.indexed_values import homes
 from lance_ops.transactions.lookup import by_id
 from lance_ops.transactions.operation import Context, Operation
 from lance_ops.transactions.row_lineage import stamp_all_rows
@@ -57,9 +58,10 @@ class Merge(Operation):
         if _rows(self.fragments) != _rows(manifest.fragments):
             raise InvalidInput("a merge must state every fragment of the table, each with all of its rows")
         indices = manifest.indices
-        for fragment in self.fragments:
-            old, new = _homes(before[fragment.id]), _homes(fragment)
-            moved = {field_id for field_id, path in old.items() if new.get(field_id, path) != path}
+        indexed = {field_id for index in indices for field_id in index.fields}
+        for fragment in self.fragments if indexed else ():
+            old, new = homes(before[fragment.id], indexed), homes(fragment, indexed)
+            moved = {field_id for field_id in indexed if old.get(field_id) != new.get(field_id)}
             indices = uncover(indices, {fragment.id}, moved) if moved else indices
         fragments = Fragments(self.fragments)
         if manifest.uses_stable_row_ids:
@@ -75,8 +77,3 @@ class Merge(Operation):
 
 def _rows(fragments: Iterable[Fragment]) -> Mapping[int, int]:
     return {fragment.id: fragment.physical_rows for fragment in fragments}
-
-
-def _homes(fragment: Fragment) -> Mapping[int, str]:
-    """Return the file that each field's values are read from."""
-    return {field_id: file.path for file in fragment.files for field_id in file.live_fields}
