@@ -2,6 +2,8 @@
 
 `slots` is the table, a power of two in length and at most half full: the code of a key, or -1. `marks` has a word for
 eight slots, and in it two bits set for each key, by more bits of its hash: it tells nearly all keys that are not there.
+
+Places are unsigned: a signed one would be looked at for being counted from the end.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ _IN_WORD, _BIT = np.uint64(63), np.uint64(1)
 
 
 @part
-def _place_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArray[np.uint64]) -> np.int64:
+def _place_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArray[np.uint64]) -> np.uint64:
     """Return where in `slots` a key is, or has room."""
-    mask = len(slots) - 1
-    place = np.int64((key * _MULTIPLIER) >> np.uint64(shift))
-    while slots[place] >= 0 and key_of[slots[place]] != key:
-        place = (place + 1) & mask
+    mask = np.uint64(len(slots) - 1)
+    place = (key * _MULTIPLIER) >> np.uint64(shift)
+    while slots[place] >= 0 and key_of[np.uint64(slots[place])] != key:
+        place = (place + np.uint64(1)) & mask
     return place
 
 
@@ -34,10 +36,10 @@ def code_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArra
 
 
 @part
-def _mark_of(key: np.uint64, shift: int) -> tuple[np.int64, np.uint64, np.uint64]:
+def _mark_of(key: np.uint64, shift: int) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return a key's word of `marks`, and its two bits in there."""
     mixed = key * _MULTIPLIER
-    word = np.int64(mixed >> np.uint64(shift)) >> 3
+    word = (mixed >> np.uint64(shift)) >> np.uint64(3)
     return word, (mixed >> np.uint64(shift - 3)) & _IN_WORD, (mixed >> np.uint64(shift - 9)) & _IN_WORD
 
 
@@ -92,15 +94,15 @@ def find_hits(
 ) -> int:
     """Write where those keys are that the table has, and their codes; return how many they are."""
     # No branch depends on a mark: which keys are there cannot be foreseen.
-    marked = np.int64(0)
+    marked = np.uint64(0)
     for i in range(len(keys)):
         word, one, other = _mark_of(keys[i], shift)
         places[marked] = i
-        marked += np.int64((marks[word] >> one) & (marks[word] >> other) & _BIT)
+        marked += (marks[word] >> one) & (marks[word] >> other) & _BIT
     count = 0
-    for j in range(marked):
+    for j in range(np.int64(marked)):
         place = places[j]
-        code = code_of(keys[place], shift, slots, key_of)
+        code = code_of(keys[np.uint64(place)], shift, slots, key_of)
         if code >= 0:
             places[count], codes[count] = place, code
             count += 1
