@@ -80,6 +80,11 @@ class FragmentReader:
         self._check_rows(sources[0].file, reader.num_rows, self._fragment.physical_rows)
         return reader if self._as_stored(sources[0]) is sources[0].schema else None
 
+    @property
+    def has_statistics(self) -> bool:
+        """Whether a data file has any that `rows_that_may_match` could use."""
+        return any(_has_statistics(file) for file in self._fragment.files)
+
     def rows_that_may_match(
         self, predicate: Predicate, fields: Mapping[str, Field], start: int, stop: int
     ) -> list[tuple[int, int]]:
@@ -89,7 +94,7 @@ class FragmentReader:
         """
         runs = [(start, stop)]
         for file in self._fragment.files:
-            if FileVersion.from_numbers(*file.numbers, where=file.path) is not FileVersion.V0_1:
+            if not _has_statistics(file):
                 continue
             held = {name: field for name, field in fields.items() if field.id in file.fields}
             reader = self._open(file)
@@ -163,6 +168,10 @@ class FragmentReader:
 
     def _open(self, file: DataFile) -> FileReader:
         return self._files.open(self._bases.data_file(file.base_id, file.path), file.file_size_bytes)
+
+
+def _has_statistics(file: DataFile) -> bool:
+    return FileVersion.from_numbers(*file.numbers, where=file.path) is FileVersion.V0_1
 
 
 def _part_in(field: Field, held: set[int]) -> Field | None:

@@ -11,7 +11,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import Schema
-from lance_ops.snapshot import scan
+from lance_ops.snapshot import scan, scan_plan
 from lance_ops.snapshot.fragment_reader import FragmentReader
 
 NUM_ROWS = 40_000
@@ -24,7 +24,7 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
     strings = pa.array([f"value {number}" for number in rng.integers(0, 1 << 40, NUM_ROWS)])
     table = pa.table({"n": rng.integers(0, 1 << 60, NUM_ROWS), "s": strings})
     dataset = lance_ops.write_dataset(table, str(tmp_path / "table"))
-    monkeypatch.setattr(scan, "_BLOCK_BYTES", 64 << 10)
+    monkeypatch.setattr(scan_plan, "BLOCK_BYTES", 64 << 10)
     monkeypatch.setattr(scan, "available_cores", lambda: 1)
     alone = dataset.to_table()
     threads: set[int] = set()

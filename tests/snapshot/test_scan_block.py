@@ -1,0 +1,91 @@
+"""What of a block is read, and how often."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.core.schema import Schema
+from lance_ops.snapshot.fragment_reader import FragmentReader
+
+ROWS = 400
+
+
+@pytest.fixture
+def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
+    numbers = np.arange(ROWS)
+    parts = pa.StructArray.from_arrays([pa.array(numbers * 2), pa.array(numbers % 7)], names=["twice", "rest"])
+    rows = pa.table({"id": numbers, "text": pa.array([f"row {n}" if n % 5 else None for n in numbers]), "parts": parts})
+    return lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=200)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the columns read of a fragment, in ranges or one by one."""
+    names: Counter[str] = Counter()
+
+    def counting(function: Any) -> Any:
+        def counted(reader: FragmentReader, schema: Schema, *where: Any) -> pa.Table:
+            names.update(schema.names)
+            return function(reader, schema, *where)
+
+        return counted
+
+    for verb in ("read", "take"):
+        monkeypatch.setattr(FragmentReader, verb, counting(getattr(FragmentReader, verb)))
+    return names
+
+
+FILTERS: dict[str, Callable[[int], bool]] = {
+    "id % 2 = 0": lambda n: n % 2 == 0,
+    "id = 77": lambda n: n == 77,
+    "id >= 0": lambda n: True,
+    "id < 0": lambda n: False,
+    "text = 'row 33' OR id = 399": lambda n: n in (33, 399),
+    "text IS NULL": lambda n: n % 5 == 0,
+    "parts.rest = 3": lambda n: n % 7 == 3,
+    "parts IS NOT NULL AND id > 390": lambda n: n > 390,
+}
+
+
+@pytest.mark.parametrize("gone", ["false", "id % 3 = 0"])
+@pytest.mark.parametrize("late", [None, True, False, ["text"]])
+@pytest.mark.parametrize("columns", [["id"], ["text", "id"], ["parts", "text"], ["parts.twice", "id"]])
+@pytest.mark.parametrize("condition", FILTERS)
+def test_rows_that_match_come_whole_whatever_was_read_to_test_them(
+    dataset: lance_ops.LanceDataset, condition: str, columns: list[str], late: Any, gone: str
+) -> None:
+    dataset.delete(gone)
+    matches = FILTERS[condition]
+    kept = [n for n in range(ROWS) if matches(n) and not (gone != "false" and n % 3 == 0)]
+    every = dataset.to_table(columns=columns, with_row_address=True)
+    chosen = np.isin(every.column("_rowaddr").to_numpy(), [(n // 200 << 32) | n % 200 for n in kept])
+    found = dataset.to_table(columns=columns, filter=condition, with_row_address=True, late_materialization=late)
+    assert found == every.filter(pa.array(chosen))
+    assert len(found) == len(kept)
+
+
+@pytest.mark.parametrize("condition", ["id % 2 = 0", "id % 100 = 77"])
+def test_a_column_that_was_tested_is_not_read_again(
+    dataset: lance_ops.LanceDataset, read: Counter[str], condition: str
+) -> None:
+    dataset.to_table(filter=condition)
+    assert read == {"id": 2, "text": 2, "parts": 2}
+
+
+def test_a_column_of_which_a_part_was_tested_is_read_whole(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:
+    table = dataset.to_table(columns=["parts"], filter="parts.rest = 3")
+    assert table.column("parts").combine_chunks().field("rest").unique().to_pylist() == [3]
+    assert read == {"parts": 4}
+
+
+def test_what_an_index_leaves_to_test_is_not_read_again(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:
+    dataset.create_scalar_index("id", "BTREE")
+    read.clear()
+    found = dataset.to_table(columns=["id", "text"], filter="id < 30 AND text != 'row 3'")
+    assert found.column("id").to_pylist() == [n for n in range(30) if n % 5 and n != 3]
+    assert read["text"] == 1
