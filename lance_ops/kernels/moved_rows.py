@@ -33,6 +33,8 @@ def move_rows(
     first_new: Integers,
     new_ends: Integers,
     shifts: Words,
+    is_straight: NDArray[np.bool_],
+    straight_shifts: Words,
     keep_unknown: bool,
     moved: Words,
 ) -> int:
@@ -43,7 +45,7 @@ def move_rows(
     code an old fragment has `num_rows`, `begins` after so many survivors of those read before it, and has the bits of
     its deleted rows from `words[first_words]` on; before a word, `gone_before` rows are deleted in all fragments. The
     row after so many survivors is in the first new fragment from `first_new` on that ends beyond it; adding `shifts`
-    makes its address.
+    makes its address. An old fragment that `is_straight` has its rows all in one new one, `straight_shifts` further on.
 
     Returns -1, or the place of an address that no row had.
     """
@@ -57,6 +59,9 @@ def move_rows(
         offset = np.int64(address & _OFFSET_MASK)
         if offset >= num_rows[code]:
             return i
+        if is_straight[code]:
+            moved[i] = address + straight_shifts[code]
+            continue
         survivors = begins[code] + offset
         first, end = first_words[code], first_words[code + 1]
         if first < end:

@@ -82,11 +82,28 @@ def warm() -> None:
     expand_lists(none, absent, levels, levels, none, 0, 0, 0, 1, 2, out_levels, out_levels, offsets, flags)
     mark_nulls(absent, none, 0, 0, 1, out_levels[:0], flags)
     renumber_levels(out_levels, out_levels)
-    words, slots = readable(symbols[:0]), np.full(16, -1, np.int32)
+    words, slots, straight = readable(symbols[:0]), np.full(16, -1, np.int32), readable(np.zeros(0, np.bool_))
     build_codes(words, 60, slots, symbols, offsets, symbols)
     find_codes(words, 60, readable(slots), words, offsets)
     find_hits(words, 60, readable(slots), words, readable(symbols), offsets, offsets)
-    move_rows(words, 60, readable(slots), words, none, none, ends, words, ends, none, none, words, True, symbols)
+    move_rows(
+        words,
+        60,
+        readable(slots),
+        words,
+        none,
+        none,
+        ends,
+        words,
+        ends,
+        none,
+        none,
+        words,
+        straight,
+        words,
+        True,
+        symbols,
+    )
     xxh64(data, ends, symbols[:0])
     walk_entries(data, none, none, 1, 0, 0, 1, 0, np.zeros(0, np.uint32), offsets, offsets)
 

@@ -119,23 +119,32 @@ class AddressMap:
         staying = BitMap() if self.fragments is None else self.fragments - BitMap(self.old_fragment_ids)
         moving = np.array([fragment.fragment_id for fragment in old], np.uint64)
         shift, slots, ids = KeyCodes(np.append(moving, offsets_in(staying).astype(np.uint64))).table
+        num_rows = np.array([fragment.physical_rows for fragment in old], np.int64)
+        first_new, new_ends = np.searchsorted(ends[1:], begins, side="right"), ends[1:]
+        shifts = np.array([fragment.fragment_id << 32 for fragment in new], np.uint64) - ends[:-1].view(np.uint64)
+        num_bits = [len(bits) for bits, _ in deleted]
+        # the number after the last stands for fragments without rows at the end
+        is_straight = (np.array(num_bits) == 0) & (begins + num_rows <= np.append(new_ends, 0)[first_new])
+        straight_shifts = (
+            np.append(shifts, np.uint64(0))[first_new] + begins.view(np.uint64) - (moving << np.uint64(32))
+        )
         return partial(
             kernels.move_rows,
             shift=shift,
             slots=slots,
             ids=ids,
-            num_rows=readable(np.array([fragment.physical_rows for fragment in old], np.int64)),
+            num_rows=readable(num_rows),
             begins=readable(begins),
-            first_words=readable(_running_total([len(bits) for bits, _ in deleted])),
+            first_words=readable(_running_total(num_bits)),
             words=readable(np.concatenate([np.empty(0, np.uint64), *(bits for bits, _ in deleted)])),
             gone_before=readable(
                 _running_total(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in deleted)]))
             ),
-            first_new=readable(np.searchsorted(ends[1:], begins, side="right")),
-            new_ends=readable(ends[1:]),
-            shifts=readable(
-                np.array([fragment.fragment_id << 32 for fragment in new], np.uint64) - ends[:-1].view(np.uint64)
-            ),
+            first_new=readable(first_new),
+            new_ends=readable(new_ends),
+            shifts=readable(shifts),
+            is_straight=readable(is_straight),
+            straight_shifts=readable(straight_shifts),
             keep_unknown=self.fragments is None,
         )
 
