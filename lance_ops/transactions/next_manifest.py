@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
-from lance_ops.table import WRITER, Fragment, Manifest, check_adds_no_violation, flags_for
+from lance_ops.table import WRITER, DataFile, Fragment, Manifest, check_adds_no_violation, flags_for
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.transaction import Transaction
 
@@ -27,7 +27,14 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: Context, 
         raise InvalidInput(f"{operation.name} needs a table, and there is none yet")
     made = operation.apply(newest, context)
     changed, _ = made.fragments.since(newest.fragments)
-    cleared = {fragment.id: _without_dead_files(fragment) for fragment in changed if _has_dead_files(fragment)}
+    # Columns may have been dropped since: what was written for them alone is as if it had been dropped with them.
+    known = {node.id for node in made.schema.walk()} if newest.version > transaction.read_version else None
+    live = {fragment.id: _live_files(fragment, known) for fragment in changed}
+    cleared = {
+        fragment.id: replace(fragment, files=live[fragment.id])
+        for fragment in changed
+        if len(live[fragment.id]) < len(fragment.files)
+    }
     fragments = made.fragments.with_changes(cleared)
     if not fragments.grew_from(newest.fragments, newest.next_fragment_id - 1):
         fragments = fragments.in_order()
@@ -48,10 +55,9 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: Context, 
     return made
 
 
-def _has_dead_files(fragment: Fragment) -> bool:
-    """Whether a file's fields all moved to others."""
-    return not all(file.live_fields for file in fragment.files)
-
-
-def _without_dead_files(fragment: Fragment) -> Fragment:
-    return replace(fragment, files=tuple(file for file in fragment.files if file.live_fields))
+def _live_files(fragment: Fragment, known: set[int] | None) -> tuple[DataFile, ...]:
+    """Return the files but those whose fields all moved to others, or are none of the `known` ones."""
+    live = tuple(file for file in fragment.files if file.live_fields)
+    if known is None:
+        return live
+    return tuple(file for file in live if not known.isdisjoint(file.live_fields)) or live

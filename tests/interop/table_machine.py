@@ -156,11 +156,16 @@ class TableMachine(RuleBasedStateMachine):
     def versions_of(self, line: Line) -> set[int]:
         return {entry["version"] for entry in line.open(lance_ops).versions()}
 
-    def protected(self, line: Line) -> set[int]:
-        """Return the versions that tags and branches keep."""
-        tagged = {version for branch, version in self.tags[line.uri].values() if branch == line.branch}
+    def tagged(self, line: Line) -> set[int]:
+        return {version for branch, version in self.tags[line.uri].values() if branch == line.branch}
+
+    def begun(self, line: Line) -> set[int]:
+        """Return the versions that branches began with.
+
+        The reference keeps one only as long as a version of the branch names a file of the line.
+        """
         begun = {other.begun_at for other in self.lines if other.begun_from is line and other.uri == line.uri}
-        return tagged | (begun & line.retained)
+        return begun & line.retained
 
     def forget(self, line: Line, there: set[int]) -> None:
         """Take note of what a clean-up left."""
@@ -205,7 +210,7 @@ class TableMachine(RuleBasedStateMachine):
         there = self.versions_of(line)
         kept = line.retained
         if CLEANS_ITSELF_UP in line.newest.config:
-            kept = set(sorted(kept)[-2:]) | self.protected(line)
+            kept = set(sorted(kept)[-2:]) | self.tagged(line)
         assert kept <= there <= line.retained, f"{there} are left of {line.retained}, not {kept}"
         if there != line.retained:
             event("cleaned itself up")

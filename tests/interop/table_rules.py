@@ -154,7 +154,8 @@ class ContentRules(TableMachine):
         if hand.version in line.retained:
             planned_on = line.open(lance_ops, hand.version)
             step = data.draw(column_steps.replace_values(planned_on, hand.planned, line.folder))
-            if step is not None:
+            dropped = {column.id for column in hand.planned.walk()} - {column.id for column in line.newest.walk()}
+            if step is not None and not (library is lance and dropped):  # the reference leaves such a file behind
                 self.take(hand, step)
 
     # -- configuration --------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Clones, made by one library, read, changed and cloned again by the other."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,18 @@ def test_a_clone_is_committed_as_an_operation(dataset_uri: str, tmp_path: Path) 
         assert not Path(place).exists()
     with pytest.raises(InvalidInput, match="create_branch"):
         lance_ops.LanceDataset.commit(place, lance_ops.LanceOperation.Clone(True, None, 1, dataset_uri, "dev"), 1)
+
+
+@pytest.mark.parametrize("library", [lance_ops, lance])
+def test_a_version_that_a_branch_of_a_clone_began_with_may_go(source: Any, library: Any, tmp_path: Path) -> None:
+    """The reference keeps it for the files that the branch names in the clone, and there are none."""
+    uri = str(tmp_path / "clone")
+    library.dataset(source.uri).shallow_clone(uri, "t").create_branch("b", (None, 3))
+    library.write_dataset(rows(100, 110), uri, mode="append")
+    library.dataset(uri).cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    kept = [version["version"] for version in library.dataset(uri).versions()]
+    assert kept == ([3, 4] if library is lance_ops else [4])
+    branch = ("b", None)
+    assert ids_read_by_both(
+        lance_ops.dataset(uri).checkout_version(branch), lance.dataset(uri).checkout_version(branch)
+    ) == list(range(5, 100))

@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_ops
+from lance_ops.file import LanceFileWriter
+from lance_ops.snapshot.commit import commit_operation
+from lance_ops.table import DataFile
+from lance_ops.transactions import DataReplacement, DataReplacementGroup
 from tests.interop.transactions import shape_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -144,3 +148,34 @@ def test_a_field_of_structs_in_a_list_is_dropped_alone(tmp_path: Path, version: 
             assert lance.dataset(uri).schema.names == ["id"]  # before 2.2 the reference drops the whole list
         else:
             assert columns_read_by_both(uri, "l") == [[{"y": "a"}], None]
+
+
+def merge_in_place(dataset: Any) -> None:
+    merge = dataset.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    merge.execute(pa.table({"id": pa.array([3], pa.int32()), "v": [-1.0]}))
+
+
+def replace_values(dataset: Any) -> None:
+    path = Path(dataset.uri, "data", "new.lance")
+    with LanceFileWriter(path, pa.schema([("w", pa.float64())])) as writer:
+        writer.write_batch(pa.table({"w": [0.0] * 5}))
+    file = DataFile("new.lance", (dataset.snapshot.schema.field("w").id,), (0,), 2, 2, path.stat().st_size)
+    commit_operation(dataset.snapshot, DataReplacement((DataReplacementGroup(0, file),)))
+
+
+@pytest.mark.parametrize(("change", "column"), [(merge_in_place, "v"), (replace_values, "w")])
+@pytest.mark.parametrize("library", [lance_ops, lance])
+def test_new_values_of_a_column_that_was_dropped_meanwhile_go_with_it(
+    tmp_path: Path, library: Any, change: Callable[[Any], None], column: str
+) -> None:
+    uri = lance.write_dataset(table().drop_columns(["p"]), str(tmp_path / "t"), max_rows_per_file=5).uri
+    lance_ops.dataset(uri).add_columns({"w": "v * 2"})
+    stale = lance_ops.dataset(uri)
+    library.dataset(uri).drop_columns([column])
+    change(stale)
+    assert lance.dataset(uri).version == 4
+    left = [name for name in ("id", "v", "s", "w") if name != column]
+    for dataset in (lance_ops.dataset(uri), lance.dataset(uri)):
+        dataset.validate()
+        assert dataset.to_table().column_names == left
+        assert dataset.to_table(["id", "s"]).sort_by("id") == table().select(["id", "s"])
