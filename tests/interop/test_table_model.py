@@ -4,6 +4,11 @@ After each step both libraries read the rows of the model, at every version of e
 line, of branches, and of clones that live on beside what they were cloned from. A step that is refused changed nothing,
 and one of ours left no file behind. What an index covers, it answers. In a table of stable row ids a row keeps its id,
 tells which versions brought and last changed it, and two versions tell what changed between them.
+
+Where the reference is known to lose values, or to refuse its own work, the rules step around it and say so. Left out
+are base paths and blobs, whose files are in places of their own (`test_base_paths`, `test_blobs`), stores other than a
+local disk (`test_object_stores`, the contention lab), and threads: steps follow each other, stale handles stand for
+writers at the same time.
 """
 
 from __future__ import annotations
