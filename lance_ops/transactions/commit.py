@@ -43,7 +43,7 @@ from lance_ops.transactions.followed_rows import Move
 from lance_ops.transactions.ghosts import has_grown
 from lance_ops.transactions.indexed_values import with_other_values
 from lance_ops.transactions.landed import Landed, decode_version, read_manifest, read_version
-from lance_ops.transactions.lives import Landing, lives_on, see_home
+from lance_ops.transactions.lives import Landing, lives_on, see_home, share_files
 from lance_ops.transactions.new_fields import NewFields
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
@@ -212,7 +212,7 @@ class _Attempt:
             "was planned on, was cleaned up: plan it again on the newest version"
         )
 
-    def _check_same_dataset(self, base: Manifest) -> None:
+    def _check_same_dataset(self, base: Manifest, newest: Manifest) -> None:
         """Raise if the version we read is another by now: the dataset was removed, and one begun under its name."""
         if base.version == 0:
             return
@@ -220,6 +220,8 @@ class _Attempt:
             if lives_on(self._store, self._committer, base):
                 return
         except VersionNotFound as error:
+            if base.version < newest.version and share_files(base, newest):
+                return  # clean-up took it since the versions after it were read
             raise self._base_is_gone(self._committer.latest()) from error
         raise self._other_dataset()
 
@@ -353,7 +355,7 @@ class _Attempt:
             self._written = encoded
             self._store.put(transaction.path, encoded, durable=False)
         data = encode_manifest(made, encoded)
-        self._check_same_dataset(planned)
+        self._check_same_dataset(planned, newest)
         match self._put(made.version, data):
             case Committed(newest=found):
                 self._check_not_revived(made, newest, found)

@@ -16,7 +16,7 @@ from lance_ops.store.contract import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.landed import read_manifest
 
-__all__ = ["Landing", "lives_on", "see_home"]
+__all__ = ["Landing", "lives_on", "see_home", "share_files"]
 
 
 def lives_on(store: Store, committer: Committer, known: Manifest) -> bool:
@@ -28,6 +28,13 @@ def lives_on(store: Store, committer: Committer, known: Manifest) -> bool:
         return True
     found = read_manifest(store, committer, known.version)
     return (found.transaction_file, found.timestamp_ns) == (known.transaction_file, known.timestamp_ns)
+
+
+def share_files(one: Manifest, other: Manifest) -> bool:
+    """Return whether two versions name the same data file: names are random, so no other dataset's version does."""
+    ids = set(one.fragments.ids) & set(other.fragments.ids)
+    names = {file.path for fragment in one.fragments.having(ids) for file in fragment.files}
+    return any(file.path in names for fragment in other.fragments.having(ids) for file in fragment.files)
 
 
 class Landing(Enum):

@@ -315,6 +315,20 @@ def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_pe
     assert stale.snapshot.committer.versions() == [1, 2, 3, 4]
 
 
+def test_a_lost_race_is_run_again_though_clean_up_took_what_it_was_planned_on(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
+
+    def meanwhile() -> None:
+        other.insert(rows(10))
+        cleanup_old_versions(other.snapshot, KEEP_NEWEST)
+
+    asleep(monkeypatch, table, meanwhile)
+    table.insert(rows(4))
+    assert table.version == 4 and table.to_table().column("id").to_pylist() == [1, 2, 3, 10, 4]
+
+
 def test_a_version_of_which_clean_up_took_the_one_before_at_once_stands(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
