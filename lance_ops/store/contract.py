@@ -206,8 +206,9 @@ class Store(ABC):
 
         Raises `UnsafePath`, with nothing removed, where a symbolic link leads out of the root.
         """
-        for path in [info.path for info in (*self.list(), *self.list_temporary())]:
-            self.delete(path)
+        while paths := [info.path for info in (*self.list(), *self.list_temporary())]:  # others may still have written
+            for path in paths:
+                self.delete(path)
 
     @abstractmethod
     def copy(self, source: str, target: str) -> None:

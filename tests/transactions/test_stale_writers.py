@@ -293,6 +293,31 @@ def test_a_dataset_begun_again_between_the_last_look_and_the_name_is_left_as_it_
     assert newest.version == anew.version + 1
 
 
+@pytest.mark.parametrize("write", [appends_rows, sets_a_key])
+@pytest.mark.parametrize("again", [False, True], ids=["dropped", "dropped and begun again"])
+def test_a_dataset_dropped_between_the_last_look_and_the_name_gets_no_version(
+    table: LanceDataset, monkeypatch: pytest.MonkeyPatch, again: bool, write: Write
+) -> None:
+    options = table.snapshot.storage_options
+    stale = lance_ops.dataset(table.uri, storage_options=options)
+
+    def meanwhile() -> None:
+        LanceDataset.drop(table.uri, options)
+        if again:
+            lance_ops.write_dataset(rows(50), table.uri, storage_options=options)
+
+    between_the_last_look_and_the_name(monkeypatch, stale, meanwhile)
+    with pytest.raises((IncompatibleTransaction, CommitStateUnknown)):
+        write(stale)
+
+    store, committer = stale.snapshot.store, stale.snapshot.committer
+    assert committer.latest() == (1 if again else None)
+    if again:
+        assert lance_ops.dataset(table.uri, storage_options=options).to_table() == rows(50)
+    else:
+        assert {info.path for info in store.list()} <= {VERSION_HINT_PATH}
+
+
 def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_people(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
