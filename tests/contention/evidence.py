@@ -116,8 +116,8 @@ def check_rows(table: Table, logs: Mapping[int, Log]) -> None:
     """Assert that each acknowledged change is in the table, each failed one not."""
     allowed = {row: values for log in logs.values() for row, values in _allowed(log).items()}
     wrong = {row: (table.get(row), values) for row, values in allowed.items() if table.get(row) not in values}
-    assert not wrong, "rows and what they might have been"
-    assert not table.keys() - allowed.keys(), "rows that nobody wrote"
+    assert not wrong, f"rows and what they might have been: {wrong}"
+    assert not table.keys() - allowed.keys(), f"rows that nobody wrote: {table.keys() - allowed.keys()}"
 
 
 def table_of(rows: pa.Table) -> Table:

@@ -61,9 +61,9 @@ def compete(place: Place, folder: Path, num_writers: int, num_commits: int) -> N
 
     said = {writer: read_log(path, writer) for writer, path in logs.items()}
     dataset = lance_ops.dataset(place.uri, storage_options=place.storage_options)
+    history = read_history(dataset, folder / "copy")
     table = table_of(dataset.to_table())
     check_rows(table, said)
-    history = read_history(dataset, folder / "copy")
     check_history(history, said)
     assert history.table == table
     if "lance" in place.libraries:

@@ -103,7 +103,7 @@ class _Writer:
         try:
             act()
         except Exception as error:
-            name = type(error).__name__
+            name, why = type(error).__name__, str(error)
             if name == "CommitStateUnknown":
                 outcome = "unknown"
             elif name in ("RetryableConflict", "TooManyConcurrentWriters") or any(
@@ -114,8 +114,8 @@ class _Writer:
                 self._say(changes, f"{name}: {error}")
                 raise
         else:
-            outcome = "acknowledged"
-        self._say(changes, outcome)
+            outcome, why = "acknowledged", ""
+        self._say(changes, outcome, why)
         return outcome == "acknowledged"
 
     def _open(self) -> Any:
@@ -124,8 +124,9 @@ class _Writer:
     def _only(self, row: int) -> str:
         return f"writer = {self._orders.writer} AND row = {row}"
 
-    def _say(self, changes: dict[int, int | None], outcome: str) -> None:
-        print(json.dumps({"outcome": outcome, "changes": list(changes.items())}), file=self._log, flush=True)
+    def _say(self, changes: dict[int, int | None], outcome: str, why: str = "") -> None:
+        said = {"outcome": outcome, "changes": list(changes.items()), "why": why}
+        print(json.dumps(said), file=self._log, flush=True)
         os.fsync(self._log.fileno())
 
 
