@@ -23,6 +23,8 @@ __all__ = ["SCHEMA", "Orders", "main"]
 
 SCHEMA = pa.schema([("writer", pa.int64()), ("row", pa.int64()), ("value", pa.int64())])
 _MOST_ROWS_OF_AN_APPEND = 3
+_CUT_OFF = "failed on retry_timeout"
+"""What the reference says after 30 seconds of retries: it drops the commit under way, which may land all the same."""
 _NOT_OURS_TO_JUDGE = ("conflict", "Too many concurrent writers", "retryable", "Retryable")
 
 
@@ -104,10 +106,10 @@ class _Writer:
             act()
         except Exception as error:
             name, why = type(error).__name__, str(error)
-            if name == "CommitStateUnknown":
+            if name == "CommitStateUnknown" or _CUT_OFF in why:
                 outcome = "unknown"
             elif name in ("RetryableConflict", "TooManyConcurrentWriters") or any(
-                text in str(error) for text in _NOT_OURS_TO_JUDGE
+                text in why for text in _NOT_OURS_TO_JUDGE
             ):
                 outcome = "failed"
             else:
