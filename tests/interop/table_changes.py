@@ -127,11 +127,11 @@ class MergeInsert(Change):
         """Return the values of a record, in structs those of fields that it lacks as they were."""
         values: dict[int, Value] = {}
         for given in self.columns:
-            column = planned.column(given.name)
+            whole = planned.column(given.name)
             names = {field.name for field in given.fields}
-            column = replace(column, fields=tuple(field for field in column.fields if field.name in names))
+            column = replace(whole, fields=tuple(field for field in whole.fields if field.name in names))
             before, new = old.get(column.id), column.kept(record[column.name])
-            if column.is_struct and before is not None:
+            if column.is_struct and column != whole and before is not None:
                 new = before | (new or {field.id: None for field in column.fields})
             values[column.id] = new
         return values

@@ -113,7 +113,7 @@ class Column(Terse):
         return {each.name: each.shown(value.get(each.id)) for each in self.fields}
 
     def _kept_struct(self, value: Record) -> dict[int, Value]:
-        return {each.id: each.kept(value[each.name]) for each in self.fields}
+        return {each.id: each.kept(value[each.name]) for each in self.fields if each.name in value}
 
 
 @dataclass(frozen=True, slots=True)
