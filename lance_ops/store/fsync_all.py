@@ -13,6 +13,7 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 
 from lance_ops.store.per_process import PER_PROCESS
 
@@ -37,7 +38,9 @@ def fsync_all(descriptors: Sequence[int]) -> None:
         some = descriptors[start : start + _MAX_REQUESTS]
         taken = _KERNEL.fsync(some)
         if taken < len(some):
-            for done in [PER_PROCESS.pool().submit(_fsync, descriptor) for descriptor in some[taken:]]:
+            under_way = [PER_PROCESS.pool().submit(_fsync, descriptor) for descriptor in some[taken:]]
+            wait(under_way)  # who is told of a failure closes them all
+            for done in under_way:
                 done.result()
 
 

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import multiprocessing
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,6 +59,25 @@ def test_a_file_that_cannot_be_synced_is_an_error_and_the_next_call_is_none(
     with pytest.raises(OSError, match="Bad file descriptor"):
         fsync_all(broken)
     fsync_all(files)
+
+
+def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
+    files: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, ended = room._Kernel(), []
+    kernel._call = None
+
+    def fsync(descriptor: int) -> None:
+        if descriptor == files[0]:
+            raise OSError(errno.EIO, "broken")
+        time.sleep(0.01)
+        ended.append(descriptor)
+
+    monkeypatch.setattr(room, "_KERNEL", kernel)
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="broken"):
+        fsync_all(files[:20])
+    assert sorted(ended) == sorted(files[1:20])
 
 
 def test_what_has_nothing_to_sync_is_no_error(how: str, files: list[int]) -> None:
