@@ -92,8 +92,7 @@ def _named(snapshot: Snapshot, manifest: Manifest) -> Iterator[tuple[str, str, s
             yield place.store.uri, place.path, kind
     for index in manifest.indices:
         store = bases.dataset_root(index.base_id, "an index")
-        paths = [f"{index.directory}/{part.path}" for part in index.files]
-        for path in paths or [info.path for info in store.list(f"{index.directory}/")]:
+        for path in index.paths() or [info.path for info in store.list(f"{index.directory}/")]:
             yield store.uri, path, "index file"
 
 

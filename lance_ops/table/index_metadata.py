@@ -82,6 +82,10 @@ class IndexMetadata:
         """Where the segment's files are, beneath the table's root."""
         return f"{INDICES_DIR}/{self.uuid}"
 
+    def paths(self) -> list[str]:
+        """Return the segment's files, beneath the table's root, as far as the manifest says them."""
+        return [f"{self.directory}/{file.path}" for file in self.files]
+
     @property
     def is_system(self) -> bool:
         """Whether this is bookkeeping of the format, on no column."""
