@@ -18,12 +18,12 @@ from functools import partial
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
+from lance_ops.core.errors import RetryableConflict
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.index_remap import IndexRemap
 from lance_ops.maintenance.live_rows import live_rows
 from lance_ops.maintenance.row_lineage import with_lineage
-from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure, removing_unless_committed
 from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner, run_all
@@ -95,13 +95,11 @@ class Compaction:
             numbered = _numbered(rewrites, (reserved.manifest.max_fragment_id or 0) - num_new + 1)
             remap = IndexRemap(AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
         groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
-        try:
+        with (
+            removing_unless_committed(snapshot.store, data_files),
+            removing_unless_committed(snapshot.store, remap.paths),
+        ):
             return _commit_beside_indices(snapshot, reserved, groups, remap, data_files), _metrics(rewrites)
-        except CommitStateUnknown:
-            raise
-        except Exception:
-            delete_paths(snapshot.store, [*data_files, *remap.paths])
-            raise
 
 
 def compact_files(

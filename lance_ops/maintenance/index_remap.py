@@ -51,7 +51,7 @@ class IndexRemap:
         self._moves = moves
         self._done: dict[UUID, RewrittenIndex] = {}
         self.paths: list[str] = []
-        """All files that were written and are of use."""
+        """All files that were written and are of use, in one list that is kept up to date."""
 
     def covers(self, snapshot: Snapshot) -> bool:
         """Return whether what was remapped is what this version needs."""
@@ -67,7 +67,7 @@ class IndexRemap:
         for old_id in self._done.keys() - {segment.uuid for segment in affected}:
             gone = set(self._done.pop(old_id).paths())
             delete_paths(snapshot.store, gone)
-            self.paths = [path for path in self.paths if path not in gone]
+            self.paths[:] = [path for path in self.paths if path not in gone]
         for segment in affected:
             self._check_whole(snapshot, segment)
         return tuple(self._done.get(segment.uuid) or self._remap(snapshot, segment) for segment in affected)

@@ -7,13 +7,12 @@ addresses: they go through the map of the rewrite, as those of older indices did
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 
-from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
+from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.indices import RowKey, load_index
-from lance_ops.snapshot.commit import commit_operation, delete_paths
+from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_unless_committed
 from lance_ops.snapshot.index_lookup import row_key_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
@@ -28,8 +27,8 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
     Fragments that it cannot cover any more are left to the next maintenance. Raises `RetryableConflict` where nothing
     of it is of use, and what `transactions.commit` does; then its files are deleted, unless the outcome is unknown.
     """
-    try:
-        while True:
+    while True:
+        with removing_unless_committed(snapshot.store, new.paths()):
             try:
                 return commit_operation(snapshot, CreateIndex((new,), replaced))
             except RetryableConflict:
@@ -37,15 +36,10 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
                 if followed is None:
                     raise
             moved = _moved(snapshot, new, followed)
-            if moved.uuid != new.uuid:
-                delete_paths(snapshot.store, _paths(new))
-            snapshot, new = snapshot.with_manifest(followed.newest), moved
-            replaced = tuple(index for index in snapshot.manifest.indices if index.name == new.name)
-    except CommitStateUnknown:
-        raise
-    except Exception:  # an interrupt says nothing of whether the version is there
-        delete_paths(snapshot.store, _paths(new))
-        raise
+        if moved.uuid != new.uuid:
+            delete_paths(snapshot.store, new.paths())
+        snapshot, new = snapshot.with_manifest(followed.newest), moved
+        replaced = tuple(index for index in snapshot.manifest.indices if index.name == new.name)
 
 
 def _follow(snapshot: Snapshot, new: IndexMetadata) -> FollowedIndex | None:
@@ -66,10 +60,6 @@ def _moved(snapshot: Snapshot, new: IndexMetadata, followed: FollowedIndex) -> I
             files = index.remap(move.moved, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
         finally:
             if moved is not new:
-                delete_paths(snapshot.store, _paths(moved))
+                delete_paths(snapshot.store, moved.paths())
         moved = replace(moved, uuid=new_id, files=files)
     return replace(moved, fragment_bitmap=followed.fragment_bitmap, dataset_version=followed.newest.version)
-
-
-def _paths(segment: IndexMetadata) -> Iterator[str]:
-    return (f"{segment.directory}/{file.path}" for file in segment.files)

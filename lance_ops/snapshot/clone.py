@@ -11,10 +11,10 @@ from dataclasses import replace
 from uuid import uuid4
 
 from lance_ops.committers import DatasetRoot, open_root
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.snapshot.blob_columns import holds_blobs_v2
-from lance_ops.snapshot.commit import delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import removing_on_failure, removing_unless_committed
 from lance_ops.snapshot.lines import branch_of, uri_of_line
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
@@ -68,15 +68,10 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
     with removing_on_failure(root.store, [*copies.sources]):
         for _ in map_ordered(copy, list(copies.sources), _COPIES_AT_ONCE, _COPIES_AT_ONCE):
             pass
-    try:
+    with removing_unless_committed(root.store, copies.sources):
         made = commit_clone(
             root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
         )
-    except CommitStateUnknown:
-        raise
-    except Exception:  # an interrupt says nothing of whether the version is there
-        delete_paths(root.store, copies.sources)
-        raise
     return Snapshot(root.store, root.committer, made, root.storage_options)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "create_dataset",
     "delete_paths",
     "removing_on_failure",
+    "removing_unless_committed",
 ]
 
 OwnFile: TypeAlias = str | Place
@@ -123,6 +124,21 @@ def removing_on_failure(store: Store, paths: Sequence[OwnFile]) -> Iterator[None
         raise
 
 
+@contextmanager
+def removing_unless_committed(store: Store, paths: Iterable[OwnFile]) -> Iterator[None]:
+    """Delete `paths`, as they are then, when the block, which commits them, has failed for certain.
+
+    They stay after `CommitStateUnknown`, and at an interrupt, which says nothing of whether the version is there.
+    """
+    try:
+        yield
+    except CommitStateUnknown:
+        raise
+    except Exception:  # of whatever kind: it says that there is no version
+        delete_paths(store, paths)
+        raise
+
+
 def _check_counts(snapshot: Snapshot, operation: Operation) -> None:
     """Refuse to carry on row counts that a manifest without a writer's name may have wrong."""
     if snapshot.manifest.writer_version is None and not isinstance(operation, Overwrite):
@@ -144,7 +160,7 @@ def _commit(
     stable_row_ids: bool = False,
 ) -> Manifest:
     storage_version = file_version.value if file_version else None
-    try:
+    with removing_unless_committed(root.store, own_files):
         result = commit(
             root.committer,
             root.store,
@@ -156,11 +172,6 @@ def _commit(
             storage_options=root.storage_options,
             after=after,
         )
-    except CommitStateUnknown:
-        raise
-    except Exception:
-        delete_paths(root.store, own_files)
-        raise
     if result.transaction.uuid != transaction.uuid:  # the same work was committed by another
         delete_paths(root.store, own_files)
     return result.manifest

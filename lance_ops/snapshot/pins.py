@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, VersionNotFound
+from lance_ops.core.errors import VersionNotFound
+from lance_ops.snapshot.commit import delete_paths, removing_unless_committed
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["PINS_DIR", "pinned", "pinned_version"]
@@ -28,25 +29,15 @@ def pinned(snapshot: Snapshot) -> Iterator[None]:
     it is old.
     """
     path = f"{PINS_DIR}/{snapshot.version}-{uuid.uuid4().hex}"
-    try:
+    with removing_unless_committed(snapshot.store, [path]):
         snapshot.store.put(path, b"")
         if not snapshot.committer.exists(snapshot.version):
             raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} was cleaned up")
         yield
-    except CommitStateUnknown:
-        raise
-    except Exception:
-        _remove(snapshot, path)
-        raise
-    _remove(snapshot, path)
+    delete_paths(snapshot.store, [path])
 
 
 def pinned_version(path: str) -> int | None:
     """Return the version that a pin is of, by its path; None for a file that is no pin."""
     version = path.rpartition("/")[2].partition("-")[0]
     return int(version) if version.isdecimal() else None
-
-
-def _remove(snapshot: Snapshot, path: str) -> None:
-    with suppress(LanceOpsError):
-        snapshot.store.delete(path)
