@@ -71,13 +71,17 @@ class WritePlan:
 
         After a definite failure the fragments' files are gone, after an unknown outcome all are kept.
         """
-        if self.done:
-            return None
         properties = batch_properties({self.batch: self.batch}) if self.batch else {}
+        says_nothing = self.read_version is not None and not (fragments or properties or self.overwrite)
+        if self.done or says_nothing:
+            return None
         root = open_root(self.options.path, self.options.storage_options)
+        snapshot = None
         with removing_on_failure(root.store, data_paths(fragments)):
+            if self.read_version is not None:
+                snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
             schema, fragments = settle_fragments(root.store, self.schema, fragments)
-        if self.read_version is None:
+        if snapshot is None:
             return create_dataset(
                 root,
                 schema,
@@ -85,11 +89,9 @@ class WritePlan:
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
                 properties=properties,
+                own_files=data_paths(fragments),
             ).version
-        if not (fragments or properties or self.overwrite):
-            return None
         operation = Overwrite(tuple(fragments), schema) if self.overwrite else Append(tuple(fragments))
-        snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
         try:
             made = commit_operation(
                 snapshot,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.api import dataset, write_dataset
-from lance_ops.core.errors import InvalidInput, SchemaMismatch
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch, VersionNotFound
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.reading import group_evenly
 from lance_ops.spark.source import FragmentsWritten, LanceWriter
@@ -124,6 +125,26 @@ def test_a_batch_name_that_raw_files_had_is_refused(dataset_uri: str) -> None:
     write_dataset(pa.table({"x": [1]}), dataset_uri, transaction_properties={"lance_ops.batch.day": "hash of files"})
     with pytest.raises(InvalidInput, match="batch 'day' was ingested from raw files in version 1"):
         plan(dataset_uri, batch="day")
+
+
+def test_a_creation_that_was_not_first_leaves_no_file(dataset_uri: str) -> None:
+    ours = plan(dataset_uri)
+    fragments = ours.write(rows(1))
+    made = write_dataset(pa.table({"x": [0]}), dataset_uri)
+    with pytest.raises(DatasetAlreadyExists):
+        ours.commit(fragments)
+    assert files(dataset_uri) == {file.path for fragment in made.snapshot.fragments for file in fragment.files}
+
+
+def test_an_append_to_a_version_that_was_cleaned_up_leaves_no_file(dataset_uri: str) -> None:
+    plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
+    ours = plan(dataset_uri)
+    fragments = ours.write(rows(1))
+    newest = write_dataset(pa.table({"x": [2]}), dataset_uri, mode="overwrite")
+    newest.cleanup_old_versions(timedelta(0))
+    with pytest.raises(VersionNotFound):
+        ours.commit(fragments)
+    assert files(dataset_uri) == {file.path for fragment in newest.snapshot.fragments for file in fragment.files}
 
 
 def test_an_append_goes_on_top_of_what_landed_meanwhile(dataset_uri: str) -> None:
