@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 from lance_ops.committers import DatasetRoot
-from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, UnsupportedFeature
+from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
@@ -67,14 +67,25 @@ def create_dataset(
     properties: Mapping[str, str] | None = None,
     own_files: Sequence[OwnFile] = (),
     after: Sequence[str] = (),
+    or_append: bool = False,
 ) -> Snapshot:
     """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
 
-    `own_files` and `after` are as for `commit_operation`.
+    `own_files` and `after` are as for `commit_operation`; with `or_append` the files stay after that error, for the
+    caller to append.
     """
     operation = Overwrite(tuple(fragments), schema, config or {}, base_paths)
     transaction = Transaction(0, operation, transaction_properties=dict(properties or {}))
-    manifest = _commit(root, transaction, None, own_files, after, file_version, stable_row_ids=stable_row_ids)
+    manifest = _commit(
+        root,
+        transaction,
+        None,
+        own_files,
+        after,
+        file_version,
+        stable_row_ids=stable_row_ids,
+        kept_after=(DatasetAlreadyExists,) if or_append else (),
+    )
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
 
@@ -125,14 +136,18 @@ def removing_on_failure(store: Store, paths: Sequence[OwnFile]) -> Iterator[None
 
 
 @contextmanager
-def removing_unless_committed(store: Store, paths: Iterable[OwnFile]) -> Iterator[None]:
+def removing_unless_committed(
+    store: Store, paths: Iterable[OwnFile], *, kept_after: tuple[type[Exception], ...] = ()
+) -> Iterator[None]:
     """Delete `paths`, as they are then, when the block, which commits them, has failed for certain.
 
-    They stay after `CommitStateUnknown`, and at an interrupt, which says nothing of whether the version is there.
+    They stay after `CommitStateUnknown`, after errors of the kinds `kept_after`, and at an interrupt, which says
+    nothing of whether the version is there.
     """
+    spared: tuple[type[Exception], ...] = (CommitStateUnknown, *kept_after)
     try:
         yield
-    except CommitStateUnknown:
+    except spared:
         raise
     except Exception:  # of whatever kind: it says that there is no version
         delete_paths(store, paths)
@@ -158,9 +173,10 @@ def _commit(
     max_retries: int = MAX_RETRIES,
     *,
     stable_row_ids: bool = False,
+    kept_after: tuple[type[Exception], ...] = (),
 ) -> Manifest:
     storage_version = file_version.value if file_version else None
-    with removing_unless_committed(root.store, own_files):
+    with removing_unless_committed(root.store, own_files, kept_after=kept_after):
         result = commit(
             root.committer,
             root.store,

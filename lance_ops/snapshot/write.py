@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lance_ops.committers import open_root
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, InvalidInput, SchemaMismatch
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation, create_dataset, removing_on_failure
 from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
 from lance_ops.snapshot.row_writer import output_version
 from lance_ops.snapshot.snapshot import Snapshot
@@ -58,7 +58,7 @@ def create(
     root = open_root(uri, storage_options, new_naming=table.manifest_naming)
     targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
     schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
-    own_files = targets.files_of(fragments)
+    own_files, after = targets.files_of(fragments), data_paths(fragments)
     try:
         return create_dataset(
             root,
@@ -69,17 +69,13 @@ def create(
             base_paths=table.base_paths,
             config=table.config,
             properties=properties,
-            own_files=() if or_append else own_files,
-            after=data_paths(fragments),
+            own_files=own_files,
+            after=after,
+            or_append=or_append,
         )
-    except CommitStateUnknown:
-        raise
     except DatasetAlreadyExists:
         if not or_append:
             raise
-    except Exception:
-        delete_paths(root.store, own_files)
-        raise
     with removing_on_failure(root.store, own_files):
         theirs = Snapshot.open(uri, storage_options=storage_options)
         if theirs.schema.fields != schema.fields or theirs.file_version is not table.file_version:
@@ -90,7 +86,6 @@ def create(
             raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: append again")
         if table.stable_row_ids:
             check_stable_row_ids(theirs)
-    after = data_paths(fragments)
     return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files, after=after)
 
 
