@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lance_ops.committers.contract import CommitOutcome, Committed, Unknown
+from lance_ops.committers.contract import CommitOutcome, Committed, Unknown, Withheld
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
 
 __all__ = ["CERTAINTY", "Certainty"]
@@ -27,7 +27,7 @@ class Certainty:
     pause_seconds: float = 0.1
 
     def of(
-        self, version: int, create: Callable[[], Committed | None], look: Callable[[], CommitOutcome | None]
+        self, version: int, create: Callable[[], Committed | Withheld | None], look: Callable[[], CommitOutcome | None]
     ) -> CommitOutcome:
         """Create a version, and find out what became of it.
 

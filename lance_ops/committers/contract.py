@@ -8,13 +8,13 @@ answered when we wrote them. Losing a race is a value, and so is not knowing; wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
+__all__ = ["CommitOutcome", "Committed", "Committer", "Conflict", "Unknown", "Withheld"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,14 @@ class Unknown:
     reason: str
 
 
-CommitOutcome: TypeAlias = Committed | Conflict | Unknown
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Who wanted to commit wants it no more; our bytes are not that version and will never be."""
+
+    version: int
+
+
+CommitOutcome: TypeAlias = Committed | Conflict | Unknown | Withheld
 
 
 class Committer(ABC):
@@ -82,8 +89,13 @@ class Committer(ABC):
         """Return the manifest's bytes. Raises `VersionNotFound`."""
 
     @abstractmethod
-    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+    def commit(
+        self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
+    ) -> CommitOutcome:
         """Make `data` that version unless it exists, once the objects `after` which it comes are durable.
+
+        `prepare` is called before the version can be seen, perhaps while those objects are on their way to the disk. It
+        returns whether to go on: if not, the outcome is `Withheld`.
 
         Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later; every doubt is an
         `Unknown`.

@@ -11,13 +11,13 @@ The staged name is ours alone, and the bytes are the identity of a commit: a row
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import pyarrow as pa
 
 from lance_ops.committers.certainty import CERTAINTY, Certainty
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown, Withheld
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
@@ -88,11 +88,15 @@ class ExternalManifestCommitter(Committer):
             self._naming = None  # all manifests may have been renamed since they were last seen
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from None
 
-    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+    def commit(
+        self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
+    ) -> CommitOutcome:
         path = self.location(version)
         found = self._finished(path)
         if found is not None:
             return Committed(version, path, recognised=True) if _same(found, data) else Conflict(version, found)
+        if not prepare():
+            return Withheld(version)
         staged = ManifestRow(version, f"{path}-{uuid.uuid4()}", len(data))
         try:
             self._store.put(staged.path, data, durable=False)

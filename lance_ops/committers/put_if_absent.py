@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lance_ops.committers.certainty import CERTAINTY, Certainty
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict
+from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Withheld
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
 from lance_ops.committers.version_hint import newest_by_hint, uses_version_hint, write_hint
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
@@ -94,7 +94,9 @@ class PutIfAbsentCommitter(Committer):
                 return self._store.get(renamed)
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from error
 
-    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+    def commit(
+        self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
+    ) -> CommitOutcome:
         check_version(version)
         prove_conditional_create(self._store)
         if self._naming is None and not self._is_new:
@@ -102,22 +104,37 @@ class PutIfAbsentCommitter(Committer):
             if legacy is not None:
                 self._adopt(legacy)
         naming, is_first = self._naming or self._new_naming, self._is_new
-        outcome = self._create(manifest_path(version, naming), version, data, tuple(after))
-        if isinstance(outcome, Committed):
+        newest: int | None = None
+
+        def follow_up() -> None:
+            nonlocal newest
             self._naming, self._is_new = naming, False
             if uses_version_hint(self._store):
-                with suppress(LanceOpsError):  # the version stands, and nobody needs the hint
+                with suppress(LanceOpsError):  # the version is there, and nobody needs the hint
                     newest = self._hint_at(version, is_first)
-                    return Committed(version, outcome.location, outcome.recognised, newest)
-        return outcome
+
+        outcome = self._create(manifest_path(version, naming), version, data, tuple(after), prepare, follow_up)
+        return replace(outcome, newest=newest) if isinstance(outcome, Committed) else outcome
 
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
 
-    def _create(self, path: str, version: int, data: bytes, after: tuple[str, ...]) -> CommitOutcome:
-        def create() -> Committed | None:
-            created = self._store.put_if_absent(path, data, after=after) is PutOutcome.CREATED
-            return Committed(version, path) if created else None
+    def _create(
+        self,
+        path: str,
+        version: int,
+        data: bytes,
+        after: tuple[str, ...],
+        prepare: Callable[[], bool],
+        follow_up: Callable[[], object],
+    ) -> CommitOutcome:
+        def create() -> Committed | Withheld | None:
+            match self._store.put_if_absent_between(path, data, after=after, prepare=prepare, follow_up=follow_up):
+                case PutOutcome.CREATED:
+                    return Committed(version, path)
+                case PutOutcome.WITHHELD:
+                    return Withheld(version)
+            return None
 
         def look() -> CommitOutcome | None:
             try:
@@ -127,6 +144,7 @@ class PutIfAbsentCommitter(Committer):
             if found != pa.py_buffer(data):
                 return Conflict(version, found)
             self._store.make_durable(path)
+            follow_up()
             return Committed(version, path, recognised=True)
 
         return self._certainty.of(version, create, look)

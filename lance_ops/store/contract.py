@@ -8,7 +8,7 @@ dataset gets a fresh name, and `put` replaces an object whole.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -27,10 +27,11 @@ Buffers = list[pa.Buffer]
 
 
 class PutOutcome(Enum):
-    """What `put_if_absent` did."""
+    """What `put_if_absent` did; withheld is what its caller did not want any more."""
 
     CREATED = "created"
     EXISTS = "exists"
+    WITHHELD = "withheld"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,28 @@ class Store(ABC):
         Raises `UnsafeStore` where the store has no such primitive, `WriteRefused` when nothing was written and nothing
         will appear later, and any other `StoreError` when that is not known.
         """
+
+    def put_if_absent_between(
+        self,
+        path: str,
+        data: BytesLike,
+        *,
+        after: Iterable[str] = (),
+        prepare: Callable[[], bool],
+        follow_up: Callable[[], object],
+    ) -> PutOutcome:
+        """Do what `put_if_absent` does, between two steps of the caller's.
+
+        `prepare` is taken before the object can appear, and returns whether it may: if not, nothing is written.
+        `follow_up` is taken once it is there, and must not raise: whether the object is durable may not be known yet. A
+        store that waits for a disk lets them run meanwhile.
+        """
+        if not prepare():
+            return PutOutcome.WITHHELD
+        outcome = self.put_if_absent(path, data, after=after)
+        if outcome is PutOutcome.CREATED:
+            follow_up()
+        return outcome
 
     @abstractmethod
     def make_durable(self, *paths: str) -> None:

@@ -31,7 +31,7 @@ from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path,
 from lance_ops.store.ranges import check_ranges, slice_ranges
 from lance_ops.store.reserve import reserve
 from lance_ops.store.seals import seal, stamp
-from lance_ops.store.syncing import make_directory, sync, with_names
+from lance_ops.store.syncing import Syncing, make_directory, sync, with_names
 from lance_ops.store.writeback import start_writeback
 
 __all__ = ["LocalStore"]
@@ -109,23 +109,38 @@ class LocalStore(Store):
                 _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
+        return self.put_if_absent_between(path, data, after=after, prepare=lambda: True, follow_up=lambda: None)
+
+    def put_if_absent_between(
+        self,
+        path: str,
+        data: BytesLike,
+        *,
+        after: Iterable[str] = (),
+        prepare: Callable[[], bool],
+        follow_up: Callable[[], object],
+    ) -> PutOutcome:
         target, taken = self._examine(check_path(path))
         needed = [self._file(other) for other in after]
         if taken is not None:
             return PutOutcome.EXISTS
         try:
             staged = _stage(target, lambda descriptor: _write_all(descriptor, data))
-            with _DiscardedOnFailure(staged):
-                sync([staged, *with_names(needed)])
+            with _DiscardedOnFailure(staged), Syncing([staged, *with_names(needed)]):
+                is_wanted = prepare()
         except OSError as error:  # before the name is taken, nothing can have appeared
             raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
+        if not is_wanted:
+            _discard(staged)
+            return PutOutcome.WITHHELD
         with self._translating("write", path):
             try:
                 created = take_name(staged, target)
             finally:
                 _discard(staged)
             if created:
-                sync([os.path.dirname(target)])
+                with Syncing([os.path.dirname(target)]):
+                    follow_up()
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
     def make_durable(self, *paths: str) -> None:

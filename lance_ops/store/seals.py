@@ -13,7 +13,7 @@ import secrets
 
 __all__ = ["seal", "stamp"]
 
-_MOST_NANOSECONDS_BACK = 1 << 24  # 17 ms: no more than by how much a file system's clock may lag anyway
+_BITS_BACK = 24  # at most 17 ms: no more than by how much a file system's clock may lag anyway
 
 
 def stamp(directory: str) -> str:
@@ -41,7 +41,7 @@ def seal(directory: str) -> str | None:
         if status.st_mtime_ns != status.st_ctime_ns:
             return None
         # At random, so that not even two seals of one tick of the clock are alike.
-        moved = status.st_mtime_ns - 1 - secrets.randbelow(_MOST_NANOSECONDS_BACK)
+        moved = status.st_mtime_ns - 1 - secrets.randbits(_BITS_BACK)
         try:
             os.utime(descriptor, ns=(status.st_atime_ns, moved))
         except OSError:

@@ -7,14 +7,14 @@ made, and so on. Directories made by this process are remembered until their nam
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from types import TracebackType
 
-from lance_ops.store.fsync_all import fsync_all
+from lance_ops.store.begin_fsync import MOST_AT_ONCE, begin_fsync
 
-__all__ = ["make_directory", "sync", "with_names"]
+__all__ = ["Syncing", "make_directory", "sync", "with_names"]
 
-_AT_ONCE = 64  # open files
 # Directories that this process made and whose names a power cut may take back, and which making of each it was.
 _UNSYNCED: dict[str, object] = {}
 
@@ -37,27 +37,72 @@ def with_names(files: Iterable[str]) -> list[str]:
 
 def sync(paths: Iterable[str]) -> None:
     """Sync files and directories, at the same time, and the names of directories on the way that this process made."""
-    made = {}
-    todo = dict.fromkeys(paths)
-    for path in list(todo):
-        above = path if path in _UNSYNCED else os.path.dirname(path)
-        while above in _UNSYNCED:
-            made[above] = _UNSYNCED[above]
-            above = os.path.dirname(above)
-            todo[above] = None
-    waiting = list(todo)
-    for start in range(0, len(waiting), _AT_ONCE):
-        _sync_some(waiting[start : start + _AT_ONCE])
-    for path, making in made.items():
-        if _UNSYNCED.get(path) is making:  # not made anew meanwhile
-            del _UNSYNCED[path]
+    with Syncing(paths):
+        pass
 
 
-def _sync_some(paths: list[str]) -> None:
+class Syncing:
+    """Does what `sync` does while its block runs, and is done at the block's end, where it raises `OSError`.
+
+    When the block itself raises, nothing is said of what was synced.
+    """
+
+    __slots__ = ("_finish", "_made", "_paths")
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._made: dict[str, object] = {}
+        self._paths = list(self._with_new_names(paths))
+
+    def __enter__(self) -> None:
+        self._finish = _begin(self._paths[:MOST_AT_ONCE])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._finish()
+        except OSError:
+            if kind is None:
+                raise
+        if kind is not None:
+            return
+        for start in range(MOST_AT_ONCE, len(self._paths), MOST_AT_ONCE):
+            _begin(self._paths[start : start + MOST_AT_ONCE])()
+        for path, making in self._made.items():
+            if _UNSYNCED.get(path) is making:  # not made anew meanwhile
+                del _UNSYNCED[path]
+
+    def _with_new_names(self, paths: Iterable[str]) -> Iterable[str]:
+        """Return the paths, each once, and the directories whose names lead to them and are not durable."""
+        todo = dict.fromkeys(paths)
+        for path in list(todo):
+            above = path if path in _UNSYNCED else os.path.dirname(path)
+            while above in _UNSYNCED:
+                self._made[above] = _UNSYNCED[above]
+                above = os.path.dirname(above)
+                todo[above] = None
+        return todo
+
+
+def _begin(paths: list[str]) -> Callable[[], None]:
+    """Open files and directories and begin to sync them; return what waits for that and closes them."""
     descriptors: list[int] = []
-    try:
-        descriptors.extend(os.open(path, os.O_RDONLY) for path in paths)
-        fsync_all(descriptors)
-    finally:
+
+    def close() -> None:
         for descriptor in descriptors:
             os.close(descriptor)
+
+    try:
+        descriptors.extend(os.open(path, os.O_RDONLY) for path in paths)
+        wait = begin_fsync(descriptors)
+    except BaseException:
+        close()
+        raise
+
+    def finish() -> None:
+        try:
+            wait()
+        finally:
+            close()
+
+    return finish

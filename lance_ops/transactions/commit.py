@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.contract import Committed, Committer, Conflict, Unknown, Withheld
 from lance_ops.core.errors import (
     CommitStateUnknown,
     DatasetAlreadyExists,
@@ -34,7 +34,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.store.contract import Store
 from lance_ops.store.per_process import PER_PROCESS
-from lance_ops.table import Manifest, check_writable, encode_manifest
+from lance_ops.table import Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, judge
 from lance_ops.transactions.continued import was_continued
@@ -351,12 +351,15 @@ class _Attempt:
         }
         made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
         encoded = transaction.encode()
-        if encoded != self._written:
-            self._written = encoded
-            self._store.put(transaction.path, encoded, durable=False)
-        data = encode_manifest(made, encoded)
+
+        def prepare() -> None:
+            self._write(transaction, encoded)
+            check_adds_no_violation(newest if newest.version else None, made)
+
+        if transaction.path in self._after:
+            self._write(transaction, encoded)
         self._check_same_dataset(planned, newest)
-        match self._put(made.version, data):
+        match self._put(made.version, encode_manifest(made, encoded), prepare):
             case Committed(newest=found):
                 self._check_not_revived(made, newest, found)
                 self._check_not_astray(made, newest)
@@ -368,13 +371,36 @@ class _Attempt:
                 replay = self._judge(landed, newest)
                 return replay if replay is not None else landed
 
-    def _put(self, version: int, data: bytes) -> CommitOutcome:
+    def _write(self, transaction: Transaction, encoded: bytes) -> None:
+        """Write the transaction's file, unless it is there as it is now."""
+        if encoded != self._written:
+            self._written = encoded
+            self._store.put(transaction.path, encoded, durable=False)
+
+    def _put(self, version: int, data: bytes, prepare: Callable[[], None]) -> Committed | Conflict | Unknown:
+        """Commit once `prepare` is done, and raise what that raises."""
+        refusal: Exception | None = None
+
+        @cache  # an attempt that is repeated after a doubt must not be withheld
+        def is_prepared() -> bool:
+            nonlocal refusal
+            try:
+                prepare()
+            except Exception as error:  # noqa: BLE001 - raised below, where it is no failure of the commit itself
+                refusal = error
+            return refusal is None
+
+        after = (*self._after, *self._vectors.written_paths)
         try:
-            return self._committer.commit(version, data, after=(*self._after, *self._vectors.written_paths))
+            outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
         except (WriteRefused, UnsafeStore):
             raise
         except Exception as error:
             raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
+        if isinstance(outcome, Withheld):
+            assert refusal is not None
+            raise refusal
+        return outcome
 
     def _check_not_revived(self, made: Manifest, before: Manifest, found: int | None) -> None:
         """Notice that our version had been made by others long ago, and cleaned up while this process slept.

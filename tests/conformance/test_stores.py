@@ -317,6 +317,26 @@ def test_put_if_absent_creates_once_and_keeps_the_first(store: Store) -> None:
     assert list(store.list_temporary()) == []
 
 
+def test_what_is_put_between_two_steps_is_there_for_the_second_only(store: Store) -> None:
+    seen: list[bool] = []
+
+    def look() -> bool:
+        seen.append(store.exists("v/1"))
+        return True
+
+    outcome = store.put_if_absent_between("v/1", b"first", prepare=look, follow_up=look)
+    assert (outcome, seen) == (PutOutcome.CREATED, [False, True])
+    again = store.put_if_absent_between("v/1", b"second", prepare=lambda: True, follow_up=look)
+    assert (again, seen) == (PutOutcome.EXISTS, [False, True])
+    assert store.get("v/1") == pa.py_buffer(b"first")
+
+
+def test_what_the_first_step_is_against_is_not_put(store: Store) -> None:
+    outcome = store.put_if_absent_between("v/1", b"x", prepare=lambda: False, follow_up=pytest.fail)
+    assert outcome is PutOutcome.WITHHELD
+    assert list(store.list()) == list(store.list_temporary()) == []
+
+
 def test_put_if_absent_sees_what_put_wrote(store: Store) -> None:
     store.put("a", b"put")
     assert store.put_if_absent("a", b"late") is PutOutcome.EXISTS

@@ -1,8 +1,9 @@
 """Clean-up beside others: what they tag, restore or ingest meanwhile is neither lost nor there twice."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,10 +78,10 @@ def test_a_restore_that_is_about_to_commit_keeps_the_files_it_will_name(
     dataset.optimize.compact_files()
     old, commit = lance_ops.dataset(dataset.uri, version=2), PutIfAbsentCommitter.commit
 
-    def clean_up_first(self: PutIfAbsentCommitter, version: int, data: bytes, *, after: Iterable[str]) -> object:
+    def clean_up_first(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> object:
         monkeypatch.setattr(PutIfAbsentCommitter, "commit", commit)
         dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
-        return commit(self, version, data, after=after)
+        return commit(self, version, data, **options)
 
     monkeypatch.setattr(PutIfAbsentCommitter, "commit", clean_up_first)
     old.restore()

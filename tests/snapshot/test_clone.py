@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -106,11 +105,11 @@ def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
 ) -> None:
     uri, original = str(tmp_path / "clone"), PutIfAbsentCommitter.commit
 
-    def beaten(self: PutIfAbsentCommitter, version: int, data: bytes, *, after: Iterable[str]) -> Any:
+    def beaten(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> Any:
         with monkeypatch.context() as inner:
             inner.setattr(PutIfAbsentCommitter, "commit", original)
             source.shallow_clone(uri, 1)
-        return original(self, version, data, after=after)
+        return original(self, version, data, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(PutIfAbsentCommitter, "commit", beaten)
@@ -251,8 +250,8 @@ def test_a_deep_clone_that_is_interrupted_when_its_version_is_there_keeps_its_fi
     source = lance_ops.write_dataset(pa.table({"a": range(5)}), str(tmp_path / "source"))
     commit = PutIfAbsentCommitter.commit
 
-    def and_interrupt(self: PutIfAbsentCommitter, version: int, data: bytes, *, after: Iterable[str] = ()) -> object:
-        commit(self, version, data, after=after)
+    def and_interrupt(self: PutIfAbsentCommitter, version: int, data: bytes, **options: Any) -> object:
+        commit(self, version, data, **options)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

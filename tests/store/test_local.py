@@ -13,7 +13,6 @@ import pytest
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, UnsafeStore, WriteRefused
 from lance_ops.store import LocalStore, PutOutcome, local, syncing
-from lance_ops.store.fsync_all import fsync_all
 from lance_ops.store.maps import MAPS, MapCache
 from lance_ops.store.paths import TEMPORARY_PREFIX
 
@@ -22,11 +21,14 @@ from lance_ops.store.paths import TEMPORARY_PREFIX
 def _one_sync_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `os.fsync` see, and fail, each sync of several."""
 
-    def one_by_one(descriptors: Sequence[int]) -> None:
-        for descriptor in descriptors:
-            fsync_all([descriptor])
+    def begin(descriptors: Sequence[int]) -> Callable[[], None]:
+        def finish() -> None:
+            for descriptor in descriptors:
+                os.fsync(descriptor)
 
-    monkeypatch.setattr(syncing, "fsync_all", one_by_one)
+        return finish
+
+    monkeypatch.setattr(syncing, "begin_fsync", begin)
 
 
 @pytest.fixture
@@ -293,6 +295,38 @@ def test_what_a_name_comes_after_is_durable_before_it_is_taken(root: Path, store
     beneath = {str(root / path) for path in ("data", "data/a", "data/b", "data/b/c")}
     assert set(before) == {staged, str(root), str(root.parent), *beneath}
     assert after == [str(root / "v")]
+
+
+def test_both_steps_around_a_name_are_taken_while_the_disk_is_waited_for(store: LocalStore, steps: list[str]) -> None:
+    at: list[int] = []
+
+    def prepare() -> bool:
+        assert not store.exists("v/1")
+        at.append(len(steps))
+        return True
+
+    def follow_up() -> None:
+        assert store.exists("v/1")
+        at.append(len(steps))
+
+    write_fleetingly(store)
+    store.put_if_absent_between("v/1", b"x", after=["data/a"], prepare=prepare, follow_up=follow_up)
+    assert at == [0, steps.index("link") + 1]  # before the syncs of either side
+
+
+@pytest.mark.parametrize("step", ["prepare", "follow_up"])
+def test_what_a_step_around_a_name_raises_is_raised_when_the_syncs_have_ended(
+    root: Path, store: LocalStore, steps: list[str], step: str
+) -> None:
+    def fail() -> bool:
+        raise ZeroDivisionError
+
+    prepare, follow_up = (fail if step == name else lambda: True for name in ("prepare", "follow_up"))
+    with pytest.raises(ZeroDivisionError):
+        store.put_if_absent_between("v/1", b"x", prepare=prepare, follow_up=follow_up)
+    assert store.exists("v/1") is (step == "follow_up")
+    assert list(store.list_temporary()) == []
+    assert (steps[-1] == str(root / "v")) is (step == "follow_up")
 
 
 def test_a_name_that_is_taken_waits_for_nothing(store: LocalStore, steps: list[str]) -> None:

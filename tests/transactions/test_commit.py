@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -68,12 +68,12 @@ class RacingCommitter(PutIfAbsentCommitter):
         self.store = store
         self.races = races
 
-    def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+    def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
         if self.races:
             self.races -= 1
             rival = Table(self.store)
             rival.commit(append(f"rival{self.races}"))
-        return super().commit(version, data, after=after)
+        return super().commit(version, data, **options)
 
 
 class TestAlone:
@@ -126,6 +126,30 @@ class TestAlone:
         listing, legacy = Call("list_names", "_versions"), Call("get", "_latest.manifest")
         same = [Call("exists", f"_transactions/{base.transaction_file}")] if base else []
         assert looks == [listing, *(same or [legacy]), listing, *same]
+
+    @pytest.mark.parametrize("where", ["memory", "disk"])
+    def test_a_version_that_would_not_be_sound_is_not_made_and_nothing_is_left(
+        self, where: str, tmp_path: Path
+    ) -> None:
+        table = Table(LocalStore(str(tmp_path)) if where == "disk" else MemoryStore())
+        table.commit(append("a"))
+        before = table.files("")
+
+        with pytest.raises(InvalidInput, match="a data file belongs to one fragment"):
+            table.commit(append("a"))
+        assert table.files("") == before
+        assert list(table.store.list_temporary()) == []
+
+    def test_a_transaction_that_cannot_be_written_is_a_definite_failure(self, tmp_path: Path) -> None:
+        inner = LocalStore(str(tmp_path))
+        table = Table(inner)
+        before = table.files("")
+        store = FaultyStore(inner, Fault("put", "_transactions/*"))
+
+        with pytest.raises(StoreError, match=r"put .*_transactions/.* simulated failure"):
+            commit(PutIfAbsentCommitter(store), store, Transaction(1, append("a")))
+        assert table.files("") == before
+        assert list(inner.list_temporary()) == []
 
     def test_the_next_version_holds_the_operation_and_its_transaction(self) -> None:
         table = Table()
@@ -332,7 +356,7 @@ class TestRefusals:
 
     def test_a_refused_write_is_a_definite_failure(self) -> None:
         class Refusing(PutIfAbsentCommitter):
-            def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+            def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
                 raise WriteRefused("no")
 
         table = Table()
@@ -347,7 +371,8 @@ class TestDoubt:
     @pytest.mark.parametrize("raises", [False, True])
     def test_an_unknown_outcome_deletes_nothing(self, raises: bool) -> None:
         class Doubtful(PutIfAbsentCommitter):
-            def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+            def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
+                assert options["prepare"]()
                 if raises:
                     raise StoreError("the line went dead")
                 return Unknown(version, "the line went dead")
@@ -451,11 +476,11 @@ class TestDeletions:
         class Racing(PutIfAbsentCommitter):
             has_raced = False
 
-            def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+            def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
                 if not self.has_raced:
                     self.has_raced = True
                     Table(store).commit(second, read_version=1)
-                return super().commit(version, data, after=after)
+                return super().commit(version, data, **options)
 
         result = commit(Racing(store), store, Transaction(1, ours))
 
@@ -479,9 +504,9 @@ def test_a_transaction_committed_twice_at_once_leaves_no_deletion_file_of_the_ot
     twin = PutIfAbsentCommitter(table.store)
 
     class Slow(PutIfAbsentCommitter):
-        def commit(self, version: int, data: bytes, *, after: Iterable[str] = ()) -> CommitOutcome:
+        def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
             assert not commit(twin, table.store, transaction).replayed
-            return super().commit(version, data, after=after)
+            return super().commit(version, data, **options)
 
     assert commit(Slow(table.store), table.store, transaction).replayed
     named = {fragment.deletion_path for version in (2, 3) for fragment in table.read(version).fragments}

@@ -51,10 +51,10 @@ def asleep(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Call
     kind: type[Committer] = type(table.snapshot.committer)
     commit = kind.commit
 
-    def later(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
+    def later(self: Committer, version: int, data: bytes, **options: Any) -> CommitOutcome:
         monkeypatch.undo()
         meanwhile()
-        return commit(self, version, data, after=after)
+        return commit(self, version, data, **options)
 
     monkeypatch.setattr(kind, "commit", later)
 
@@ -126,9 +126,9 @@ def test_a_version_that_others_built_on_at_once_is_a_success(
     kind = type(table.snapshot.committer)
     commit = kind.commit
 
-    def first(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
+    def first(self: Committer, version: int, data: bytes, **options: Any) -> CommitOutcome:
         monkeypatch.undo()
-        outcome = commit(self, version, data, after=after)
+        outcome = commit(self, version, data, **options)
         other.checkout_latest()
         others(other)
         return outcome
@@ -328,8 +328,8 @@ def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_pe
     kind = type(table.snapshot.committer)
     commit = kind.commit
 
-    def and_others(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
-        outcome = commit(self, version, data, after=after)
+    def and_others(self: Committer, version: int, data: bytes, **options: Any) -> CommitOutcome:
+        outcome = commit(self, version, data, **options)
         monkeypatch.undo()
         lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options).update_config({"their": "own"})
         return outcome
@@ -360,9 +360,9 @@ def test_a_version_of_which_clean_up_took_the_one_before_at_once_stands(
     kind = type(table.snapshot.committer)
     commit = kind.commit
 
-    def first(self: Committer, version: int, data: bytes, *, after: Iterable[str]) -> CommitOutcome:
+    def first(self: Committer, version: int, data: bytes, **options: Any) -> CommitOutcome:
         monkeypatch.undo()
-        outcome = commit(self, version, data, after=after)
+        outcome = commit(self, version, data, **options)
         cleanup_old_versions(table.checkout_version((None, None)).snapshot, KEEP_NEWEST)
         return outcome
 

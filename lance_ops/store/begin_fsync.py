@@ -1,5 +1,7 @@
 """Sync several open files at the same time: one commit of a file system's journal serves all that wait for it.
 
+Who begins it may go on with other work, and waits when that is done.
+
 Linux takes them in one call of its asynchronous I/O and syncs them in threads of its own, which costs a third of what
 threads here do. Elsewhere, and where a sandbox forbids that, there are threads here.
 """
@@ -14,12 +16,15 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
+from functools import partial
 
 from lance_ops.store.per_process import PER_PROCESS
 
-__all__ = ["fsync_all"]
+__all__ = ["MOST_AT_ONCE", "begin_fsync"]
 
-_MAX_REQUESTS = 64
+MOST_AT_ONCE = 64
+"""How many files and directories `begin_fsync` takes."""
+
 _NOTHING_TO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # what some file systems say of a directory
 _NUMBERS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
 """Of io_setup, io_submit and io_getevents, which the C library does not wrap."""
@@ -29,19 +34,21 @@ _EVENT = struct.Struct("<QQqq")  # io_event: whose, which request, its result, 0
 _FSYNC = 2  # IOCB_CMD_FSYNC
 
 
-def fsync_all(descriptors: Sequence[int]) -> None:
-    """Sync files and directories; raise `OSError` if one could not be, after all have come to an end."""
-    if len(descriptors) == 1:
-        _fsync(descriptors[0])
-        return
-    for start in range(0, len(descriptors), _MAX_REQUESTS):
-        some = descriptors[start : start + _MAX_REQUESTS]
-        taken = _KERNEL.fsync(some)
-        if taken < len(some):
-            under_way = [PER_PROCESS.pool().submit(_fsync, descriptor) for descriptor in some[taken:]]
-            wait(under_way)  # who is told of a failure closes them all
-            for done in under_way:
-                done.result()
+def begin_fsync(descriptors: Sequence[int]) -> Callable[[], None]:
+    """Begin to sync files and directories; return what is to be called before they are closed.
+
+    That waits until all have come to an end, and raises `OSError` if one could not be synced.
+    """
+    taken, wait_for_kernel = _KERNEL.begin(descriptors)
+    under_way = [PER_PROCESS.pool().submit(_fsync, descriptor) for descriptor in descriptors[taken:]]
+
+    def finish() -> None:
+        wait(under_way)
+        wait_for_kernel()
+        for done in under_way:
+            done.result()
+
+    return finish
 
 
 def _fsync(descriptor: int) -> None:
@@ -57,11 +64,11 @@ class _Context:
 
     def __init__(self, number: ctypes.c_ulong) -> None:
         self.number = number
-        requests = _REQUEST.pack(0, 0, 0, _FSYNC, 0, 0, 0, 0, 0, 0, 0, 0) * _MAX_REQUESTS
+        requests = _REQUEST.pack(0, 0, 0, _FSYNC, 0, 0, 0, 0, 0, 0, 0, 0) * MOST_AT_ONCE
         self._requests = ctypes.create_string_buffer(requests, len(requests))
         first = ctypes.addressof(self._requests)
-        self.places = (ctypes.c_void_p * _MAX_REQUESTS)(*range(first, first + len(requests), _REQUEST.size))
-        self.events = ctypes.create_string_buffer(_MAX_REQUESTS * _EVENT.size)
+        self.places = (ctypes.c_void_p * MOST_AT_ONCE)(*range(first, first + len(requests), _REQUEST.size))
+        self.events = ctypes.create_string_buffer(MOST_AT_ONCE * _EVENT.size)
 
     def ask_for(self, descriptors: Sequence[int]) -> None:
         """Let the first requests be for these."""
@@ -87,19 +94,21 @@ class _Kernel:
         """Forget every context."""
         self._idle: list[_Context] = []
 
-    def fsync(self, descriptors: Sequence[int]) -> int:
-        """Sync as many of these, from the first on, as the kernel takes; return how many. Raises `OSError`."""
+    def begin(self, descriptors: Sequence[int]) -> tuple[int, Callable[[], None]]:
+        """Begin to sync as many of these, from the first on, as the kernel takes; return how many and what waits."""
         context = self._context()
         if context is None or self._call is None:
-            return 0
+            return 0, lambda: None
         context.ask_for(descriptors)
         taken = max(self._call(self._submit, context.number, len(descriptors), context.places), 0)
+        return taken, partial(self._finish, context, taken)
+
+    def _finish(self, context: _Context, taken: int) -> None:
         failures = [-result for result in self._results(context, taken) if result < 0]
         self._idle.append(context)
         for code in failures:
             if code not in _NOTHING_TO_SYNC:
                 raise OSError(code, os.strerror(code))
-        return taken
 
     def _results(self, context: _Context, wanted: int) -> list[int]:
         assert self._call is not None
@@ -117,7 +126,7 @@ class _Kernel:
             return self._idle.pop()
         except IndexError:
             number = ctypes.c_ulong(0)
-        if self._call is not None and self._call(self._setup, _MAX_REQUESTS, ctypes.byref(number)) == 0:
+        if self._call is not None and self._call(self._setup, MOST_AT_ONCE, ctypes.byref(number)) == 0:
             return _Context(number)
         self._call = None  # forbidden here, or the system has none left
         return None

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.store import fsync_all as room
-from lance_ops.store.fsync_all import fsync_all
+from lance_ops.store import begin_fsync as room
+from lance_ops.store.begin_fsync import MOST_AT_ONCE, begin_fsync
 
 
 @pytest.fixture(params=["kernel", "threads"])
@@ -28,6 +29,10 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+def sync(descriptors: list[int]) -> None:
+    begin_fsync(descriptors)()
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[list[int]]:
     paths = [tmp_path / str(number) for number in range(100)]
@@ -39,15 +44,14 @@ def files(tmp_path: Path) -> Iterator[list[int]]:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 64, 65, 101])
+@pytest.mark.parametrize("number", [0, 1, 2, MOST_AT_ONCE])
 def test_any_number_of_files_and_directories_is_synced(
     how: str, files: list[int], number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    fsync_all(files[-number:] if number else [])
-    by_the_kernel = number - len(synced)
-    assert by_the_kernel == (number if how == "kernel" and number > 1 else 0)
+    begin_fsync(files[-number:] if number else [])()
+    assert len(synced) == (number if how == "threads" else 0)
 
 
 @pytest.mark.parametrize("bad", [0, 3, 9])
@@ -57,8 +61,8 @@ def test_a_file_that_cannot_be_synced_is_an_error_and_the_next_call_is_none(
     broken = [*files[:10]]
     broken[bad] = 1 << 20
     with pytest.raises(OSError, match="Bad file descriptor"):
-        fsync_all(broken)
-    fsync_all(files)
+        begin_fsync(broken)()
+    sync(files[:9])
 
 
 def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
@@ -76,14 +80,31 @@ def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
     monkeypatch.setattr(room, "_KERNEL", kernel)
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(OSError, match="broken"):
-        fsync_all(files[:20])
+        begin_fsync(files[:20])()
     assert sorted(ended) == sorted(files[1:20])
+
+
+def test_who_begins_goes_on_while_it_is_synced(files: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, may_end, ended = room._Kernel(), threading.Event(), []
+    kernel._call = None
+
+    def fsync(descriptor: int) -> None:
+        assert may_end.wait(60)
+        ended.append(descriptor)
+
+    monkeypatch.setattr(room, "_KERNEL", kernel)
+    monkeypatch.setattr(os, "fsync", fsync)
+    finish = begin_fsync(files[:2])
+    assert ended == []
+    may_end.set()
+    finish()
+    assert sorted(ended) == sorted(files[:2])
 
 
 def test_what_has_nothing_to_sync_is_no_error(how: str, files: list[int]) -> None:
     reading, writing = os.pipe()
     try:
-        fsync_all([files[0], reading, files[1]])
+        begin_fsync([files[0], reading, files[1]])()
     finally:
         os.close(reading)
         os.close(writing)
@@ -99,20 +120,20 @@ def test_a_failure_that_the_kernel_reports_is_raised(
     monkeypatch.setattr(kernel, "_call", lambda *_: 3)
     monkeypatch.setattr(kernel, "_results", lambda *_: [0, -code, -errno.EINVAL])
     with pytest.raises(OSError, match=os.strerror(code)):
-        fsync_all(files[:3])
+        begin_fsync(files[:3])()
 
 
 def test_threads_do_not_wait_for_each_others_files(how: str, files: list[int]) -> None:
     with ThreadPoolExecutor(8) as threads:
-        for done in [threads.submit(fsync_all, files[start : start + 9]) for start in range(80)]:
+        for done in [threads.submit(sync, files[start : start + 9]) for start in range(80)]:
             done.result(timeout=60)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking beside threads is what is tested
 def test_a_forked_child_syncs_by_itself(how: str, files: list[int]) -> None:
-    fsync_all(files)
-    child = multiprocessing.get_context("fork").Process(target=fsync_all, args=(files,))
+    sync(files[:9])
+    child = multiprocessing.get_context("fork").Process(target=sync, args=(files[:9],))
     child.start()
     child.join(60)
     assert child.exitcode == 0
-    fsync_all(files)
+    sync(files[:9])
