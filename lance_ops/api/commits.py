@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from os import PathLike, fspath
 from typing import Self, TypedDict
 
 from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
+from lance_ops.api.destination import Destination, place_of
 from lance_ops.api.handle import Handle
 from lance_ops.api.requests import refuse
 from lance_ops.committers import DatasetRoot, open_root
@@ -23,7 +23,6 @@ from lance_ops.snapshot.commit import commit_transaction
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
 from lance_ops.transactions import (
-    COMMIT_MESSAGE,
     Append,
     Clone,
     Merge,
@@ -32,13 +31,12 @@ from lance_ops.transactions import (
     Restore,
     Transaction,
     find_transaction,
+    with_message,
 )
 
 __all__ = ["BulkCommitResult", "Commits"]
 
 _TIMEOUT = timedelta(minutes=30)
-
-Place = str | PathLike[str] | Handle
 
 
 class BulkCommitResult(TypedDict):
@@ -54,7 +52,7 @@ class Commits(Handle):
     @classmethod
     def commit(
         cls,
-        base_uri: Place,
+        base_uri: Destination,
         operation: Operation | Transaction,
         read_version: int | None = None,
         commit_lock: object | None = None,
@@ -75,7 +73,7 @@ class Commits(Handle):
         their URIs; the dataset returned has them too. Raises `RetryableConflict`, `IncompatibleTransaction`,
         `TooManyConcurrentWriters`, and `CommitStateUnknown`.
         """
-        uri, options = _place(base_uri, storage_options)
+        uri, options = place_of(base_uri, storage_options)
         if base_store_params:
             options = with_base_store_params(options, _bases(uri, options, operation), base_store_params) or {}
         refuse(uri, commit_lock=commit_lock, detached=detached)
@@ -90,8 +88,9 @@ class Commits(Handle):
                 if not isinstance(operation, Overwrite | Restore):
                     raise InvalidInput(f"{operation.name} needs read_version, the version it was planned on")
                 read_version = root.committer.latest() or 0
-            properties = {} if commit_message is None else {COMMIT_MESSAGE: commit_message}
-            transaction = Transaction(read_version, operation, transaction_properties=properties)
+            transaction = Transaction(
+                read_version, operation, transaction_properties=with_message(None, commit_message)
+            )
         if isinstance(transaction.operation, Clone):
             return cls.of(clone_as_said(transaction, root))
         transaction = _with_dictionaries(root, transaction)
@@ -116,7 +115,7 @@ class Commits(Handle):
     @classmethod
     def commit_batch(
         cls,
-        dest: Place,
+        dest: Destination,
         transactions: Sequence[Transaction],
         commit_lock: object | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -174,9 +173,3 @@ def _bases(uri: str, storage_options: Mapping[str, str], operation: Operation | 
         return existing.manifest.base_paths
     begun = operation.operation if isinstance(operation, Transaction) else operation
     return begun.initial_bases if isinstance(begun, Overwrite) else ()
-
-
-def _place(base_uri: Place, storage_options: Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:
-    if isinstance(base_uri, Handle):
-        return base_uri.uri, base_uri.snapshot.storage_options if storage_options is None else storage_options
-    return fspath(base_uri), storage_options or {}

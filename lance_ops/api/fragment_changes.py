@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.destination import check_mode
 from lance_ops.api.file_options import storage_version
 from lance_ops.api.handle import Handle
 from lance_ops.api.lance_schema import LanceSchema
@@ -48,8 +49,6 @@ from lance_ops.table.roaring import encode_bitmap
 
 __all__ = ["FragmentChanges"]
 
-_MODES = ("append", "create", "overwrite")
-
 Patched = tuple[Fragment, list[int]]
 
 
@@ -79,8 +78,7 @@ class FragmentChanges:
         `append` writes in the schema of the dataset, `create` and `overwrite` in the data's. Raises `SchemaMismatch`
         naming the field that does not fit the dataset.
         """
-        if mode not in _MODES:
-            raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
+        check_mode(mode)
         uri = fspath(dataset_uri)
         reader = reader_of(data, schema)
         existing = Snapshot.open_if_there(uri, storage_options)

@@ -9,24 +9,21 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
+from lance_ops.api.destination import check_mode, write_onto
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.handle import Handle
 from lance_ops.api.merge_insert import MergeInsertBuilder
 from lance_ops.api.requests import Filter
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
-from lance_ops.core.versions import FileVersion
+from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.deletion import delete, truncate
 from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.table_schema import table_schema
 from lance_ops.snapshot.update import bind_updates, update
-from lance_ops.snapshot.write import append, overwrite
 from lance_ops.snapshot.write_progress import FragmentWriteProgress
-from lance_ops.snapshot.write_targets import choose_bases
-from lance_ops.transactions import COMMIT_MESSAGE
+from lance_ops.transactions import with_message
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
 
@@ -120,6 +117,7 @@ class RowChanges(Handle):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Append rows, or overwrite the table, as `write_dataset` does, and stand on the version made."""
+        check_mode(mode, self.uri)
         reader = reader_of(data, schema)
         limits = fragment_limits(
             max_rows_per_file,
@@ -131,23 +129,11 @@ class RowChanges(Handle):
             blob_pack_file_size_threshold=blob_pack_file_size_threshold,
             progress=progress,
         )
-        properties = dict(transaction_properties or {})
-        if commit_message is not None:
-            properties[COMMIT_MESSAGE] = commit_message
+        properties = with_message(transaction_properties, commit_message)
         current = self._snapshot.latest()
-        base_ids = choose_bases(current.manifest.base_paths, target_bases, target_all_bases, root_uri=current.uri)
-        match mode:
-            case "append":
-                self._committed(append(current, reader, limits, properties, base_ids, data_storage_version))
-            case "overwrite":
-                asked = data_storage_version
-                version = FileVersion.parse(asked) if asked else current.file_version
-                new_schema = table_schema(reader.schema, version)
-                self._committed(overwrite(current, reader, new_schema, version, limits, properties, base_ids))
-            case "create":
-                raise DatasetAlreadyExists(f"{self.uri} is a dataset already: pass mode='append' or mode='overwrite'")
-            case _:
-                raise InvalidInput(f"mode {mode!r} is none of create, append, overwrite")
+        self._committed(
+            write_onto(current, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
+        )
 
     def truncate_table(self, *, transaction_properties: Mapping[str, str] | None = None) -> None:
         """Delete every row; the schema stays. Nothing is committed where there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -14,27 +14,24 @@ from lance_ops.api.base_paths import (
     DatasetBasePath,
     declared_bases,
     with_base_store_params,
-    with_params,
 )
+from lance_ops.api.destination import check_mode, existing_dataset, place_of, write_onto
 from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.lance_dataset import LanceDataset
 from lance_ops.api.optimize import AutoCleanupConfig
 from lance_ops.api.requests import refuse
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
-from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.table_schema import table_schema
-from lance_ops.snapshot.write import NewTable, append, check_stable_row_ids, create, overwrite
+from lance_ops.snapshot.write import NewTable, check_stable_row_ids, create
 from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.snapshot.write_targets import choose_bases, number_bases
-from lance_ops.transactions import COMMIT_MESSAGE
+from lance_ops.transactions import with_message
 
 __all__ = ["write_dataset"]
-
-_MODES = ("create", "append", "overwrite")
 
 
 def write_dataset(
@@ -83,13 +80,10 @@ def write_dataset(
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
     """
-    if mode not in _MODES:
-        raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
+    check_mode(mode)
     if uri is None:
         raise InvalidInput("write_dataset needs a URI")
-    target = uri.uri if isinstance(uri, LanceDataset) else fspath(uri)
-    if isinstance(uri, LanceDataset) and storage_options is None:
-        storage_options = uri.snapshot.storage_options
+    target, storage_options = place_of(uri, storage_options)
     reader = reader_of(data_obj, schema)
     refuse(target, commit_lock=commit_lock)
     limits = fragment_limits(
@@ -103,12 +97,8 @@ def write_dataset(
         progress=progress,
     )
     data_storage_version = storage_version(data_storage_version, use_legacy_format)
-    properties = dict(transaction_properties or {})
-    if commit_message is not None:
-        properties[COMMIT_MESSAGE] = commit_message
-    existing = Snapshot.open_if_there(target, storage_options)
-    if existing is not None and mode == "create":
-        raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
+    properties = with_message(transaction_properties, commit_message)
+    existing = existing_dataset(target, storage_options, mode, initial_bases, base_store_params)
     if existing is None:
         version = FileVersion.parse(data_storage_version or "stable")
         bases = number_bases(declared_bases(initial_bases or (), storage_options))
@@ -128,14 +118,6 @@ def write_dataset(
         )
     if enable_stable_row_ids:
         check_stable_row_ids(existing)
-    if initial_bases:
-        raise InvalidInput(f"{existing.uri} is there already: declare more base paths with add_bases")
-    existing = with_params(existing, base_store_params)
-    base_ids = choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri)
-    if mode == "append":
-        made = append(existing, reader, limits, properties, base_ids, data_storage_version)
-    else:
-        version = FileVersion.parse(data_storage_version) if data_storage_version else existing.file_version
-        made = overwrite(existing, reader, table_schema(reader.schema, version), version, limits, properties, base_ids)
+    made = write_onto(existing, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)
     clean_up_if_due(existing.version, made)
     return LanceDataset.of(made)

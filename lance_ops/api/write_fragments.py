@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +14,10 @@ from lance_ops.api.base_paths import (
     DatasetBasePath,
     declared_bases,
     with_base_store_params,
-    with_params,
 )
+from lance_ops.api.destination import Destination, check_mode, existing_dataset, place_of
 from lance_ops.api.file_options import fragment_limits, storage_version
-from lance_ops.api.handle import Handle
 from lance_ops.committers import open_root
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import fragment_writer
 from lance_ops.snapshot.fragment_writer import (
@@ -42,12 +39,10 @@ from lance_ops.transactions import Append, Overwrite, Transaction
 
 __all__ = ["write_fragments"]
 
-_MODES = ("append", "create", "overwrite")
-
 
 def write_fragments(
     data: Any,
-    dataset_uri: str | PathLike[str] | Handle,
+    dataset_uri: Destination,
     schema: pa.Schema | None = None,
     *,
     return_transaction: bool = False,
@@ -78,13 +73,8 @@ def write_fragments(
 
     Raises `DatasetAlreadyExists`, and `SchemaMismatch` naming the field that does not fit.
     """
-    if mode not in _MODES:
-        raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
-    if isinstance(dataset_uri, Handle):
-        uri, inherited = dataset_uri.uri, dataset_uri.snapshot.storage_options
-        storage_options = inherited if storage_options is None else storage_options
-    else:
-        uri = fspath(dataset_uri)
+    check_mode(mode)
+    uri, storage_options = place_of(dataset_uri, storage_options)
     reader = reader_of(data, schema)
     limits = fragment_limits(
         max_rows_per_file,
@@ -96,13 +86,8 @@ def write_fragments(
         progress=progress,
     )
     data_storage_version = storage_version(data_storage_version, use_legacy_format)
-    existing = Snapshot.open_if_there(uri, storage_options)
-    if existing is not None and mode == "create":
-        raise DatasetAlreadyExists(f"{existing.uri} is a dataset already: pass mode='append' or mode='overwrite'")
+    existing = existing_dataset(uri, storage_options, mode, initial_bases, base_store_params)
     if existing is not None:
-        if initial_bases:
-            raise InvalidInput(f"{existing.uri} is there already: declare more base paths with add_bases")
-        existing = with_params(existing, base_store_params)
         targets = WriteTargets(
             existing.bases,
             choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri),

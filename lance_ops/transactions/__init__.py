@@ -39,7 +39,7 @@ from lance_ops.transactions.operations import (
     UpdateMode,
 )
 from lance_ops.transactions.tokens import BATCH_PREFIX, TOKEN, keep_token, token_of
-from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction
+from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_message
 from lance_ops.transactions.update_map import UpdateMap
 
 __all__ = [
@@ -100,4 +100,5 @@ __all__ = [
     "read_transaction",
     "read_version",
     "token_of",
+    "with_message",
 ]

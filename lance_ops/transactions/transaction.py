@@ -16,7 +16,7 @@ from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation
 from lance_ops.wire.framing import parse_message
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
-__all__ = ["COMMIT_MESSAGE", "Transaction"]
+__all__ = ["COMMIT_MESSAGE", "Transaction", "with_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
 """The property that holds a commit's message."""
@@ -80,3 +80,8 @@ class Transaction:
             tag=message.tag,
             unknown=unknown_fields(message) if which is not None else b"",
         )
+
+
+def with_message(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
+    """Return a transaction's properties with a commit message, if there is one."""
+    return {**(properties or {}), **({} if message is None else {COMMIT_MESSAGE: message})}

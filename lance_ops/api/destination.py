@@ -1,0 +1,79 @@
+"""The dataset that a user writes to: named by its URI or held, there already or yet to be created."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lance_ops.api.base_paths import BaseStoreParams, DatasetBasePath, with_params
+from lance_ops.api.handle import Handle
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.fragment_writer import FragmentLimits
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.table_schema import table_schema
+from lance_ops.snapshot.write import append, overwrite
+from lance_ops.snapshot.write_targets import choose_bases
+
+__all__ = ["Destination", "check_mode", "existing_dataset", "place_of", "write_onto"]
+
+Destination: TypeAlias = str | PathLike[str] | Handle
+
+_MODES = ("create", "append", "overwrite")
+
+
+def place_of(destination: Destination, storage_options: Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:
+    """Return the dataset's URI, and the storage options to use: a handle's own where none are given."""
+    if isinstance(destination, Handle):
+        return destination.uri, destination.snapshot.storage_options if storage_options is None else storage_options
+    return fspath(destination), storage_options or {}
+
+
+def check_mode(mode: str, there: str | None = None) -> None:
+    """Raise `InvalidInput` for a mode there is not, `DatasetAlreadyExists` for `create` where a dataset is `there`."""
+    if mode not in _MODES:
+        raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
+    if mode == "create" and there is not None:
+        raise DatasetAlreadyExists(f"{there} is a dataset already: pass mode='append' or mode='overwrite'")
+
+
+def existing_dataset(
+    uri: str,
+    storage_options: Mapping[str, str],
+    mode: str,
+    initial_bases: Sequence[DatasetBasePath] | None,
+    base_store_params: BaseStoreParams | None,
+) -> Snapshot | None:
+    """Return the dataset, with the options of its bases, if there is one that may be written to.
+
+    Raises `DatasetAlreadyExists` if it was to be created, `InvalidInput` if base paths were to be declared with it.
+    """
+    found = Snapshot.open_if_there(uri, storage_options)
+    if found is None:
+        return None
+    check_mode(mode, found.uri)
+    if initial_bases:
+        raise InvalidInput(f"{found.uri} is there already: declare more base paths with add_bases")
+    return with_params(found, base_store_params)
+
+
+def write_onto(
+    snapshot: Snapshot,
+    reader: pa.RecordBatchReader,
+    mode: str,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+    target_bases: Sequence[str] | None,
+    target_all_bases: bool | None,
+    data_storage_version: str | None,
+) -> Snapshot:
+    """Append the rows, or overwrite the table with them; return the version made."""
+    base_ids = choose_bases(snapshot.manifest.base_paths, target_bases, target_all_bases, root_uri=snapshot.uri)
+    if mode == "append":
+        return append(snapshot, reader, limits, properties, base_ids, data_storage_version)
+    version = FileVersion.parse(data_storage_version) if data_storage_version else snapshot.file_version
+    schema = table_schema(reader.schema, version)
+    return overwrite(snapshot, reader, schema, version, limits, properties, base_ids)
