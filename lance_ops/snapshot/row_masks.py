@@ -20,6 +20,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
+from lance_ops.table.roaring import bitmap_of, decode_bitmap, offsets_in
 
 __all__ = ["rows_by_masks"]
 
@@ -53,10 +54,8 @@ def _rows_of(snapshot: Snapshot, fragment: Fragment, every: BitMap, mask: Mask) 
     high, low = fragment_of(row_ids), offset_of(row_ids)
     inside = np.zeros(len(row_ids), dtype=np.bool_)
     for part, bitmap in mask.items():
-        inside |= (high == part) & (
-            True if bitmap is None else np.isin(low, np.frombuffer(bitmap.to_array(), np.uint32))
-        )
-    return BitMap(np.flatnonzero(inside).astype(np.uint32))
+        inside |= (high == part) & (True if bitmap is None else np.isin(low, offsets_in(bitmap)))
+    return bitmap_of(np.flatnonzero(inside))
 
 
 def _decode(data: bytes, name: str) -> Mask:
@@ -68,7 +67,7 @@ def _decode(data: bytes, name: str) -> Mask:
             at += 8 + size
             if at > len(data):
                 raise ValueError(f"{at - len(data)} bytes missing")
-            mask[part] = BitMap.deserialize(bytes(data[at - size : at])) if size else None
+            mask[part] = decode_bitmap(data[at - size : at], name, f"ids of {part}") if size else None
     except (struct.error, ValueError, TypeError) as error:
         raise InvalidInput(f"{name} is no serialized set of row addresses: {error}") from error
     return mask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pandas as pd
@@ -184,8 +185,21 @@ def test_numbers_that_must_be_positive_are_checked(dataset: lance_ops.LanceDatas
         dataset.scanner(**asked)
 
 
+# Roaring bitmaps of one container with two values.
+OUT_OF_ORDER = struct.pack("<IIHHIHH", 0x303A, 1, 0, 1, 16, 5, 3)
+TOO_LONG = struct.pack("<IIHHIHHH", 0x303A, 1, 0, 1, 16, 3, 5, 0)
+
+
 @pytest.mark.parametrize(
-    "mask", [b"", b"\x01\0\0\0", b"\x01\0\0\0\0\0\0\0\x04\0\0\0abcd", b"\x01\0\0\0\0\0\0\0\x09\0\0\0abcd"]
+    "mask",
+    [
+        b"",
+        b"\x01\0\0\0",
+        b"\x01\0\0\0\0\0\0\0\x04\0\0\0abcd",
+        b"\x01\0\0\0\0\0\0\0\x09\0\0\0abcd",
+        struct.pack("<III", 1, 0, len(OUT_OF_ORDER)) + OUT_OF_ORDER,
+        struct.pack("<III", 1, 0, len(TOO_LONG)) + TOO_LONG,
+    ],
 )
 def test_bytes_that_are_no_set_of_rows_are_refused(dataset: lance_ops.LanceDataset, mask: bytes) -> None:
     with pytest.raises(InvalidInput, match="row_addr_allowlist is no serialized set"):
