@@ -17,7 +17,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from lance_ops.core.errors import InvalidInput, UnsafePath, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
 from lance_ops.wire.unknown import unknown_fields
 
@@ -61,9 +61,7 @@ def fragment_from_json(text: str) -> table_pb2.DataFragment:
     """Read what `fragment_to_json` or the reference made; raise `InvalidInput` for anything else."""
     try:
         return _fragment(json.loads(text))
-    except UnsafePath:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidInput(f"no fragment in JSON: {error!r}") from error
 
 
@@ -90,7 +88,7 @@ def _fragment(said: Mapping[str, Any]) -> table_pb2.DataFragment:
             continue
         ((kind, value),) = sequence.items()
         if kind == inline:
-            setattr(message, f"inline_{field}", bytes(value))
+            setattr(message, f"inline_{field}", bytes([*value]))
         elif kind == external:
             getattr(message, f"external_{field}").CopyFrom(table_pb2.ExternalFile(**value))
         else:

@@ -73,6 +73,8 @@ def test_a_sequence_elsewhere_is_told_too() -> None:
         '{"id": -1, "files": [], "physical_rows": 1}',
         '{"id": 1, "files": [{"file": 3}], "physical_rows": 1}',
         '{"id": 1, "files": [], "physical_rows": 1, "row_id_meta": {"other": []}}',
+        '{"id": 1, "files": [], "physical_rows": 1, "row_id_meta": {"Inline": 3}}',
+        "[" * 100_000,
         '{"id": 1, "files": [], "physical_rows": 1, "deletion_file": {"file_type": "list"}}',
     ],
 )
