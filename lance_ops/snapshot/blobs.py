@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.committers import open_base
 from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
@@ -154,11 +153,11 @@ class BlobReader:
         return _checked(source, row["position"], row["size"])
 
     def _external(self, uri: str, position: int, size: int) -> BlobPlace:
-        folder, _, name = uri.rpartition("/")
+        folder = uri.rpartition("/")[0]
         # A data file was written by others, and must not make this process talk to any server, or show its own files.
         if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
             raise UnsafePath(f"{self._snapshot.uri}: a blob is said to be at {uri!r}, where none is looked for")
-        source = self._open(Place(open_base(folder, self._snapshot.storage_options), name))
+        source = self._open(self._snapshot.bases.outside(uri))
         return _checked(source, position, size or source.size_bytes - position)
 
     def _open(self, place: Place, size_bytes: int | None = None) -> FileSource:
