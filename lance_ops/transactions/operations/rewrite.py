@@ -13,7 +13,7 @@ from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidI
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
-from lance_ops.transactions.footprint import Footprint
+from lance_ops.transactions.footprint import Footprint, covered_after
 from lance_ops.transactions.index_upkeep import holds_row_addresses
 from lance_ops.transactions.lookup import check_present
 from lance_ops.transactions.numbering import number_fragments
@@ -189,21 +189,19 @@ def _follow(index: IndexMetadata, exchanged: Iterable[tuple[BitMap, BitMap]]) ->
     """Return what a remapped segment covers; a group is in it as a whole or not at all."""
     if index.fragment_bitmap is None:
         raise InvalidInput(f"index {index.name!r} does not say which fragments it covers, so it cannot be remapped")
-    covered = BitMap(index.fragment_bitmap)
+    covered = index.fragment_bitmap
     for old, new in exchanged:
-        if old <= index.fragment_bitmap:
-            covered = (covered - old) | new
-        elif old & index.fragment_bitmap:
+        if not (old <= covered or covered.isdisjoint(old)):
             raise InvalidInput(f"index {index.name!r} covers fragments {list(old)} of a rewrite in part")
-    return FrozenBitMap(covered)
+        covered = covered_after(covered, old, new)
+    return covered
 
 
 def _follow_by_row_id(
     index: IndexMetadata, bitmap: FrozenBitMap, exchanged: Iterable[tuple[BitMap, BitMap]]
 ) -> FrozenBitMap:
     """Return what a segment of stable row ids still covers: new fragments too, if it knew all rows and knows ids."""
-    covered = BitMap(bitmap)
+    knows_ids = not holds_row_addresses(index)
     for old, new in exchanged:
-        follows = old <= bitmap and not holds_row_addresses(index)
-        covered = (covered - old) | new if follows else covered - old
-    return FrozenBitMap(covered)
+        bitmap = covered_after(bitmap, old, new if knows_ids else ())
+    return bitmap
