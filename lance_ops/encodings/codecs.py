@@ -20,7 +20,7 @@ from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
-__all__ = ["Codec", "Lz4", "Zstd", "codec_of_name", "codec_of_scheme"]
+__all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
 
 # The default of the zstd library; that of pyarrow is 1.
 _ZSTD_LEVEL = 3
@@ -133,14 +133,6 @@ class Zstd(Codec):
 
     def _codec(self) -> pa.Codec:
         return pa.Codec("zstd", compression_level=self.level or _ZSTD_LEVEL)
-
-
-def codec_of_name(name: str, level: int | None) -> Codec:
-    """Return the codec that a 2.0 description, or a field's metadata, calls `name`."""
-    for codec in (Lz4, Zstd):
-        if codec.__name__.lower() == name.lower():
-            return codec(level)
-    raise UnsupportedFeature(f"compression scheme {name!r}")
 
 
 def codec_of_scheme(scheme: pb.CompressionScheme, level: int | None) -> Codec:

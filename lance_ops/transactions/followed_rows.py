@@ -28,9 +28,6 @@ __all__ = ["Move", "Rows", "follow"]
 Rows: TypeAlias = dict[int, BitMap]
 """Physical offsets, by fragment."""
 
-_NOWHERE = -1
-"""Instead of the id of a fragment that is not in the table."""
-
 
 @dataclass(frozen=True)
 class Move:
