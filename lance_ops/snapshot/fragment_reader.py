@@ -8,6 +8,7 @@ here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -114,6 +115,14 @@ class FragmentReader:
             for source in self._sources(schema)
         )
 
+    def field_sizes(self) -> Mapping[int, int]:
+        """Return how many bytes each field's pages take, by its id; files of 0.1 do not tell."""
+        sizes: Counter[int] = Counter()
+        for file in self._fragment.files:
+            for field_id, at in self._placed(file) if file.column_indices else ():
+                sizes[field_id] += self._open(file).column(at).size_bytes
+        return sizes
+
     def check(self) -> None:
         """Open every data file; raise `CorruptFile` for one that does not have the fragment's rows."""
         for file in self._fragment.files:
@@ -157,14 +166,19 @@ class FragmentReader:
 
     def _map_ids(self, file: DataFile) -> Mapping[int, int]:
         """Return the file's own field ids by the table's, empty if all are the same."""
-        reader = self._open(file)
-        stored = reader.field_ids
-        if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= len(stored):
-            reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
-            raise CorruptFile(reader.path, f"{len(stored)} columns", reason)
-        placed = zip(file.fields, file.column_indices, strict=True)
-        ids = {field_id: stored[at] for field_id, at in placed if at >= 0 and field_id != TOMBSTONED}
+        stored = self._open(file).field_ids
+        ids = {field_id: stored[at] for field_id, at in self._placed(file)}
         return {} if all(field_id == own for field_id, own in ids.items()) else ids
+
+    def _placed(self, file: DataFile) -> list[tuple[int, int]]:
+        """Return the file's live fields that have columns, each with its column."""
+        reader = self._open(file)
+        num_columns = len(reader.field_ids)
+        if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= num_columns:
+            reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
+            raise CorruptFile(reader.path, f"{num_columns} columns", reason)
+        placed = zip(file.fields, file.column_indices, strict=True)
+        return [(field_id, at) for field_id, at in placed if at >= 0 and field_id != TOMBSTONED]
 
     def _open(self, file: DataFile) -> FileReader:
         return self._files.open(self._bases.data_file(file.base_id, file.path), file.file_size_bytes)

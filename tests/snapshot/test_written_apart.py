@@ -59,3 +59,5 @@ def test_a_column_that_the_file_lacks_is_named(dataset: lance_ops.LanceDataset) 
 
     with pytest.raises(CorruptFile, match="columns: the manifest has fields"):
         lance_ops.dataset(dataset.uri).to_table()
+    with pytest.raises(CorruptFile, match="columns: the manifest has fields"):
+        lance_ops.dataset(dataset.uri).stats.data_stats()
