@@ -1,7 +1,8 @@
 """Numbers for distinct 64-bit keys, in the order in which they are first met: a hash table with open addressing.
 
 `slots` is the table, a power of two in length and at most half full: the code of a key, or -1. `marks` has a word for
-eight slots, and in it two bits set for each key, by more bits of its hash: it tells nearly all keys that are not there.
+eight slots, and in it two bits set for each key, by more bits of its hash: the first tells most keys that are not
+there, the other most of the rest.
 
 Places are unsigned: a signed one would be looked at for being counted from the end.
 """
@@ -17,6 +18,7 @@ __all__ = ["build_codes", "code_of", "find_codes", "find_hits"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: it spreads keys that lie close together
 _IN_WORD, _BIT = np.uint64(63), np.uint64(1)
+_FEW = 4  # of so many keys one at most has the first mark: it is worth looking at the other before the table
 
 
 @part
@@ -36,11 +38,16 @@ def code_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArra
 
 
 @part
-def _mark_of(key: np.uint64, shift: int) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Return a key's word of `marks`, and its two bits in there."""
-    mixed = key * _MULTIPLIER
-    word = (mixed >> np.uint64(shift)) >> np.uint64(3)
-    return word, (mixed >> np.uint64(shift - 3)) & _IN_WORD, (mixed >> np.uint64(shift - 9)) & _IN_WORD
+def _first_mark(key: np.uint64, shift: int) -> tuple[np.uint64, np.uint64]:
+    """Return a key's word of `marks`, and its first bit in there."""
+    place = (key * _MULTIPLIER) >> np.uint64(shift - 3)
+    return place >> np.uint64(6), place & _IN_WORD
+
+
+@part
+def _other_mark(key: np.uint64, shift: int) -> np.uint64:
+    """Return a key's other bit in its word of `marks`."""
+    return ((key * _MULTIPLIER) >> np.uint64(shift - 9)) & _IN_WORD
 
 
 @kernel
@@ -63,8 +70,8 @@ def build_codes(
             slots[place] = count
             key_of[count] = keys[i]
             count += 1
-            word, one, other = _mark_of(keys[i], shift)
-            marks[word] |= (_BIT << one) | (_BIT << other)
+            word, first = _first_mark(keys[i], shift)
+            marks[word] |= (_BIT << first) | (_BIT << _other_mark(keys[i], shift))
         codes[i] = slots[place]
     return count
 
@@ -96,9 +103,17 @@ def find_hits(
     # No branch depends on a mark: which keys are there cannot be foreseen.
     marked = np.uint64(0)
     for i in range(len(keys)):
-        word, one, other = _mark_of(keys[i], shift)
+        word, first = _first_mark(keys[i], shift)
         places[marked] = i
-        marked += (marks[word] >> one) & (marks[word] >> other) & _BIT
+        marked += (marks[word] >> first) & _BIT
+    if np.int64(marked) < len(keys) // _FEW:  # of many, most are there
+        likely, marked = np.int64(marked), np.uint64(0)
+        for j in range(likely):
+            place = places[j]
+            key = keys[np.uint64(place)]
+            word, _ = _first_mark(key, shift)
+            places[marked] = place
+            marked += (marks[word] >> _other_mark(key, shift)) & _BIT
     count = 0
     for j in range(np.int64(marked)):
         place = places[j]

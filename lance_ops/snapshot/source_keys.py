@@ -48,12 +48,18 @@ class SourceKeys:
         """The code of each source row."""
         self.num_codes = self._pairs[-1].count if self._pairs else self._columns[0].count
         """How many distinct keys there are."""
-        if self.num_codes == len(codes):  # no key twice and none missing: codes are given in order
+        self._in_order = self.num_codes == len(codes)  # no key is missing or there twice: rows have their own codes
+        if self._in_order:
             self._rows, self._starts = codes, np.arange(self.num_codes + 1)
         else:
             order = np.argsort(codes, kind="stable")
             self._rows = order[np.searchsorted(codes[order], 0) :]
             self._starts = np.searchsorted(codes[self._rows], np.arange(self.num_codes + 1))
+
+    @property
+    def are_distinct(self) -> bool:
+        """Whether no two source rows have the same key."""
+        return len(self._rows) == self.num_codes
 
     @property
     def values(self) -> pa.Array:
@@ -69,17 +75,21 @@ class SourceKeys:
             places, codes = places[among[those]], found
         return places, codes
 
-    def rows_of(self, codes: Codes) -> tuple[Codes, Codes]:
-        """Return pairs (place in `codes`, source row): as many for a code as the source has rows of that key."""
-        if len(self._rows) == self.num_codes:
-            return np.arange(len(codes)), self._rows[codes]
+    def rows_of(self, places: Codes, codes: Codes) -> tuple[Codes, Codes]:
+        """Return pairs (place, source row): as many for a place as the source has rows of the key whose code it has."""
+        if self._in_order:
+            return places, codes
+        if self.are_distinct:
+            return places, self._rows[codes]
         counts = self._starts[codes + 1] - self._starts[codes]
-        places = np.repeat(np.arange(len(codes)), counts)
-        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return places, self._rows[self._starts[codes][places] + within]
+        hits = np.repeat(np.arange(len(codes)), counts)
+        within = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return places[hits], self._rows[self._starts[codes][hits] + within]
 
     def last_row_of(self, codes: Codes) -> Codes:
         """Return the last source row of each key."""
+        if self.are_distinct:
+            return self.rows_of(codes, codes)[1]
         last: Codes = self._rows[self._starts[codes + 1] - 1]
         return last
 

@@ -42,4 +42,4 @@ class KeyCodes:
         """Return where those keys are that are known, ascending, and the code of each; most others cost very little."""
         places, codes = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         count = kernels.find_hits(readable(keys), *self.table, self._marks, places, codes)
-        return places[:count], codes[:count]
+        return places[:count].copy(), codes[:count].copy()  # they may be few, and live long

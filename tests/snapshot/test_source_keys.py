@@ -55,11 +55,13 @@ def test_rows_are_matched_as_equal_tuples_are(
     rows = list(zip(*(column[offset:] for column in source), strict=True))
     codes = codes_of(keys, arrays(target))
     assert keys.num_codes == len({row for row in rows if None not in row})
+    assert keys.are_distinct == (keys.num_codes == len([row for row in rows if None not in row]))
     for asked, code in zip(zip(*(column[offset:] for column in target), strict=True), codes, strict=True):
         expected = [] if None in asked else [place for place, row in enumerate(rows) if row == asked]
         assert (code == NO_CODE) == (not expected)
         if expected:
-            _, found = keys.rows_of(np.array([code]))
+            places, found = keys.rows_of(np.array([7]), np.array([code]))
+            assert places.tolist() == [7] * len(expected)
             assert found.tolist() == expected
             assert keys.last_row_of(np.array([code])).tolist() == expected[-1:]
 

@@ -160,25 +160,30 @@ def _match(task: MatchTask, rows: ScannedRows, known: npt.NDArray[np.bool_]) -> 
     merge = task.merge
     hits, codes = task.keys.hits(key_columns(rows.table, merge.keys))
     known[codes] = True
-    matches = replace(NO_MATCHES, orphaned=_orphaned(merge, rows, hits))
+    orphaned = _orphaned(merge, rows, hits)
     if merge.spec.matched is Matched.KEEP or not len(hits):
-        return matches
-    places, source_rows = task.keys.rows_of(codes)
-    places = hits[places]
+        return Matches(_NO_ADDRESS, _NO_ROW, _NO_ADDRESS, orphaned, _NO_ROW)
+    places, source_rows = task.keys.rows_of(hits, codes)
     if merge.spec.matched is Matched.FAIL:
         raise InvalidInput(f"the merge found a matching row, and allows none: {_spelled(merge, source_rows[0])}")
     if merge.condition is not None:
         holds = _holds(merge, merge.condition, rows.table, places, source_rows)
         places, source_rows = places[holds], source_rows[holds]
-    twice = np.flatnonzero(places[1:] == places[:-1])  # they ascend
+    if not task.keys.are_distinct:
+        _check_unambiguous(merge, places, source_rows)
+    if merge.spec.matched is Matched.DELETE:
+        return Matches(_NO_ADDRESS, _NO_ROW, rows.addresses(places), orphaned, _NO_ROW)
+    return Matches(rows.addresses(places), source_rows, _NO_ADDRESS, orphaned, _NO_ROW)
+
+
+def _check_unambiguous(merge: BoundMerge, places: Rows, source_rows: Rows) -> None:
+    """Raise `InvalidInput` if a place, of ascending ones, is there twice."""
+    twice = np.flatnonzero(places[1:] == places[:-1])
     if len(twice):
         raise InvalidInput(
             "ambiguous merge: several source rows match the same target row, "
             f"{_spelled(merge, source_rows[twice[0]])}; leave one source row for each key"
         )
-    if merge.spec.matched is Matched.DELETE:
-        return replace(matches, deleted=rows.addresses(places))
-    return replace(matches, updated=rows.addresses(places), source_rows=source_rows)
 
 
 def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Rows) -> Addresses:
