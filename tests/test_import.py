@@ -30,7 +30,7 @@ def test_import_is_quick_and_brings_no_heavy_package() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'datasets'"):
-        lance_ops.datasets  # type: ignore[attr-defined]  # noqa: B018
+        lance_ops.datasets  # type: ignore[attr-defined]  # noqa: B018 # what raises
 
 
 def test_every_public_name_is_listed_and_resolves() -> None:

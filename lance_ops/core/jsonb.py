@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from collections import Counter
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any, TypeAlias
@@ -130,8 +131,8 @@ def document(data: bytes, part: Span) -> bytes:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        times = Counter(key for key, _ in pairs)
+        twice = next(key for key in times if times[key] > 1)
         raise ValueError(f"the key {twice!r} stands in one object twice")
     return found
 

@@ -76,7 +76,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
         existing.delete(condition)
         try:
             return self._write(context.asset_key, table, "append")
-        except Exception:
+        except Exception:  # of whatever kind: the rows that were deleted come back
             existing.checkout_version(before).restore()
             raise
 

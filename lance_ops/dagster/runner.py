@@ -15,7 +15,7 @@ RUNNER_KEY = "lance_runner"
 """The resource's key; `lance_runner` is also the parameter's name in assets and ops."""
 
 
-class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]
+class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]  # it gives itself
     """Gives a runner for tasks, made when it is first asked for: many runs find that there is nothing to do."""
 
     @abstractmethod

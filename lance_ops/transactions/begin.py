@@ -43,7 +43,7 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
     except (WriteRefused, UnsafeStore):
         _remove(store, transaction)
         raise
-    except Exception as error:
+    except Exception as error:  # of whatever kind: the version may be there
         raise CommitStateUnknown(transaction.uuid, made.version, repr(error)) from error
     match outcome:
         case Committed():

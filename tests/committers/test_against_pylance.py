@@ -83,7 +83,7 @@ def test_pylance_does_not_mind_what_our_crashed_writers_leave(dataset_uri: str) 
 
     assert dataset.count_rows() == 6
     assert dataset.version == PutIfAbsentCommitter(store).latest() == 2
-    dataset.validate()  # type: ignore[no-untyped-call]
+    dataset.validate()  # type: ignore[no-untyped-call]  # pylance says no types
 
 
 @pytest.mark.server

@@ -75,7 +75,7 @@ def test_it_is_data(kind: type[Operation]) -> None:
     assert pickle.loads(pickle.dumps(operation)) == operation
     assert operation.name == kind.__name__
     with pytest.raises(FrozenInstanceError):
-        setattr(operation, fields(operation)[0].name, None)  # type: ignore[arg-type]
+        setattr(operation, fields(operation)[0].name, None)  # type: ignore[arg-type]  # every operation is a dataclass
 
 
 @each

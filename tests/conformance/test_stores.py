@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -473,12 +474,12 @@ def test_the_uri_opens_the_same_place(store: Store) -> None:
         assert again.get("a").to_pybytes() == b"x"
 
 
-def _use_in_child(store: Store, answers: object) -> None:
+def _use_in_child(store: Store, answers: Any) -> None:
     try:
         store.put("from-child", store.get("from-parent"))
-        answers.put([piece.to_pybytes() for piece in store.get_ranges("from-parent", [(0, 2), (2, 4)])])  # type: ignore[attr-defined]
+        answers.put([piece.to_pybytes() for piece in store.get_ranges("from-parent", [(0, 2), (2, 4)])])
     except LanceOpsError as error:
-        answers.put(repr(error))  # type: ignore[attr-defined]
+        answers.put(repr(error))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

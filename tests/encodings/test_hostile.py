@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,6 +21,7 @@ from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncoding
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.rle import RleEncoding
+from lance_ops.encodings.values import FixedWidth
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -27,8 +30,8 @@ FLAT64 = FlatEncoding(64).to_pb()
 COMPRESSED = pb.BufferCompression(scheme=pb.COMPRESSION_ALGORITHM_ZSTD)
 
 
-def described(**message: object) -> pb.CompressiveEncoding:
-    return pb.CompressiveEncoding(**message)  # type: ignore[arg-type]
+def described(**message: Any) -> pb.CompressiveEncoding:
+    return pb.CompressiveEncoding(**message)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +164,8 @@ def test_a_block_that_contradicts_its_description_is_corrupt(encoding: Encoding,
 def test_a_frame_alone_is_read_and_a_bomb_in_it_is_refused() -> None:
     encoding = GeneralEncoding(Zstd(), FlatEncoding(8))
     frame = pa.Codec("zstd").compress(b"abc", asbytes=True)
-    assert encoding.decode_chunks(chunk(frame, num_values=3)).data.tobytes() == b"abc"  # type: ignore[union-attr]
+    values = encoding.decode_chunks(chunk(frame, num_values=3))
+    assert isinstance(values, FixedWidth) and values.data.tobytes() == b"abc"
     huge = pa.Codec("zstd").compress(bytes(FREE_BYTES + 1), asbytes=True)
     with pytest.raises(ReadTooLarge, match="zstd frame"):
         encoding.decode_chunks(chunk(huge, num_values=3))

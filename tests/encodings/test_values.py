@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from lance_ops.encodings.bits import bits_of, concat_bits
 from lance_ops.encodings.values import FixedWidth, concat_values, offsets_of_lengths
-from tests.encodings.samples import SAMPLES, integers_of, plain, strings_of
+from tests.encodings.samples import SAMPLES, Sample, integers_of, plain, strings_of
 
 every_sample = st.one_of(*SAMPLES.values())
 
 
 @given(every_sample, st.data())
-def test_slices_joined_are_the_values(sample: object, data: st.DataObject) -> None:
-    values = sample.values  # type: ignore[attr-defined]
+def test_slices_joined_are_the_values(sample: Sample, data: st.DataObject) -> None:
+    values = sample.values
     cuts = sorted(data.draw(st.lists(st.integers(0, values.num_values), max_size=4)))
     bounds = [0, *cuts, values.num_values]
     parts = [values.slice(a, b) for a, b in itertools.pairwise(bounds)]

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from lance_ops.core.errors import CorruptFile, ReadTooLarge
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.contract import ChunkBuffers
+from lance_ops.encodings.contract import ChunkBuffers, Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings.values import Values
 from lance_ops.file import budget
 from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.file.reader import FileReader
@@ -65,13 +65,12 @@ def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(mo
     files = joined(tables, FileVersion.V2_2)
     calls: list[str] = []
 
-    def counting(encoding: type) -> None:
-        decode = encoding.decode_chunks  # type: ignore[attr-defined]
+    def counting(encoding: type[Encoding]) -> None:
+        decode = encoding.decode_chunks
 
-        def counted(self: object, chunks: ChunkBuffers) -> FixedWidth:
+        def counted(self: Encoding, chunks: ChunkBuffers) -> Values:
             calls.append(encoding.__name__)
-            values: FixedWidth = decode(self, chunks)
-            return values
+            return decode(self, chunks)
 
         monkeypatch.setattr(encoding, "decode_chunks", counted)
 

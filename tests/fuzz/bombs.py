@@ -62,7 +62,8 @@ def _packed_into_nothing() -> bytes:
     anatomy = _anatomy(pa.array([0]), "2.0")
     (page,) = anatomy.columns[0].pages
     packed = pb20.BitpackedForNonNeg(uncompressed_bits_per_value=64, compressed_bits_per_value=0)
-    packed.buffer.CopyFrom(page.description.nullable.no_nulls.values.flat.buffer)  # type: ignore[attr-defined]
+    assert isinstance(page.description, pb20.ArrayEncoding)
+    packed.buffer.CopyFrom(page.description.nullable.no_nulls.values.flat.buffer)
     page.description = pb20.ArrayEncoding(bitpacked_for_non_neg=packed)
     return _claim(anatomy, 1 << 40)
 
@@ -70,8 +71,9 @@ def _packed_into_nothing() -> bytes:
 def _items_of_nothing() -> bytes:
     anatomy = _anatomy(pa.array([[1]]), "2.0")
     lists, items = anatomy.columns[0].pages[0], anatomy.columns[1].pages[0]
-    lists.description.list.num_items = items.message.length = 1 << 40  # type: ignore[attr-defined]
-    lists.description.list.null_offset_adjustment = (1 << 40) + 1  # type: ignore[attr-defined]
+    assert isinstance(lists.description, pb20.ArrayEncoding)
+    lists.description.list.num_items = items.message.length = 1 << 40
+    lists.description.list.null_offset_adjustment = (1 << 40) + 1
     lists.buffers[0].data = struct.pack("<Q", 1 << 40)
     items.description = pb20.ArrayEncoding(nullable=pb20.Nullable(all_nulls=pb20.Nullable.AllNull()))
     return anatomy.build()

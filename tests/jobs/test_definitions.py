@@ -53,4 +53,4 @@ def test_dagster_cloud_accepts_its_file_and_the_module_it_names_is_there() -> No
     configured = load_dagster_cloud_yaml((REPOSITORY / "dagster_cloud.yaml").read_text())
     (location,) = configured.locations
     assert location.code_source is not None
-    assert location.code_source.module_name == definitions.load_fn.__module__  # type: ignore[attr-defined]
+    assert location.code_source.module_name == definitions.load_fn.__module__  # type: ignore[attr-defined]  # a function

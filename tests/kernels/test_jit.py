@@ -123,7 +123,7 @@ def test_importing_the_package_does_not_import_numba() -> None:
 
 def test_an_unknown_kernel_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_kernel"):
-        kernels.no_such_kernel  # noqa: B018
+        kernels.no_such_kernel  # noqa: B018 # what raises
 
 
 def test_warming_calls_every_kernel() -> None:

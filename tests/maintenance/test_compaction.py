@@ -3,6 +3,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -11,8 +12,8 @@ from pyroaring import FrozenBitMap
 import lance_ops
 from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.maintenance import compaction
-from lance_ops.maintenance.compaction import Compaction, compact_files, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction import Compaction, RewriteResult, compact_files, discard, execute
+from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.snapshot.filters import bind_filter
@@ -260,15 +261,13 @@ def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
     before = set(Path(dataset.uri).rglob("*"))
     tasks = plan_compaction(snapshot, CompactionOptions(40)).tasks
 
-    def fail_second(task: object) -> object:
+    def fail_second(task: CompactionTask) -> RewriteResult:
         if task == tasks[1]:
             raise OSError("disk on fire")
-        return execute(task)  # type: ignore[arg-type]
-
-    from lance_ops.maintenance.compaction import discard
+        return execute(task)
 
     with pytest.raises(OSError, match="disk on fire"):
-        run_all(InThreads(1), fail_second, tasks, lambda outcome: discard(snapshot.store, outcome))  # type: ignore[arg-type]
+        run_all(InThreads(1), fail_second, tasks, lambda outcome: discard(snapshot.store, outcome))
     assert set(Path(dataset.uri).rglob("*")) == before
 
 
@@ -281,9 +280,9 @@ def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
         ({"compaction_mode": "force_binary_copy"}, UnsupportedFeature),
     ],
 )
-def test_options_that_cannot_be_are_refused(make: Make, options: dict[str, object], error: type[Exception]) -> None:
+def test_options_that_cannot_be_are_refused(make: Make, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        make(1).optimize.compact_files(**options)  # type: ignore[arg-type]
+        make(1).optimize.compact_files(**options)
 
 
 def test_a_fragment_that_is_full_by_its_bytes_is_left_alone(dataset_uri: str) -> None:

@@ -26,7 +26,7 @@ from lance_ops.core.errors import (
 from lance_ops.snapshot.clone import deep_clone, shallow_clone
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.validate import validate
-from lance_ops.store import LocalStore
+from lance_ops.store import FsspecStore, LocalStore
 from lance_ops.table import BasePath, DataFile, ExternalFile, Fragments, encode_manifest
 from lance_ops.table.bases import Bases
 from lance_ops.transactions import Clone, Transaction, commit
@@ -209,7 +209,7 @@ class TestWhatABaseMayBe:
         bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, "s3://bucket/x", is_dataset_root=True)], options)
         place = bases.data_file(1, "f.lance")
         assert place.uri == "s3://bucket/x/data/f.lance"
-        assert dict(place.store.storage_options) == {"region": "here"}  # type: ignore[attr-defined]
+        assert isinstance(place.store, FsspecStore) and dict(place.store.storage_options) == {"region": "here"}
 
     def test_only_data_files_lie_in_a_base_that_is_no_dataset(self, tmp_path: Path) -> None:
         bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))])

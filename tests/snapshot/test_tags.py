@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -44,9 +45,9 @@ def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None
         lambda store, name: replace_metadata(store, name, {}),
     ],
 )
-def test_a_tag_that_is_not_there_is_named(store: Store, verb: object) -> None:
+def test_a_tag_that_is_not_there_is_named(store: Store, verb: Callable[[Store, str], object]) -> None:
     with pytest.raises(ReferenceNotFound, match="'gone'"):
-        verb(store, "gone")  # type: ignore[operator]
+        verb(store, "gone")
 
 
 def test_a_name_that_leaves_the_folder_is_refused(store: Store) -> None:

@@ -78,7 +78,7 @@ def test_tasks_travel_in_a_few_groups_per_core(spark: SparkSession) -> None:
     try:
         OnSpark(spark, tasks_per_core=2).map(square, [Task(n) for n in range(100)])
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # which unsets it
     (job_id,) = tracker.getJobIdsForGroup("grouping")
     job = tracker.getJobInfo(job_id)
     assert job is not None

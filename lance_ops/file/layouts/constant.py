@@ -133,7 +133,8 @@ class ConstantPage(PageLayout):
             check(self._scheme.max_def == 1 and not self._scheme.max_rep, "no levels to tell nulls apart")
             definition = np.broadcast_to(np.uint16(1), self._context.length)  # however many: nobody may look at all
         check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
-        count = self._context.length if rep is None and definition is None else len(definition if rep is None else rep)  # type: ignore[arg-type]
+        levels = definition if rep is None else rep
+        count = self._context.length if levels is None else len(levels)
         entries = Entries(count, rep, definition)
         if self._level_buffers:
             check_entries(self._scheme, entries)

@@ -83,7 +83,7 @@ def alter_columns(
         if altered.id != field.id:
             new_ids[field.id] = altered.id
             next_id += sum(1 for _ in altered.walk())
-        schema = with_field(schema, field.id, lambda _, altered=altered: altered)  # type: ignore[misc]
+        schema = with_field(schema, field.id, lambda _, altered=altered: altered)  # type: ignore[misc]  # a default binds it
     if not casts:
         return commit_operation(snapshot, Project(schema, not stricter), properties=properties)
     return _cast(snapshot, schema, casts, set(new_ids.values()), runner, properties)
