@@ -1,4 +1,4 @@
-"""What each operation makes of a manifest."""
+"""What each operation on rows and indices makes of a manifest, and what holds of every version."""
 
 from __future__ import annotations
 
@@ -13,32 +13,22 @@ from pyroaring import BitMap
 from lance_ops.core.errors import IncompatibleTransaction, InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.table import (
-    TOMBSTONED,
     WRITER,
     BasePath,
     DataFormat,
     FeatureFlag,
-    Fragment,
     IndexDetails,
     IndexMetadata,
-    Manifest,
-    check_adds_no_violation,
-    violations,
 )
-from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_id_range, encode_row_ids
+from lance_ops.table.row_ids import encode_row_id_range, encode_row_ids
 from lance_ops.table.row_runs import RowIds
 from lance_ops.transactions import (
     NO_TABLE,
     Append,
     Context,
     CreateIndex,
-    DataReplacement,
-    DataReplacementGroup,
     Delete,
-    Merge,
-    Operation,
     Overwrite,
-    Project,
     ReserveFragments,
     Restore,
     Rewrite,
@@ -46,55 +36,12 @@ from lance_ops.transactions import (
     RewrittenIndex,
     Transaction,
     Update,
-    UpdateBases,
-    UpdateConfig,
-    UpdateMap,
     UpdateMode,
     next_manifest,
 )
 from tests.table.samples import SCHEMA, data_file, fragment, index, manifest
+from tests.transactions.applied import LATER, TABLE, after, coverage, ids, row_ids, stable, versions
 from tests.transactions.samples import delete, new_fragment, replacement, rewrite, set_config, thinned, update
-
-TABLE = manifest(fragment(0), fragment(1), fragment(2), version=4, indices=(index(1, covers=(0, 1)),))
-LATER = (TABLE.timestamp_ns or 0) + 1_000_000
-
-
-def after(operation: Operation, table: Manifest = TABLE, context: Context | None = None) -> Manifest:
-    """Return the version after `table`, which must be sound."""
-    made = next_manifest(table, Transaction(table.version, operation), context or Context(), LATER)
-    check_adds_no_violation(table if table.version else None, made)
-    assert violations(made) == []
-    return made
-
-
-def ids(table: Manifest) -> list[int]:
-    return [each.id for each in table.fragments]
-
-
-def coverage(table: Manifest) -> dict[str, list[int]]:
-    return {str(each.uuid.int): list(each.fragment_bitmap or ()) for each in table.indices}
-
-
-def stable(*fragments: Fragment, next_row_id: int) -> Manifest:
-    """Return a table of stable row ids."""
-    both = FeatureFlag.STABLE_ROW_IDS
-    return replace(
-        manifest(*fragments, version=4),
-        reader_feature_flags=int(both),
-        writer_feature_flags=int(both),
-        next_row_id=next_row_id,
-    )
-
-
-def row_ids(each: Fragment) -> list[int]:
-    assert isinstance(each.row_ids, bytes)
-    return [int(row_id) for row_id in decode_row_ids(each.row_ids, each.physical_rows, "f").expand()[0]]
-
-
-def versions(each: Fragment, which: str) -> list[int]:
-    data = getattr(each, f"{which}_versions")
-    assert isinstance(data, bytes)
-    return [int(version) for version in decode_versions(data, each.physical_rows, "f").expand()]
 
 
 class TestEveryVersion:
@@ -330,109 +277,6 @@ def test_reserved_ids_are_never_given_to_others() -> None:
     assert after(ReserveFragments(3), manifest()).max_fragment_id == 2
 
 
-class TestUpdateConfig:
-    def test_each_map_is_updated(self) -> None:
-        table = replace(TABLE, config={"a": "1", "b": "1"}, table_metadata={"t": "1"}, writer_feature_flags=8)
-        made = after(
-            UpdateConfig(
-                UpdateMap({"a": None, "c": "2"}),
-                UpdateMap({"u": "2"}, replace=True),
-                UpdateMap({"s": "2"}),
-                {3: UpdateMap({"unit": "m"})},
-            ),
-            table,
-        )
-
-        assert made.config == {"b": "1", "c": "2"}
-        assert made.table_metadata == {"u": "2"}
-        assert made.schema.metadata == {"s": "2"}
-        assert made.schema.field("s.y").metadata == {"unit": "m"}
-        assert made.schema.field("a").metadata == {}
-
-    def test_a_primary_key_is_more_than_metadata(self) -> None:
-        key = "lance-schema:unenforced-primary-key"
-
-        made = after(UpdateConfig(field_metadata_updates={0: UpdateMap({key: "true"})}))
-        assert made.schema.field("a").unenforced_primary_key
-
-        made = after(UpdateConfig(field_metadata_updates={0: UpdateMap({key: None})}), made)
-        assert not made.schema.field("a").unenforced_primary_key
-
-    def test_a_field_that_is_gone_is_named(self) -> None:
-        with pytest.raises(IncompatibleTransaction, match="field 77"):
-            after(UpdateConfig(field_metadata_updates={77: UpdateMap({})}))
-
-
-class TestProject:
-    def test_files_and_indices_of_dropped_columns_leave(self) -> None:
-        two_files = replace(fragment(0), files=(data_file("f", (0,)), data_file("g", (2, 3))))
-        table = replace(manifest(two_files), indices=(index(1), index(2, "s_idx", fields=(2,))))
-
-        made = after(Project(Schema(SCHEMA.fields[1:]), True), table)
-
-        assert [file.path for file in made.fragments[0].files] == ["g.lance"]
-        assert coverage(made) == {"2": [0]}
-
-    def test_the_schemas_metadata_stays(self) -> None:
-        table = replace(TABLE, schema=replace(SCHEMA, metadata={"kept": "1"}))
-
-        assert after(Project(Schema(SCHEMA.fields[:1]), True), table).schema.metadata == {"kept": "1"}
-
-
-class TestMerge:
-    def test_a_column_in_another_file_is_not_indexed_any_more(self) -> None:
-        moved = replace(fragment(0), files=(data_file("f0", (TOMBSTONED, 2, 3)), data_file("new", (0,))))
-
-        made = after(Merge((moved, fragment(1), fragment(2)), SCHEMA, True))
-
-        assert coverage(made) == {"1": [1]}
-
-    def test_no_fragment_comes_or_goes(self) -> None:
-        with pytest.raises(InvalidInput, match="every fragment"):
-            after(Merge((fragment(0),), SCHEMA, True))
-
-    def test_a_file_without_a_live_field_leaves(self) -> None:
-        dead = replace(fragment(0), files=(data_file("f0", (TOMBSTONED,) * 3), data_file("new", (0, 2, 3))))
-
-        made = after(Merge((dead,), SCHEMA, True), manifest(fragment(0)))
-
-        assert [file.path for file in made.fragments[0].files] == ["new.lance"]
-
-
-class TestDataReplacement:
-    def test_the_file_of_the_same_fields_is_exchanged(self) -> None:
-        made = after(replacement(1))
-
-        assert [each.files[0].path for each in made.fragments] == ["f0.lance", "r1.lance", "f2.lance"]
-        assert coverage(made) == {"1": [0]}
-
-    def test_stable_rows_count_as_changed_where_values_were_exchanged(self) -> None:
-        first = after(Append((new_fragment("a", 4), new_fragment("b", 4))), stable(next_row_id=0))
-        _, second = first.fragments
-
-        made = after(replacement(second.id, second.files[0].fields), first)
-
-        assert [versions(each, "last_updated_at") for each in made.fragments] == [[5] * 4, [6] * 4]
-        assert [versions(each, "created_at") for each in made.fragments] == [[5] * 4, [5] * 4]
-
-    def test_a_column_that_was_null_gets_a_file(self) -> None:
-        table = manifest(replace(fragment(0), files=(data_file("f", (0,)),)))
-
-        made = after(replacement(0, (2, 3)), table)
-
-        assert [file.path for file in made.fragments[0].files] == ["f.lance", "r0.lance"]
-
-    def test_fields_in_a_file_with_others_cannot_be_replaced(self) -> None:
-        with pytest.raises(IncompatibleTransaction, match="in no file of just these"):
-            after(replacement(0, (0,)))
-
-    def test_all_files_hold_the_same_fields(self) -> None:
-        groups = (DataReplacementGroup(0, data_file("x", (0,))), DataReplacementGroup(1, data_file("y", (2,))))
-
-        with pytest.raises(InvalidInput, match="same fields"):
-            after(DataReplacement(groups))
-
-
 class TestUpdate:
     def test_rows_move_to_new_fragments(self) -> None:
         made = after(update(0, dropped=(2,)))
@@ -490,14 +334,6 @@ class TestUpdate:
         )
 
         assert coverage(after(operation, first)) == {"1": covered}
-
-
-def test_bases_get_the_next_id() -> None:
-    made = after(UpdateBases((BasePath(0, "/x"), BasePath(0, "/y"))))
-
-    assert [(base.id, base.path) for base in made.base_paths] == [(1, "/x"), (2, "/y")]
-    with pytest.raises(InvalidInput, match="must differ"):
-        after(UpdateBases((BasePath(0, "/x"),)), made)
 
 
 def test_an_index_without_a_bitmap_is_left_alone() -> None:
