@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lance_ops.committers import CommitOutcome, PutIfAbsentCommitter, Unknown
@@ -28,7 +26,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import DELETIONS_DIR, TRANSACTIONS_DIR
+from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
 from lance_ops.store.faulty import Call
 from lance_ops.table import encode_manifest
@@ -37,21 +35,16 @@ from lance_ops.transactions import (
     CreateIndex,
     Merge,
     Overwrite,
-    ReserveFragments,
     Restore,
     Transaction,
     commit,
     find_transaction,
-    has_grown,
     newest_first,
-    read_manifest,
     read_version,
 )
-from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.tokens import BATCH_PREFIX
 from tests.fleeting_store import FleetingStore
 from tests.table.samples import SCHEMA, index
-from tests.transactions.pylance_life import live
 from tests.transactions.samples import OVERWRITE, create_index, new_fragment, rewrite, set_config
 from tests.transactions.tables import Table
 
@@ -426,94 +419,6 @@ class TestDoubt:
         assert find_transaction(table.store, table.committer, "another") is None
 
 
-class TestDeletions:
-    def test_different_rows_of_one_fragment_are_both_deleted(self) -> None:
-        table = Table()
-        ours, theirs = table.delete({0: [1, 2], 1: [5]}), table.delete({0: [3]})
-        table.commit(theirs, read_version=1)
-
-        result = table.commit(ours, read_version=1)
-
-        assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
-        assert list(table.deleted(result.manifest, 1)) == [5]
-
-    def test_deletions_of_the_version_that_was_read_count_for_nobody(self) -> None:
-        table = Table()
-        table.commit(table.delete({0: [9]}))
-        ours, theirs = table.delete({0: [1]}), table.delete({0: [2]})
-        table.commit(theirs, read_version=2)
-
-        result = table.commit(ours, read_version=2)
-
-        assert list(table.deleted(result.manifest, 0)) == [1, 2, 9]
-
-    def test_the_same_row_is_deleted_once(self) -> None:
-        table = Table()
-        ours, theirs = table.delete({0: [1, 2]}), table.delete({0: [2]})
-        table.commit(theirs, read_version=1)
-        before = table.files("")
-
-        with pytest.raises(RetryableConflict, match="1 rows of fragment 0 were deleted or updated by another"):
-            table.commit(ours, read_version=1)
-
-        assert table.files("") == before
-
-    def test_a_fragment_that_two_emptied_leaves(self) -> None:
-        table = Table()
-        ours, theirs = table.delete({0: range(5)}), table.delete({0: range(5, 10)})
-        table.commit(theirs, read_version=1)
-
-        result = table.commit(ours, read_version=1)
-
-        assert [fragment.id for fragment in result.manifest.fragments] == [1]
-
-    def test_the_transaction_says_what_was_committed_and_no_file_is_left_over(self) -> None:
-        store = MemoryStore()
-        table = Table(store)
-        ours, first, second = (table.delete({0: [row]}) for row in (1, 2, 3))
-        table.commit(first, read_version=1)
-
-        class Racing(PutIfAbsentCommitter):
-            has_raced = False
-
-            def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
-                if not self.has_raced:
-                    self.has_raced = True
-                    Table(store).commit(second, read_version=1)
-                return super().commit(version, data, **options)
-
-        result = commit(Racing(store), store, Transaction(1, ours))
-
-        assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
-        landed = read_version(store, table.committer, result.version)
-        assert landed.transaction == result.transaction
-        assert store.get(result.transaction.path) == pa.py_buffer(result.transaction.encode())
-        named = {
-            f"{DELETIONS_DIR}/{each.deletion_file.name(each.id)}"
-            for past in newest_first(store, table.committer)
-            for each in past.manifest.fragments
-            if each.deletion_file
-        }
-        assert table.files(DELETIONS_DIR) == named
-
-
-def test_a_transaction_committed_twice_at_once_leaves_no_deletion_file_of_the_other() -> None:
-    table = Table()
-    transaction = Transaction(1, table.delete({0: [1]}))
-    table.commit(table.delete({0: [2]}, 1), 1)
-    twin = PutIfAbsentCommitter(table.store)
-
-    class Slow(PutIfAbsentCommitter):
-        def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
-            assert not commit(twin, table.store, transaction).replayed
-            return super().commit(version, data, **options)
-
-    assert commit(Slow(table.store), table.store, transaction).replayed
-    named = {fragment.deletion_path for version in (2, 3) for fragment in table.read(version).fragments}
-    assert table.files("_deletions") == named - {None}
-    assert transaction.path in table.files("_transactions")
-
-
 @pytest.mark.parametrize(("covers", "lands"), [((0,), False), ((1,), True)])
 def test_an_index_of_values_that_a_merge_put_into_another_file_is_built_again(
     covers: tuple[int, ...], lands: bool
@@ -528,20 +433,3 @@ def test_an_index_of_values_that_a_merge_put_into_another_file_is_built_again(
     else:
         with pytest.raises(RetryableConflict, match="values of a new index"):
             table.commit(create_index("i", covers), 1)
-
-
-@pytest.mark.interop
-@pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_versions_of_the_reference_are_known_to_come_out_of_each_other(stable_row_ids: bool, tmp_path: Path) -> None:
-    """None of them is taken for a ghost, which would have its work done a second time."""
-    lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
-    store = LocalStore(str(tmp_path / "table"))
-    live(lance, str(tmp_path / "table"), stable_row_ids=stable_row_ids)
-    committer = PutIfAbsentCommitter(store)
-    read = partial(read_manifest, store, committer)
-    landed = [read_version(store, committer, version) for version in committer.versions()]
-    assert len(landed) > 20
-    for before, made, after in zip(landed, landed[1:], landed[2:], strict=False):
-        assert has_grown(made, after, read), (made.transaction, after.transaction)
-        assert has_grown(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
-        assert was_continued(made.manifest, before.manifest, after, read)

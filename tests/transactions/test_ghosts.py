@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -14,9 +17,19 @@ from lance_ops.committers.certainty import Certainty
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.snapshot.batches import batch_properties, ingested_batches
 from lance_ops.snapshot.commit import commit_operation
-from lance_ops.store import Fault, FaultyStore, MemoryStore, When
-from lance_ops.transactions import TOKEN, ReserveFragments, find_token
+from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
+from lance_ops.transactions import (
+    TOKEN,
+    ReserveFragments,
+    Transaction,
+    find_token,
+    has_grown,
+    read_manifest,
+    read_version,
+)
+from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.tokens import TOKENS_DIR
+from tests.transactions.pylance_life import live
 
 NOW = timedelta(0)
 
@@ -172,3 +185,20 @@ def test_a_held_version_is_known_to_count_though_all_around_it_went() -> None:
 
     assert [version["version"] for version in dataset.versions()] == [dataset.version]
     assert token_in(dataset) == 2 and held_batches(dataset) == {"b"}
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_versions_of_the_reference_are_known_to_come_out_of_each_other(stable_row_ids: bool, tmp_path: Path) -> None:
+    """None of them is taken for a ghost, which would have its work done a second time."""
+    lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
+    store = LocalStore(str(tmp_path / "table"))
+    live(lance, str(tmp_path / "table"), stable_row_ids=stable_row_ids)
+    committer = PutIfAbsentCommitter(store)
+    read = partial(read_manifest, store, committer)
+    landed = [read_version(store, committer, version) for version in committer.versions()]
+    assert len(landed) > 20
+    for before, made, after in zip(landed, landed[1:], landed[2:], strict=False):
+        assert has_grown(made, after, read), (made.transaction, after.transaction)
+        assert has_grown(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
+        assert was_continued(made.manifest, before.manifest, after, read)

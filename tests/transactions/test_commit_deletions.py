@@ -1,0 +1,106 @@
+"""Deletions that race each other: both count, and no deletion file is left over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lance_ops.committers import CommitOutcome, PutIfAbsentCommitter
+from lance_ops.core.errors import RetryableConflict
+from lance_ops.core.names import DELETIONS_DIR
+from lance_ops.store import MemoryStore
+from lance_ops.transactions import Transaction, commit, newest_first, read_version
+from tests.transactions.tables import Table
+
+
+def test_different_rows_of_one_fragment_are_both_deleted() -> None:
+    table = Table()
+    ours, theirs = table.delete({0: [1, 2], 1: [5]}), table.delete({0: [3]})
+    table.commit(theirs, read_version=1)
+
+    result = table.commit(ours, read_version=1)
+
+    assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
+    assert list(table.deleted(result.manifest, 1)) == [5]
+
+
+def test_deletions_of_the_version_that_was_read_count_for_nobody() -> None:
+    table = Table()
+    table.commit(table.delete({0: [9]}))
+    ours, theirs = table.delete({0: [1]}), table.delete({0: [2]})
+    table.commit(theirs, read_version=2)
+
+    result = table.commit(ours, read_version=2)
+
+    assert list(table.deleted(result.manifest, 0)) == [1, 2, 9]
+
+
+def test_the_same_row_is_deleted_once() -> None:
+    table = Table()
+    ours, theirs = table.delete({0: [1, 2]}), table.delete({0: [2]})
+    table.commit(theirs, read_version=1)
+    before = table.files("")
+
+    with pytest.raises(RetryableConflict, match="1 rows of fragment 0 were deleted or updated by another"):
+        table.commit(ours, read_version=1)
+
+    assert table.files("") == before
+
+
+def test_a_fragment_that_two_emptied_leaves() -> None:
+    table = Table()
+    ours, theirs = table.delete({0: range(5)}), table.delete({0: range(5, 10)})
+    table.commit(theirs, read_version=1)
+
+    result = table.commit(ours, read_version=1)
+
+    assert [fragment.id for fragment in result.manifest.fragments] == [1]
+
+
+def test_the_transaction_says_what_was_committed_and_no_file_is_left_over() -> None:
+    store = MemoryStore()
+    table = Table(store)
+    ours, first, second = (table.delete({0: [row]}) for row in (1, 2, 3))
+    table.commit(first, read_version=1)
+
+    class Racing(PutIfAbsentCommitter):
+        has_raced = False
+
+        def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
+            if not self.has_raced:
+                self.has_raced = True
+                Table(store).commit(second, read_version=1)
+            return super().commit(version, data, **options)
+
+    result = commit(Racing(store), store, Transaction(1, ours))
+
+    assert list(table.deleted(result.manifest, 0)) == [1, 2, 3]
+    landed = read_version(store, table.committer, result.version)
+    assert landed.transaction == result.transaction
+    assert store.get(result.transaction.path) == pa.py_buffer(result.transaction.encode())
+    named = {
+        f"{DELETIONS_DIR}/{each.deletion_file.name(each.id)}"
+        for past in newest_first(store, table.committer)
+        for each in past.manifest.fragments
+        if each.deletion_file
+    }
+    assert table.files(DELETIONS_DIR) == named
+
+
+def test_a_transaction_committed_twice_at_once_leaves_no_deletion_file_of_the_other() -> None:
+    table = Table()
+    transaction = Transaction(1, table.delete({0: [1]}))
+    table.commit(table.delete({0: [2]}, 1), 1)
+    twin = PutIfAbsentCommitter(table.store)
+
+    class Slow(PutIfAbsentCommitter):
+        def commit(self, version: int, data: bytes, **options: Any) -> CommitOutcome:
+            assert not commit(twin, table.store, transaction).replayed
+            return super().commit(version, data, **options)
+
+    assert commit(Slow(table.store), table.store, transaction).replayed
+    named = {fragment.deletion_path for version in (2, 3) for fragment in table.read(version).fragments}
+    assert table.files("_deletions") == named - {None}
+    assert transaction.path in table.files("_transactions")
