@@ -32,6 +32,7 @@ from lance_ops.transactions.tokens import TOKENS_DIR
 from tests.transactions.pylance_life import live
 
 NOW = timedelta(0)
+KEPT = {"the next version": (4,), "both neighbours": (2, 4), "nothing between": ()}
 
 
 def rows(*ids: int) -> pa.Table:
@@ -70,6 +71,17 @@ def _deaf() -> tuple[Fault, ...]:
     )
 
 
+def overtaken(store: FaultyStore, *kept: int) -> lance_ops.LanceDataset:
+    """Let others make versions 3 to 5 and clean up all before that are not `kept`, and then the lost request arrive."""
+    for number in (3, 4, 5):
+        dataset = append(store.uri, number)
+    for version in kept:
+        dataset.tags.create(f"kept-{version}", version)
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    store.deliver_late()
+    return lance_ops.dataset(store.uri)
+
+
 def token_in(dataset: lance_ops.LanceDataset) -> int | None:
     return find_token(dataset.snapshot.store, dataset.snapshot.committer, "t")
 
@@ -101,14 +113,7 @@ def test_a_version_made_anew_after_clean_up_does_not_count(
     lost: tuple[FaultyStore, CommitStateUnknown], kept: str
 ) -> None:
     store, unknown = lost
-    for number in (3, 4, 5):
-        dataset = append(store.uri, number)
-    if kept == "the next version":
-        dataset.tags.create("kept", 4)
-    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
-    store.deliver_late()
-
-    dataset = lance_ops.dataset(store.uri)
+    dataset = overtaken(store, *KEPT[kept])
     assert dataset.version == 5 and 3 in [version["version"] for version in dataset.versions()]
     if kept == "the next version":
         assert dataset.resolve(unknown.uuid) is None and token_in(dataset) is None
@@ -137,13 +142,7 @@ def held_batches(dataset: lance_ops.LanceDataset) -> set[str]:
 def test_clean_up_does_not_keep_what_a_ghost_says_it_did(
     lost: tuple[FaultyStore, CommitStateUnknown], kept: str
 ) -> None:
-    store, _ = lost
-    for number in (3, 4, 5):
-        dataset = append(store.uri, number)
-    for version in {"the next version": [4], "both neighbours": [2, 4]}.get(kept, []):
-        dataset.tags.create(f"kept-{version}", version)
-    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
-    store.deliver_late()
+    dataset = overtaken(lost[0], *KEPT[kept])
     assert 3 in [version["version"] for version in dataset.versions()]
     assert held_batches(dataset) == set()
 
@@ -160,11 +159,7 @@ def test_a_replay_from_the_version_before_a_ghost_is_not_taken_for_done(
 ) -> None:
     store, _ = lost
     stale = lance_ops.dataset(store.uri, version=2)
-    stale.tags.create("kept", 2)
-    for number in (3, 4, 5):
-        dataset = append(store.uri, number)
-    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
-    store.deliver_late()
+    overtaken(store, 2)
 
     with pytest.raises(RetryableConflict):
         commit_operation(stale.snapshot, ReserveFragments(1), properties={TOKEN: "t"})

@@ -192,6 +192,15 @@ def remove_and_branch_again(main: LanceDataset, ids: Iterable[int]) -> LanceData
     return made
 
 
+def stray(dataset: LanceDataset, *folders: str) -> list[str]:
+    """Return the files in these folders that no version names."""
+    named = NamedFiles(dataset.uri)
+    for version in dataset.versions():
+        named.add(dataset.checkout_version(version["version"]).snapshot.manifest)
+    files = [info.path for folder in folders for info in dataset.snapshot.store.list(folder)]
+    return [path for path in files if path not in named]
+
+
 def appends_rows(stale: LanceDataset) -> None:
     stale.insert(rows(99))
 
@@ -225,10 +234,7 @@ def test_a_dataset_begun_again_under_the_same_name_is_not_taken_for_the_one_that
 
     newest = anew.checkout_version((line if line == "main" else "side", None))
     assert newest.version == anew.version and newest.to_table() == before
-    named = NamedFiles(newest.uri)
-    for version in newest.versions():
-        named.add(newest.checkout_version(version["version"]).snapshot.manifest)
-    assert [info.path for info in newest.snapshot.store.list("data") if info.path not in named] == []
+    assert stray(newest, "data") == []
 
 
 def between_the_last_look_and_the_name(
@@ -284,11 +290,7 @@ def test_a_dataset_begun_again_between_the_last_look_and_the_name_is_left_as_it_
         return
     newest = anew.checkout_version(("side" if line == "branch" else "main", None))
     assert newest.version == anew.version and newest.to_table() == anew.to_table()
-    named = NamedFiles(newest.uri)
-    for version in newest.versions():
-        named.add(newest.checkout_version(version["version"]).snapshot.manifest)
-    files = [info.path for folder in ("data", "_transactions") for info in store.list(folder)]
-    assert [path for path in files if path not in named] == []
+    assert stray(newest, "data", "_transactions") == []
     newest.insert(rows(100))
     assert newest.version == anew.version + 1
 
