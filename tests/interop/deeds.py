@@ -134,13 +134,19 @@ def _create_index(handle: Any, place: Place) -> None:
     handle.create_scalar_index(column, "BTREE", name=name)
 
 
-def _replace_values(handle: Any, place: Place) -> None:
-    fragment, name = FRAGMENT[place], data_file_name()
+def _written(handle: Any, values: list[int]) -> tuple[str, int]:
+    """Write values of `b` to a data file of their own; return its name and size."""
+    name = data_file_name()
     path = Path(handle.uri, "data", name)
-    values = pa.table({"b": pa.array([*_new_values(place).values()], pa.int64())})
-    with lance.file.LanceFileWriter(str(path), values.schema, version="2.2") as writer:
-        writer.write_batch(values)
-    size = path.stat().st_size
+    table = pa.table({"b": pa.array(values, pa.int64())})
+    with lance.file.LanceFileWriter(str(path), table.schema, version="2.2") as writer:
+        writer.write_batch(table)
+    return name, path.stat().st_size
+
+
+def _replace_values(handle: Any, place: Place) -> None:
+    fragment = FRAGMENT[place]
+    name, size = _written(handle, [*_new_values(place).values()])
     if _is_ours(handle):
         file = DataFile(name, (2,), (0,), 2, 2, size)
         operation = DataReplacement((DataReplacementGroup(fragment, file),))
@@ -153,12 +159,8 @@ def _replace_values(handle: Any, place: Place) -> None:
 
 def overlay_values(handle: Any) -> Any:
     """Give the key 1 another value of `b` in an overlay, which the reference alone can do, and return the dataset."""
-    name = data_file_name()
-    path = Path(handle.uri, "data", name)
-    values = pa.table({"b": pa.array([1001], pa.int64())})
-    with lance.file.LanceFileWriter(str(path), values.schema, version="2.2") as writer:
-        writer.write_batch(values)
-    file = lance.fragment.DataFile(name, [2], [0], 2, 2, path.stat().st_size)
+    name, size = _written(handle, [1001])
+    file = lance.fragment.DataFile(name, [2], [0], 2, 2, size)
     group = lance.LanceOperation.DataOverlayGroup(0, [lance.LanceOperation.DataOverlayFile(file, [1])])
     return lance.LanceDataset.commit(handle, lance.LanceOperation.DataOverlay([group]), read_version=handle.version)
 

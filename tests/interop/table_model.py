@@ -95,25 +95,21 @@ class Column(Terse):
 
     def shown(self, value: Value) -> Value:
         """Return a kept value as it is read, by the names of today."""
-        if value is None or not self.fields:
-            return value
-        if self.is_list:
-            return [None if item is None else self._shown_struct(item) for item in value]
-        return self._shown_struct(value)
+        return self._each(value, lambda struct: {each.name: each.shown(struct.get(each.id)) for each in self.fields})
 
     def kept(self, value: Value) -> Value:
         """Return a value by the ids of its fields."""
+        return self._each(
+            value, lambda struct: {each.id: each.kept(struct[each.name]) for each in self.fields if each.name in struct}
+        )
+
+    def _each(self, value: Value, convert: Callable[[Any], Value]) -> Value:
+        """Return a value with its structs converted, one or a list of them."""
         if value is None or not self.fields:
             return value
         if self.is_list:
-            return [None if item is None else self._kept_struct(item) for item in value]
-        return self._kept_struct(value)
-
-    def _shown_struct(self, value: Mapping[int, Value]) -> Record:
-        return {each.name: each.shown(value.get(each.id)) for each in self.fields}
-
-    def _kept_struct(self, value: Record) -> dict[int, Value]:
-        return {each.id: each.kept(value[each.name]) for each in self.fields if each.name in value}
+            return [None if item is None else convert(item) for item in value]
+        return convert(value)
 
 
 @dataclass(frozen=True, slots=True)
