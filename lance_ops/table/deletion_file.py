@@ -1,6 +1,6 @@
 """Deletion files: which rows of a fragment are gone.
 
-    .arrow   an Arrow IPC file, one batch, one column `row_id: uint32 not null`, buffers compressed with zstd
+    .arrow   an Arrow IPC file, one batch, one column `row_id: uint32 not null`, buffers compressed with zstd or plain
     .bin     a portable 32-bit Roaring bitmap, nothing around it
 
 Either holds physical offsets in the fragment, always the whole set: a later deletion writes a new file with all of it.
@@ -29,7 +29,10 @@ __all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletio
 MAX_ARROW_ROWS = 5000
 """Deleted rows up to which a file is written as Arrow, as the reference does."""
 
-_IPC_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)  # for one buffer
+_PLAIN, _COMPRESSED = (pa.ipc.IpcWriteOptions(compression=name, use_threads=False) for name in (None, "zstd"))
+_COMPRESSED_FROM = 900
+"""Offsets from which on a file is compressed: as it is, one of fewer takes one block of most disks."""
+
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
@@ -102,7 +105,7 @@ def encode_deletion_vector(vector: BitMap, read_version: int, deletion_id: int) 
         return DeletionFile(DeletionFileType.BITMAP, read_version, deletion_id, count), encode_bitmap(vector)
     offsets = pa.array(offsets_in(vector))
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _SCHEMA, options=_IPC_OPTIONS) as writer:
+    with pa.ipc.new_file(sink, _SCHEMA, options=_PLAIN if count < _COMPRESSED_FROM else _COMPRESSED) as writer:
         writer.write_batch(pa.record_batch([offsets], schema=_SCHEMA))
     return DeletionFile(DeletionFileType.ARROW_ARRAY, read_version, deletion_id, count), sink.getvalue().to_pybytes()
 
