@@ -22,24 +22,36 @@ __all__ = ["ORDER", "is_block", "pack_runs", "read_widths", "unpack_blocks"]
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 """Its own inverse."""
 _ROW_BYTES = 128
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @part
-def _lane_mask(first: int, count: int, bits: int) -> np.uint64:
-    """Return the word whose lanes of `bits` have their bits `[first, first + count)` set."""
+def _log2(bits: int) -> int:
+    """Return the logarithm of a power of two: each row is found by it, and a division takes longer than a row."""
+    log = 0
+    while 1 << log < bits:
+        log += 1
+    return log
+
+
+@part
+def _lane_ones(bits: int) -> np.uint64:
+    """Return the word whose lanes of `bits` have their lowest bit set."""
+    return _FULL // (_FULL >> np.uint64(64 - bits))
+
+
+@part
+def _lane_mask(first: int, count: int, ones: np.uint64) -> np.uint64:
+    """Return the word whose lanes have their bits `[first, first + count)` set; `ones` has the lowest of each."""
     if count == 0:
         return np.uint64(0)
-    lane = (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - count)) << np.uint64(first)
-    word = np.uint64(0)
-    for shift in range(0, 64, bits):
-        word |= lane << np.uint64(shift)
-    return word
+    return ones * ((_FULL >> np.uint64(64 - count)) << np.uint64(first))
 
 
 @part
 def _row_place(row: int, bits: int) -> int:
     """Return the byte at which the values of one row lie in an unpacked block."""
-    return (ORDER[row // 8] * 16 + (row % 8) * 128) * bits // 8
+    return (ORDER[row >> 3] * 16 + (row & 7) * 128) * bits >> 3
 
 
 @part
@@ -85,6 +97,7 @@ def unpack_blocks(
     Each block writes `128 * bits` bytes, the later over the earlier; the caller has made room for them. Returns how
     many were unpacked: fewer than given when that one is wider than `bits` or ends beyond `data`.
     """
+    log, ones = _log2(bits), _lane_ones(bits)
     for block in range(len(starts)):
         width, place = widths[block], places[block]
         if not is_block(data, starts[block], width, bits):
@@ -94,17 +107,17 @@ def unpack_blocks(
             continue
         for row in range(bits):
             target = place + _row_place(row, bits)
-            source = starts[block] + row * width // bits * _ROW_BYTES
-            shift = row * width % bits
+            source = starts[block] + (row * width >> log) * _ROW_BYTES
+            shift = row * width & (bits - 1)
             low = np.uint64(shift)
             here = min(width, bits - shift)
-            low_mask = _lane_mask(0, here, bits)
+            low_mask = _lane_mask(0, here, ones)
             if here == width:
                 for word in range(0, _ROW_BYTES, 8):
                     store_word(out, target + word, (load_word(data, source + word) >> low) & low_mask)
             else:
                 high = np.uint64(here)
-                high_mask = _lane_mask(here, width - here, bits)
+                high_mask = _lane_mask(here, width - here, ones)
                 for word in range(0, _ROW_BYTES, 8):
                     value = (load_word(data, source + word) >> low) & low_mask
                     value |= (load_word(data, source + _ROW_BYTES + word) << high) & high_mask
@@ -115,13 +128,14 @@ def unpack_blocks(
 @part
 def _pack_block(data: NDArray[np.uint8], start: int, width: int, bits: int, out: NDArray[np.uint8], place: int) -> None:
     """Write the `128 * width` packed bytes of the block at `start`."""
+    log, ones = _log2(bits), _lane_ones(bits)
     for row in range(bits if width else 0):
         source = start + _row_place(row, bits)
-        target = place + row * width // bits * _ROW_BYTES
-        shift = row * width % bits
+        target = place + (row * width >> log) * _ROW_BYTES
+        shift = row * width & (bits - 1)
         low = np.uint64(shift)
         here = min(width, bits - shift)
-        low_mask = _lane_mask(0, here, bits)
+        low_mask = _lane_mask(0, here, ones)
         if shift == 0:
             # the first value of these words: whatever they held is gone
             for word in range(0, _ROW_BYTES, 8):
@@ -132,7 +146,7 @@ def _pack_block(data: NDArray[np.uint8], start: int, width: int, bits: int, out:
                 store_word(out, target + word, packed)
         if here < width:
             high = np.uint64(here)
-            high_mask = _lane_mask(here, width - here, bits)
+            high_mask = _lane_mask(here, width - here, ones)
             for word in range(0, _ROW_BYTES, 8):
                 store_word(out, target + _ROW_BYTES + word, (load_word(data, source + word) & high_mask) >> high)
 
