@@ -53,10 +53,10 @@ def test_files_are_read_as_one_up_to_a_size(make: Make, joined: list[int], monke
     size = dataset.snapshot.fragments[0].files[0].file_size_bytes
     monkeypatch.setattr(room, "_JOINED_BYTES", 2 * size - 50)
     assert read(dataset).equals(dataset.to_table().combine_chunks())
-    assert joined == [2, 2, 1]
+    assert sorted(joined) == [1, 2, 2]  # of several threads
     monkeypatch.setattr(room, "_SMALL_BYTES", 10)
     assert read(dataset).equals(dataset.to_table().combine_chunks())
-    assert joined == [2, 2, 1]
+    assert sorted(joined) == [1, 2, 2]  # of several threads
 
 
 def test_fragments_of_several_files_are_read_between_the_others_in_order(make: Make, joined: list[int]) -> None:
