@@ -62,7 +62,7 @@ def test_a_relative_root_is_made_absolute_at_once(tmp_path: Path, monkeypatch: p
 
 
 def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
-    store.put("a", b"0123456789" * 10_000)
+    store.put("a", b"0123456789" * 20_000)
     whole = store.get("a")
     (part,) = store.get_ranges("a", [(5, 9)])
     assert part.address == whole.address + 5
@@ -562,23 +562,23 @@ def test_a_deleted_file_is_let_go_of(root: Path, store: LocalStore) -> None:
 def test_the_cache_of_maps_is_bounded_and_notices_replaced_files(tmp_path: Path) -> None:
     cache = MapCache(capacity=2)
     for name in ("a", "b", "c"):
-        (tmp_path / name).write_bytes(name.encode() * 50_000)
+        (tmp_path / name).write_bytes(name.encode() * 200_000)
     first = cache.get(str(tmp_path / "a"))
     assert cache.get(str(tmp_path / "a")).address == first.address
     for name in ("b", "c"):
         cache.get(str(tmp_path / name))
-    (tmp_path / "new").write_bytes(b"A" * 50_000)
+    (tmp_path / "new").write_bytes(b"A" * 200_000)
     os.replace(tmp_path / "new", tmp_path / "a")
 
-    assert cache.get(str(tmp_path / "a")).to_pybytes() == b"A" * 50_000
-    assert first.to_pybytes() == b"a" * 50_000
+    assert cache.get(str(tmp_path / "a")).to_pybytes() == b"A" * 200_000
+    assert first.to_pybytes() == b"a" * 200_000
     with pytest.raises(FileNotFoundError):
         cache.get(str(tmp_path))
     MAPS.reset()
 
 
 def test_a_short_file_is_read_and_no_map_of_it_kept(root: Path, store: LocalStore) -> None:
-    for name, size in (("short", 16 << 10), ("long", (16 << 10) + 1)):
+    for name, size in (("short", 128 << 10), ("long", (128 << 10) + 1)):
         store.put(name, b"x" * size)
         assert store.get(name).to_pybytes() == b"x" * size
     with open("/proc/self/maps") as maps:
