@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
+import pyarrow as pa
 import pytest
 
+from lance_ops.table import Manifest, decode_manifest
+from lance_ops.table.known_manifests import KnownManifests
 from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.s3_server import S3Server, moto_server
 from tests.servers.azure import AzureServer, azurite_server
@@ -34,6 +37,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if item.get_closest_marker(room):
                 item.add_marker(pytest.mark.xdist_group(room))
                 break
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_manifest_is_known_as_its_file_says_it() -> Iterator[None]:
+    """Hold every manifest that a test commits against what its bytes decode to."""
+    add = KnownManifests.add
+
+    def add_checked(self: KnownManifests, data: bytes, path: str, manifest: Manifest) -> None:
+        add(self, data, path, manifest)
+        assert self.decode(pa.py_buffer(data), path) == decode_manifest(data, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KnownManifests, "add", add_checked)
+        yield
 
 
 @pytest.fixture

@@ -21,12 +21,14 @@ from lance_ops.table.index_metadata import (
     IndexMetadata,
 )
 from lance_ops.table.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
+from lance_ops.table.known_manifests import KNOWN_MANIFESTS
 from lance_ops.table.manifest import WRITER, DataFormat, Manifest, WriterVersion
 from lance_ops.table.manifest_bytes import decode_manifest, decode_with_transaction, encode_manifest, inline_transaction
 
 __all__ = [
     "ALL_INVARIANTS",
     "FRAGMENT_REUSE_INDEX",
+    "KNOWN_MANIFESTS",
     "MEM_WAL_INDEX",
     "TOMBSTONED",
     "WRITER",

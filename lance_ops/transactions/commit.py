@@ -34,7 +34,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.store.contract import Store
 from lance_ops.store.per_process import PER_PROCESS
-from lance_ops.table import Manifest, check_adds_no_violation, check_writable, encode_manifest
+from lance_ops.table import KNOWN_MANIFESTS, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
 from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, judge
 from lance_ops.transactions.continued import was_continued
@@ -359,10 +359,12 @@ class _Attempt:
         if transaction.path in self._after:
             self._write(transaction, encoded)
         self._check_same_dataset(planned, newest)
-        match self._put(made.version, encode_manifest(made, encoded), prepare):
-            case Committed(newest=found):
+        data = encode_manifest(made, encoded)
+        match self._put(made.version, data, prepare):
+            case Committed(location=location, newest=found):
                 self._check_not_revived(made, newest, found)
                 self._check_not_astray(made, newest)
+                KNOWN_MANIFESTS.add(data, self._store.uri_of(location), made)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
                 raise CommitStateUnknown(transaction.uuid, made.version, reason)

@@ -11,7 +11,7 @@ from lance_ops.committers.contract import Committer
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.store.contract import Store
-from lance_ops.table import Manifest, decode_manifest, decode_with_transaction
+from lance_ops.table import KNOWN_MANIFESTS, Manifest, decode_with_transaction
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["Landed", "decode_version", "newest_first", "read_manifest", "read_transaction", "read_version"]
@@ -37,7 +37,8 @@ def read_version(store: Store, committer: Committer, version: int) -> Landed:
 
 def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
     """Read a version's manifest; raise `VersionNotFound` if it was never made or is cleaned up."""
-    return _checked(decode_manifest(committer.read(version), _where(store, committer, version)), store, version)
+    where = _where(store, committer, version)
+    return _checked(KNOWN_MANIFESTS.decode(committer.read(version), where), store, version)
 
 
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> Landed:
