@@ -201,6 +201,27 @@ def test_updated_rows_take_their_blobs_along(dataset_uri: str) -> None:
     assert lance_ops.dataset(dataset_uri).to_table(columns=["i"]).column("i").to_pylist()[3:] == list(range(103, 108))
 
 
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("mode", ["rewrite_rows", "rewrite_columns"])
+def test_merged_rows_take_along_the_blobs_that_the_source_lacks(dataset_uri: str, mode: str, stable: bool) -> None:
+    table = typed(VALUES).append_column("v", pa.array(range(8)))
+    dataset = lance_ops.write_dataset(table, dataset_uri, enable_stable_row_ids=stable, max_rows_per_file=5)
+    source = pa.table({"i": [7, 2, 4], "v": [70, 20, 40]})
+    dataset.merge_insert("i").when_matched_update_all().write_mode(mode).execute(source)
+    after = lance_ops.dataset(dataset_uri).to_table(columns=["i", "v"]).to_pydict()
+    assert dict(zip(*after.values(), strict=True)) == dict(enumerate(range(8))) | {7: 70, 2: 20, 4: 40}
+    assert_same(dataset_uri, "b", [VALUES[i] for i in after["i"]])
+
+
+def test_merged_rows_take_along_blobs_in_structs_of_which_the_source_has_a_part(dataset_uri: str) -> None:
+    dataset = lance_ops.write_dataset(nested(VALUES), dataset_uri)
+    source = pa.table({"i": [6, 3, 99], "s": [{"x": 60}, {"x": 30}, {"x": 990}]})
+    dataset.merge_insert("i").when_matched_update_all().when_not_matched_insert_all().execute(source)
+    after = lance_ops.dataset(dataset_uri).to_table(columns=["i", "s.x"]).to_pydict()
+    assert dict(zip(*after.values(), strict=True)) == dict(enumerate(range(8))) | {6: 60, 3: 30, 99: 990}
+    assert_same(dataset_uri, "s.b", [VALUES[i] if i < 8 else None for i in after["i"]])
+
+
 def test_scans_with_filters_limits_and_parts_of_descriptors(dataset_uri: str) -> None:
     lance.write_dataset(typed(VALUES), dataset_uri)
     ours, theirs = lance_ops.dataset(dataset_uri), lance.dataset(dataset_uri)
