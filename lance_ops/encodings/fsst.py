@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from lance_ops import kernels
@@ -143,17 +144,17 @@ def _sample(values: VariableWidth) -> VariableWidth:
     if values.size_bytes <= size:
         return values
     num_pieces = size // _PIECE_BYTES
-    begins = np.linspace(0, values.size_bytes - _PIECE_BYTES, num_pieces).astype(np.int64)
-    data = np.concatenate([values.data[begin : begin + _PIECE_BYTES] for begin in begins.tolist()])
-    dtype = values.offsets.dtype  # of another type, every search would convert all offsets
-    firsts = np.searchsorted(values.offsets, (begins + 1).astype(dtype))
-    lasts = np.searchsorted(values.offsets, (begins + _PIECE_BYTES).astype(dtype))
-    counts = lasts - firsts
-    ends = np.cumsum(counts)
-    inside = values.offsets[np.repeat(lasts - ends, counts) + np.arange(int(ends[-1]))]
-    shifts = np.repeat(np.arange(num_pieces) * _PIECE_BYTES - begins, counts)
-    cuts = np.concatenate([np.arange(num_pieces + 1) * _PIECE_BYTES, inside + shifts])
-    return VariableWidth(np.sort(cuts).astype(np.int64), data)
+    begins = np.arange(num_pieces) * (values.size_bytes - _PIECE_BYTES) // (num_pieces - 1)
+    every_piece = as_strided(values.data, (values.size_bytes - _PIECE_BYTES + 1, _PIECE_BYTES), (1, 1))
+    edges = np.stack((begins + 1, begins + _PIECE_BYTES)).astype(values.offsets.dtype)  # else all offsets are converted
+    firsts, ends = np.searchsorted(values.offsets, edges)
+    # A piece is cut where it begins, within a value, and where values begin inside of it.
+    counts = ends - firsts + 1
+    piece_of = np.repeat(np.arange(num_pieces), counts)
+    places = np.arange(len(piece_of)) + np.repeat(ends - np.cumsum(counts), counts)
+    inside = np.maximum(values.offsets[places] - begins[piece_of], 0)
+    offsets = np.append(inside + piece_of * _PIECE_BYTES, num_pieces * _PIECE_BYTES)
+    return VariableWidth(offsets, every_piece[begins].reshape(-1))
 
 
 def _write_table(symbols: NDArray[np.uint64], lengths: NDArray[np.int64]) -> bytes:

@@ -28,6 +28,9 @@ __all__ = ["FileReader", "table_of"]
 _TAIL_BYTES = 64 * 1024
 """Read at once when a file is opened; most files' metadata fits, and of a small file everything."""
 
+_MAPPED_TAIL_BYTES = 16 * 1024
+"""The same of a mapped file, where looking again costs less than to copy what nobody asks for."""
+
 _WINDOW_BYTES = 32 * 1024 * 1024
 """Encoded bytes that `iter_batches` decodes at a time."""
 
@@ -47,7 +50,8 @@ class FileReader:
         A `size_bytes` other than the file's is an error, but for 0: not recorded. `schema` is that of a 0.1 file which
         does not hold its own, with the fields that are in the file; all others say what they hold.
         """
-        self._source, tail = FileSource.with_tail(store, path, size_bytes, _TAIL_BYTES)
+        tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
+        self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes)
         self.version = read_footer_version(tail, self._source.name)
         if self.version is FileVersion.V0_1:
             self._file = open_v0_1(self._source, tail, schema)

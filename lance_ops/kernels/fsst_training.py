@@ -83,6 +83,7 @@ def _count(
 
     Returns the bytes of the values, those of their codes, and how many of `seen` were written: the pairs that occur.
     """
+    # No branch depends on a code: which comes next cannot be foreseen.
     num_bytes, num_codes, num_seen = 0, 0, 0
     for i in range(0, len(offsets) - 1, stride):
         at, end = offsets[i], offsets[i + 1]
@@ -92,26 +93,21 @@ def _count(
             entry = find_code(next_word(data, at, end), end - at, slot_words, slot_entries, pairs)
             byte: int = 256 + np.int64(data[at])  # type: ignore[assignment]
             length, code = entry >> 8, entry & 0xFF
-            num_codes += 1
-            if code == ESCAPE:
-                code = byte
-                num_codes += 1
+            num_codes += 1 + (code == ESCAPE)
+            code = byte if code == ESCAPE else code
+            # a later round may want to begin a long symbol with this byte alone
+            is_long = np.int64(length > 1)
             singles[code] += 1
+            singles[byte] += is_long
             if before >= 0:
                 pair = before * _NUM_COUNTED + code
-                if followed[pair] == 0:
-                    seen[num_seen] = pair
-                    num_seen += 1
+                seen[num_seen] = pair
+                num_seen += followed[pair] == 0
                 followed[pair] += 1
-            if length > 1:
-                # a later round may want to begin a symbol with this byte alone
-                singles[byte] += 1
-                if before >= 0:
-                    pair = before * _NUM_COUNTED + byte
-                    if followed[pair] == 0:
-                        seen[num_seen] = pair
-                        num_seen += 1
-                    followed[pair] += 1
+                pair = before * _NUM_COUNTED + byte
+                seen[num_seen] = pair
+                num_seen += is_long & (followed[pair] == 0)
+                followed[pair] += is_long
             before = code
             at += length
     return num_bytes, num_codes, num_seen
