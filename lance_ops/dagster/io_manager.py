@@ -4,7 +4,7 @@
 
 An unpartitioned output replaces the dataset's content or is appended, as `mode` says. A partitioned asset names the
 column its partition keys stand in by the definition metadata `partition_column`; its output replaces the rows of its
-partitions, in two commits (delete, append), with the first taken back if the second fails.
+partitions, in one commit. Runs of other partitions may do the same at the same moment.
 """
 
 from __future__ import annotations
@@ -20,10 +20,18 @@ from lance_ops.api.lance_dataset import LanceDataset, dataset
 from lance_ops.api.write import write_dataset
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.dagster.environment import expand, expand_all
+from lance_ops.maintenance.auto_cleanup import clean_up_if_due
+from lance_ops.snapshot.filters import bind_filter
+from lance_ops.snapshot.replace_rows import replace_rows
+from lance_ops.snapshot.retry import retry_conflicts
+from lance_ops.snapshot.runners import InThreads
+from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["PARTITION_COLUMN", "LanceIOManager"]
 
 PARTITION_COLUMN = "partition_column"
+
+_CONFLICT_RETRIES = 10
 
 
 class LanceIOManager(dg.ConfigurableIOManager):
@@ -68,17 +76,17 @@ class LanceIOManager(dg.ConfigurableIOManager):
     def _replace_partitions(self, context: dg.OutputContext, table: pa.Table) -> LanceDataset:
         existing = self._open(context.asset_key)
         if existing is None:
-            return self._write(context.asset_key, table, "overwrite")
-        before = existing.version
+            return self._write(context.asset_key, table, "append")  # a run of another partition may be creating it
         condition = _partitions_condition(
             existing, context.definition_metadata, context.asset_partition_keys, context.asset_key
         )
-        existing.delete(condition)
-        try:
-            return self._write(context.asset_key, table, "append")
-        except Exception:  # of whatever kind: the rows that were deleted come back
-            existing.checkout_version(before).restore()
-            raise
+
+        def attempt(current: Snapshot) -> Snapshot:
+            return replace_rows(current, bind_filter(current, condition), table.to_reader(), InThreads())
+
+        made = retry_conflicts(existing.snapshot, attempt, _CONFLICT_RETRIES)
+        clean_up_if_due(existing.version, made)
+        return LanceDataset.of(made)
 
     def _write(self, asset_key: dg.AssetKey, table: pa.Table, mode: str) -> LanceDataset:
         return write_dataset(table, self._uri(asset_key), mode=mode, storage_options=self._options())

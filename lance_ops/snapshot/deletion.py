@@ -9,7 +9,7 @@ Each fragment's deletion file holds its whole cumulative vector; a fragment with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyroaring import BitMap
@@ -32,6 +32,7 @@ __all__ = [
     "commit_deletion",
     "delete",
     "find_rows",
+    "offsets_found",
     "plan_deletion",
     "truncate",
 ]
@@ -103,14 +104,16 @@ def find_rows(task: DeletionTask) -> FoundRows:
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 
+def offsets_found(found: Iterable[FoundRows]) -> dict[int, BitMap]:
+    """Return the physical offsets that all tasks found, by fragment."""
+    return {fragment_id: BitMap.deserialize(data) for outcome in found for fragment_id, data in outcome.offsets.items()}
+
+
 def commit_deletion(
     plan: DeletionPlan, found: Sequence[FoundRows], properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
     """Write the deletion files and commit; see `delete`."""
-    snapshot = plan.snapshot
-    offsets = {
-        fragment_id: BitMap.deserialize(data) for outcome in found for fragment_id, data in outcome.offsets.items()
-    }
+    snapshot, offsets = plan.snapshot, offsets_found(found)
     if not offsets:
         return snapshot, 0
     hidden = hide_rows(snapshot, offsets)

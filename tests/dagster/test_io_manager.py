@@ -9,6 +9,7 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster.io_manager import LanceIOManager
+from lance_ops.snapshot.fragment_writer import FragmentWriter
 
 pytestmark = pytest.mark.dagster
 
@@ -109,18 +110,46 @@ def test_a_partition_is_read_alone(manager: LanceIOManager) -> None:
     assert seen[0]["day"].to_pylist() == [2, 2]
 
 
-def test_a_failed_append_takes_the_deletion_back(
-    manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
+def test_a_partition_that_cannot_be_written_keeps_its_rows_and_what_others_wrote_meanwhile(
+    manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     materialize(manager, daily, partition_key="1")
+    write = FragmentWriter.write
 
     def fail(*args: object, **kwargs: object) -> None:
-        raise OSError("disk full")
+        monkeypatch.setattr(FragmentWriter, "write", write)
+        materialize(manager, daily, partition_key="2")
+        raise error
 
-    monkeypatch.setattr("lance_ops.dagster.io_manager.write_dataset", fail)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr(FragmentWriter, "write", fail)
+    with pytest.raises((OSError, KeyboardInterrupt, dg.DagsterExecutionInterruptedError)):
         materialize(manager, daily, partition_key="1")
-    assert dataset(tmp_path / "lake" / "daily.lance").count_rows() == 2
+    assert sorted(dataset(tmp_path / "lake" / "daily.lance").to_table()["day"].to_pylist()) == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "begun", [False, True], ids=["the dataset was begun meanwhile", "another was replaced meanwhile"]
+)
+def test_partitions_that_are_written_at_once_are_both_there(
+    manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    if begun:
+        for key in ("1", "2"):
+            materialize(manager, daily, partition_key=key)
+    look = LanceIOManager._open
+
+    def and_others(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:
+        found = look(self, asset_key)
+        monkeypatch.setattr(LanceIOManager, "_open", look)
+        materialize(manager, daily, partition_key="2")
+        return found
+
+    monkeypatch.setattr(LanceIOManager, "_open", and_others)
+    materialize(manager, daily, partition_key="1")
+    made = dataset(tmp_path / "lake" / "daily.lance")
+    assert sorted(made.to_table()["day"].to_pylist()) == [1, 1, 2, 2]
+    assert made.version == (4 if begun else 2)
 
 
 def test_a_partitioned_asset_without_a_column_for_its_keys_is_refused(manager: LanceIOManager) -> None:
