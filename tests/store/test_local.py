@@ -1,55 +1,21 @@
-"""What only files have: links, temporary names, fsync, directories."""
+"""What only files have: links, temporary names, directories, another clock."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, UnsafeStore, WriteRefused
-from lance_ops.store import LocalStore, PutOutcome, local, syncing
-from lance_ops.store.maps import MAPS, MapCache
-from lance_ops.store.paths import TEMPORARY_PREFIX
+from lance_ops.store import LocalStore, PutOutcome
+from tests.store.on_disk import fail, files_in
 
-
-@pytest.fixture(autouse=True)
-def _one_sync_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `os.fsync` see, and fail, each sync of several."""
-
-    def begin(descriptors: Sequence[int]) -> Callable[[], None]:
-        def finish() -> None:
-            for descriptor in descriptors:
-                os.fsync(descriptor)
-
-        return finish
-
-    monkeypatch.setattr(syncing, "begin_fsync", begin)
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "root"
-
-
-@pytest.fixture
-def store(root: Path) -> LocalStore:
-    return LocalStore(str(root))
-
-
-def fail(code: int) -> Callable[..., None]:
-    def raise_it(*_: object, **__: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    return raise_it
-
-
-def files_in(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+pytestmark = pytest.mark.usefixtures("one_sync_after_the_other")
 
 
 def test_a_relative_root_is_made_absolute_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,14 +25,6 @@ def test_a_relative_root_is_made_absolute_at_once(tmp_path: Path, monkeypatch: p
     store.put("a", b"x")
     assert (tmp_path / "here" / "data" / "a").read_bytes() == b"x"
     assert store.uri == str(tmp_path / "here" / "data")
-
-
-def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
-    store.put("a", b"0123456789" * 20_000)
-    whole = store.get("a")
-    (part,) = store.get_ranges("a", [(5, 9)])
-    assert part.address == whole.address + 5
-    assert store.get("a").address == whole.address
 
 
 @pytest.mark.parametrize("target", ["outside/secret", "outside"])
@@ -194,264 +152,6 @@ def test_a_failure_before_the_name_is_taken_is_a_refusal(store: LocalStore, monk
     assert list(store.list()) == list(store.list_temporary()) == []
 
 
-def test_a_directory_that_cannot_be_synced_leaves_a_commit_in_doubt(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.put("v/0", b"x")
-    fsync = os.fsync
-
-    def fail_on_directories(descriptor: int) -> None:
-        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
-            raise OSError(errno.EIO, "Input/output error")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fail_on_directories)
-    with pytest.raises(StoreError) as caught:
-        store.put_if_absent("v/1", b"x")
-    assert not isinstance(caught.value, WriteRefused)
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda store: store.put("a/b/c", b"x"),
-        lambda store: store.put_if_absent("a/b/c", b"x"),
-        lambda store: store.open_writer("a/b/c").close(),
-        lambda store: (store.put("s", b"x"), store.copy("s", "a/b/c")),
-    ],
-    ids=["put", "put_if_absent", "writer", "copy"],
-)
-def test_a_file_and_every_new_directory_above_it_are_synced(
-    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch, write: Callable[[LocalStore], object]
-) -> None:
-    synced: list[str] = []
-    fsync = os.fsync
-
-    def record(descriptor: int) -> None:
-        synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", record)
-    write(store)
-
-    assert {str(root.parent), str(root), str(root / "a"), str(root / "a" / "b")} <= set(synced)
-    assert any(os.path.basename(path).startswith(TEMPORARY_PREFIX) or path == str(root / "a/b/c") for path in synced)
-
-
-def test_a_writer_syncs_a_new_name_with_its_file_and_an_old_one_after_it(
-    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[str] = []
-    fsync, replace = os.fsync, os.replace
-
-    def record_sync(descriptor: int) -> None:
-        steps.append("sync directory" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "sync file")
-        fsync(descriptor)
-
-    def record_name(staged: str, target: str) -> None:
-        steps.append("name")
-        replace(staged, target)
-
-    store.put("other", b"x")
-    monkeypatch.setattr(os, "fsync", record_sync)
-    monkeypatch.setattr(os, "replace", record_name)
-    store.open_writer("a").close()
-    store.open_writer("a").close()
-    assert steps == ["name", "sync file", "sync directory", "sync file", "name", "sync directory"]
-
-
-@pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was synced, and "link" when a name was taken, in order."""
-    steps: list[str] = []
-    fsync, link = os.fsync, os.link
-
-    def record_sync(descriptor: int) -> None:
-        steps.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
-        fsync(descriptor)
-
-    def record_link(source: str, target: str) -> None:
-        steps.append("link")
-        link(source, target)
-
-    monkeypatch.setattr(os, "fsync", record_sync)
-    monkeypatch.setattr(os, "link", record_link)
-    return steps
-
-
-def write_fleetingly(store: LocalStore) -> None:
-    store.put("data/a", b"x", durable=False)
-    with store.open_writer("data/b/c", durable=False) as writer:
-        writer.write(b"x")
-
-
-def test_what_a_name_comes_after_is_durable_before_it_is_taken(root: Path, store: LocalStore, steps: list[str]) -> None:
-    write_fleetingly(store)
-    assert steps == []
-    assert store.put_if_absent("v/1", b"x", after=["data/a", "data/b/c"]) is PutOutcome.CREATED
-
-    before, after = steps[: steps.index("link")], steps[steps.index("link") + 1 :]
-    (staged,) = (path for path in before if TEMPORARY_PREFIX in path)
-    beneath = {str(root / path) for path in ("data", "data/a", "data/b", "data/b/c")}
-    assert set(before) == {staged, str(root), str(root.parent), *beneath}
-    assert after == [str(root / "v")]
-
-
-def test_both_steps_around_a_name_are_taken_while_the_disk_is_waited_for(store: LocalStore, steps: list[str]) -> None:
-    at: list[int] = []
-
-    def prepare() -> bool:
-        assert not store.exists("v/1")
-        at.append(len(steps))
-        return True
-
-    def follow_up() -> None:
-        assert store.exists("v/1")
-        at.append(len(steps))
-
-    write_fleetingly(store)
-    store.put_if_absent_between("v/1", b"x", after=["data/a"], prepare=prepare, follow_up=follow_up)
-    assert at == [0, steps.index("link") + 1]  # before the syncs of either side
-
-
-@pytest.mark.parametrize("step", ["prepare", "follow_up"])
-def test_what_a_step_around_a_name_raises_is_raised_when_the_syncs_have_ended(
-    root: Path, store: LocalStore, steps: list[str], step: str
-) -> None:
-    def fail() -> bool:
-        raise ZeroDivisionError
-
-    prepare, follow_up = (fail if step == name else lambda: True for name in ("prepare", "follow_up"))
-    with pytest.raises(ZeroDivisionError):
-        store.put_if_absent_between("v/1", b"x", prepare=prepare, follow_up=follow_up)
-    assert store.exists("v/1") is (step == "follow_up")
-    assert list(store.list_temporary()) == []
-    assert (steps[-1] == str(root / "v")) is (step == "follow_up")
-
-
-def test_a_name_that_is_taken_waits_for_nothing(store: LocalStore, steps: list[str]) -> None:
-    store.put("v/1", b"x", durable=False)
-    write_fleetingly(store)
-    assert store.put_if_absent("v/1", b"y", after=["data/a"]) is PutOutcome.EXISTS
-    assert steps == []
-
-
-@pytest.mark.parametrize("lost", ["data/a", "data/b/c", "data/b", "data"])
-def test_a_late_sync_that_fails_refuses_the_name(
-    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch, lost: str
-) -> None:
-    write_fleetingly(store)
-    fsync = os.fsync
-
-    def fail_on_one(descriptor: int) -> None:
-        if os.path.realpath(f"/proc/self/fd/{descriptor}") == str(root / lost):
-            raise OSError(errno.EIO, "Input/output error")
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fail_on_one)
-    with pytest.raises(WriteRefused, match="Input/output error"):
-        store.put_if_absent("v/1", b"x", after=["data/a", "data/b/c"])
-    assert not store.exists("v/1")
-    assert list(store.list_temporary()) == []
-
-
-def test_no_name_comes_after_what_is_not_there(store: LocalStore) -> None:
-    with pytest.raises(WriteRefused, match="No such file"):
-        store.put_if_absent("v/1", b"x", after=["data/a"])
-    assert list(store.list()) == list(store.list_temporary()) == []
-
-
-def test_a_long_file_is_durable_when_it_is_closed_whatever_comes_after(
-    root: Path, store: LocalStore, steps: list[str]
-) -> None:
-    with store.open_writer("long", durable=False) as writer:
-        writer.write(bytes(5 << 20))
-    assert str(root / "long") in steps
-
-
-def test_many_objects_are_made_durable_at_once(root: Path, store: LocalStore, steps: list[str]) -> None:
-    paths = [f"data/{number}" for number in range(70)]
-    for path in paths:
-        store.put(path, b"x", durable=False)
-    store.make_durable(*paths)
-    assert {*steps} == {str(root.parent), str(root), str(root / "data"), *(str(root / path) for path in paths)}
-    with pytest.raises(ObjectNotFound):
-        store.make_durable("data/1", "none")
-
-
-def test_a_directory_made_by_a_fleeting_put_is_synced_with_the_first_durable_one(
-    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: list[str] = []
-    fsync = os.fsync
-
-    def record(descriptor: int) -> None:
-        synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", record)
-    store.put("a/b", b"x", durable=False)
-    assert synced == []
-    store.put("a/c", b"x")
-    assert set(synced[1:]) == {str(root.parent), str(root), str(root / "a")}
-    synced.clear()
-    store.put("a/d", b"x")
-    assert synced[1:] == [str(root / "a")]
-
-
-def test_a_directory_that_was_removed_and_made_again_is_synced_again(
-    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.put("a/b/c", b"x")
-    store.delete("a/b/c")
-    assert not (root / "a" / "b").exists()
-    synced: list[str] = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.path.realpath(f"/proc/self/fd/{descriptor}")))
-    store.put("a/b/c", b"x")
-    assert str(root / "a") in synced
-
-
-def test_long_writes_take_their_room_at_once_and_leave_none_behind(root: Path, store: LocalStore) -> None:
-    with store.open_writer("a") as writer:
-        writer.write(b"head")
-        writer.write(bytes(1 << 20))
-        writer.write(b"tail")
-    assert store.get("a").to_pybytes() == b"head" + bytes(1 << 20) + b"tail"
-    assert (root / "a").stat().st_blocks * 512 < (1 << 20) + (64 << 10)
-
-
-def test_a_disk_without_room_is_told_before_it_is_written_to(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(descriptor: int, start: int, size: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(local, "reserve", full)
-    with pytest.raises(StoreError, match=r"cannot write .*/a: No space left"), store.open_writer("a") as writer:
-        writer.write(bytes(1 << 20))
-    assert list(store.list("")) == []
-
-
-def test_a_long_file_is_on_its_way_to_the_disk_before_it_is_closed(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[tuple[int, int]] = []
-    monkeypatch.setattr(local, "start_writeback", lambda descriptor, start, size: started.append((start, size)))
-    piece = bytes(3 << 20)
-    with store.open_writer("a") as writer:
-        for _ in range(5):
-            writer.write(piece)
-    assert started == [(0, 6 << 20), (6 << 20, 6 << 20)]
-    assert store.size("a") == 15 << 20
-
-
-def test_put_that_need_not_be_durable_syncs_nothing(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.put("a", b"x")
-    monkeypatch.setattr(os, "fsync", fail(errno.EIO))
-    store.put("a", b"y", durable=False)
-    assert store.get("a").to_pybytes() == b"y"
-
-
 def test_a_hint_is_written_in_place_unless_that_would_cut_it_short(root: Path, store: LocalStore) -> None:
     store.put_hint("v/hint", b"9")
     first = (root / "v" / "hint").stat().st_ino
@@ -549,61 +249,6 @@ def test_files_are_readable_by_others_as_the_umask_says(root: Path, store: Local
     finally:
         os.umask(mask)
     assert {(root / name).stat().st_mode & 0o777 for name in ("a", "b")} == {0o644}
-
-
-def test_a_deleted_file_is_let_go_of(root: Path, store: LocalStore) -> None:
-    store.put("a", b"x" * 100_000)
-    store.get("a")
-    store.delete("a")
-    with open("/proc/self/maps") as maps:
-        assert str(root / "a") not in maps.read()
-
-
-def test_the_cache_of_maps_is_bounded_and_notices_replaced_files(tmp_path: Path) -> None:
-    cache = MapCache(capacity=2)
-    for name in ("a", "b", "c"):
-        (tmp_path / name).write_bytes(name.encode() * 200_000)
-    first = cache.get(str(tmp_path / "a"))
-    assert cache.get(str(tmp_path / "a")).address == first.address
-    for name in ("b", "c"):
-        cache.get(str(tmp_path / name))
-    (tmp_path / "new").write_bytes(b"A" * 200_000)
-    os.replace(tmp_path / "new", tmp_path / "a")
-
-    assert cache.get(str(tmp_path / "a")).to_pybytes() == b"A" * 200_000
-    assert first.to_pybytes() == b"a" * 200_000
-    with pytest.raises(FileNotFoundError):
-        cache.get(str(tmp_path))
-    MAPS.reset()
-
-
-def test_a_short_file_is_read_and_no_map_of_it_kept(root: Path, store: LocalStore) -> None:
-    for name, size in (("short", 128 << 10), ("long", (128 << 10) + 1)):
-        store.put(name, b"x" * size)
-        assert store.get(name).to_pybytes() == b"x" * size
-    with open("/proc/self/maps") as maps:
-        mapped = maps.read()
-    assert str(root / "long") in mapped
-    assert str(root / "short") not in mapped
-    MAPS.reset()
-
-
-@pytest.mark.parametrize("given", [b"who", b"whole and more"])
-def test_a_file_is_read_whole_though_the_system_gives_less_or_it_has_grown(
-    given: bytes, store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.put("a", b"whole")
-    monkeypatch.setattr(os, "read", lambda descriptor, size: given[:size])
-    assert store.get("a").to_pybytes() == b"whole"
-
-
-def test_mapped_files_hold_no_descriptors(store: LocalStore) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    buffers = []
-    for index in range(50):
-        store.put(str(index), b"x" * 50_000, durable=False)
-        buffers.append(store.get(str(index)))
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_the_time_is_told_even_where_nothing_can_be_written(

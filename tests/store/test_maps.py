@@ -1,0 +1,74 @@
+"""Files are read through maps, which are shared, bounded, and let go of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lance_ops.store import LocalStore
+from lance_ops.store.maps import MAPS, MapCache
+
+
+def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
+    store.put("a", b"0123456789" * 20_000)
+    whole = store.get("a")
+    (part,) = store.get_ranges("a", [(5, 9)])
+    assert part.address == whole.address + 5
+    assert store.get("a").address == whole.address
+
+
+def test_a_deleted_file_is_let_go_of(root: Path, store: LocalStore) -> None:
+    store.put("a", b"x" * 100_000)
+    store.get("a")
+    store.delete("a")
+    with open("/proc/self/maps") as maps:
+        assert str(root / "a") not in maps.read()
+
+
+def test_the_cache_of_maps_is_bounded_and_notices_replaced_files(tmp_path: Path) -> None:
+    cache = MapCache(capacity=2)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(name.encode() * 200_000)
+    first = cache.get(str(tmp_path / "a"))
+    assert cache.get(str(tmp_path / "a")).address == first.address
+    for name in ("b", "c"):
+        cache.get(str(tmp_path / name))
+    (tmp_path / "new").write_bytes(b"A" * 200_000)
+    os.replace(tmp_path / "new", tmp_path / "a")
+
+    assert cache.get(str(tmp_path / "a")).to_pybytes() == b"A" * 200_000
+    assert first.to_pybytes() == b"a" * 200_000
+    with pytest.raises(FileNotFoundError):
+        cache.get(str(tmp_path))
+    MAPS.reset()
+
+
+def test_a_short_file_is_read_and_no_map_of_it_kept(root: Path, store: LocalStore) -> None:
+    for name, size in (("short", 128 << 10), ("long", (128 << 10) + 1)):
+        store.put(name, b"x" * size)
+        assert store.get(name).to_pybytes() == b"x" * size
+    with open("/proc/self/maps") as maps:
+        mapped = maps.read()
+    assert str(root / "long") in mapped
+    assert str(root / "short") not in mapped
+    MAPS.reset()
+
+
+@pytest.mark.parametrize("given", [b"who", b"whole and more"])
+def test_a_file_is_read_whole_though_the_system_gives_less_or_it_has_grown(
+    given: bytes, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("a", b"whole")
+    monkeypatch.setattr(os, "read", lambda descriptor, size: given[:size])
+    assert store.get("a").to_pybytes() == b"whole"
+
+
+def test_mapped_files_hold_no_descriptors(store: LocalStore) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    buffers = []
+    for index in range(50):
+        store.put(str(index), b"x" * 50_000, durable=False)
+        buffers.append(store.get(str(index)))
+    assert len(os.listdir("/proc/self/fd")) == before
