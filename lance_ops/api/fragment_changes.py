@@ -82,7 +82,7 @@ class FragmentChanges:
         uri = fspath(dataset_uri)
         reader = reader_of(data, schema)
         existing = Snapshot.open_if_there(uri, storage_options)
-        store = open_root(uri, storage_options).store
+        store = open_root(uri, storage_options).store if existing is None else existing.store
         asked = storage_version(data_storage_version, use_legacy_format)
         if existing is not None and mode == "append":
             target, version = existing.schema, output_version(existing, asked)
