@@ -118,7 +118,7 @@ def _use_in_child(rows: ManifestStore, answers: Any) -> None:
         answers.put(repr(error))
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
 def test_a_forked_child_uses_what_its_parent_has_used_and_leaves_it_usable(rows: ManifestStore) -> None:
     parents = ManifestRow(1, "parent", 1)
     assert rows.insert(parents)

@@ -423,6 +423,7 @@ def test_an_exception_aborts_a_writer(store: Store) -> None:
     assert list(store.list_temporary()) == []
 
 
+# A writer that nobody closes is what is tested.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_writer_that_is_dropped_shows_nothing(store: Store) -> None:
     writer = store.open_writer("data/a")
@@ -482,7 +483,7 @@ def _use_in_child(store: Store, answers: Any) -> None:
         answers.put(repr(error))
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
 def test_a_forked_child_uses_a_store_its_parent_has_used(store: Store) -> None:
     store.put("from-parent", b"abcd")
     store.get_ranges("from-parent", [(0, 1), (3, 4)])

@@ -71,6 +71,7 @@ def test_partial_leaves_half_a_write_and_returns_half_a_read() -> None:
     assert store.list_names("") == ["b"]
 
 
+# What a dead process had open, nobody closes.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_dead_process_does_nothing_more_and_cleans_nothing_up(tmp_path: Path) -> None:
     local = LocalStore(str(tmp_path))

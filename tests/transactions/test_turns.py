@@ -59,7 +59,7 @@ def test_a_commit_whose_turn_does_not_come_in_time_says_so() -> None:
     assert table.newest.version == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
 def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     table = Table(store)
