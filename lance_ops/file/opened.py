@@ -38,6 +38,10 @@ class Columns(ABC):
         return len(self.field_ids)
 
     @abstractmethod
+    def load(self, field: Field) -> None:
+        """Read the metadata of a column ahead of `tasks`, which reads what is missing; raises as that does."""
+
+    @abstractmethod
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         """Return, for every chunk of a column's wanted rows, the reads it takes and what makes an array of them.
 

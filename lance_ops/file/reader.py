@@ -143,6 +143,11 @@ class FileReader:
         found = self._read(self.schema if schema is None else schema, _as_rows(distinct))
         return found if position is None else reorder(found, position)
 
+    def load(self, schema: Schema) -> None:
+        """Read the metadata of columns whose rows will be read."""
+        for field in schema.fields:
+            self._file.columns.load(field)
+
     def iter_batches(
         self,
         schema: Schema | None = None,

@@ -63,6 +63,11 @@ class StructuralColumns(Columns):
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
+    def load(self, field: Field) -> None:
+        for column in self._root(field).columns:
+            if column.column.pages:
+                self._layout(column, 0)
+
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         root = self._root(field)
         chunks: list[Chunk] = []

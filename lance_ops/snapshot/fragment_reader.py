@@ -72,6 +72,13 @@ class FragmentReader:
         """Return the rows at physical `offsets`, in the order asked for."""
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
 
+    def load(self, schema: Schema) -> None:
+        """Open the mapped files that hold fields of `schema`, whose rows will be read, and find the fields in them."""
+        for source in self._sources(schema):
+            if self._bases.data_file(source.file.base_id, source.file.path).store.reads_in_place:
+                reader = self._open(source.file)
+                reader.load(self._as_stored(source, reader))
+
     def whole_file(self, schema: Schema) -> FileReader | None:
         """Return the data file that holds all of `schema`, by the ids it has there; None if no single one does."""
         sources = self._sources(schema)
@@ -79,7 +86,7 @@ class FragmentReader:
             return None
         reader = self._open(sources[0].file)
         self._check_rows(sources[0].file, reader.num_rows, self._fragment.physical_rows)
-        return reader if self._as_stored(sources[0]) is sources[0].schema else None
+        return reader if self._as_stored(sources[0], reader) is sources[0].schema else None
 
     @property
     def has_statistics(self) -> bool:
@@ -111,7 +118,7 @@ class FragmentReader:
         return sum(
             source.file.file_size_bytes
             if any(field.is_blob_v1 for field in source.schema.walk())
-            else self._open(source.file).encoded_bytes(self._as_stored(source))
+            else (reader := self._open(source.file)).encoded_bytes(self._as_stored(source, reader))
             for source in self._sources(schema)
         )
 
@@ -119,8 +126,9 @@ class FragmentReader:
         """Return how many bytes each field's pages take, by its id; files of 0.1 do not tell."""
         sizes: Counter[int] = Counter()
         for file in self._fragment.files:
-            for field_id, at in self._placed(file) if file.column_indices else ():
-                sizes[field_id] += self._open(file).column(at).size_bytes
+            reader = self._open(file)
+            for field_id, at in _placed(file, reader) if file.column_indices else ():
+                sizes[field_id] += reader.column(at).size_bytes
         return sizes
 
     def check(self) -> None:
@@ -135,7 +143,8 @@ class FragmentReader:
     def _read(self, schema: Schema, num_rows: int, read: ReadFile) -> pa.Table:
         parts = []
         for source in self._sources(schema):
-            table = read(self._open(source.file), self._as_stored(source))
+            reader = self._open(source.file)
+            table = read(reader, self._as_stored(source, reader))
             self._check_rows(source.file, table.num_rows, num_rows)
             parts.append((source.schema, table))
         columns = [_assemble(field, parts, num_rows) for field in schema.fields]
@@ -156,32 +165,33 @@ class FragmentReader:
                 sources.append(_Source(file, schema if fields == schema.fields else Schema(fields)))
         return sources
 
-    def _as_stored(self, source: _Source) -> Schema:
+    def _as_stored(self, source: _Source, reader: FileReader) -> Schema:
         """Return the source's part of the projection by the ids that the file itself knows its fields by."""
         file = source.file
         if file.path not in self._stored_ids:
-            self._stored_ids[file.path] = self._map_ids(file) if file.column_indices else {}
+            self._stored_ids[file.path] = _map_ids(file, reader) if file.column_indices else {}
         ids = self._stored_ids[file.path]
         return Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
 
-    def _map_ids(self, file: DataFile) -> Mapping[int, int]:
-        """Return the file's own field ids by the table's, empty if all are the same."""
-        stored = self._open(file).field_ids
-        ids = {field_id: stored[at] for field_id, at in self._placed(file)}
-        return {} if all(field_id == own for field_id, own in ids.items()) else ids
-
-    def _placed(self, file: DataFile) -> list[tuple[int, int]]:
-        """Return the file's live fields that have columns, each with its column."""
-        reader = self._open(file)
-        num_columns = len(reader.field_ids)
-        if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= num_columns:
-            reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
-            raise CorruptFile(reader.path, f"{num_columns} columns", reason)
-        placed = zip(file.fields, file.column_indices, strict=True)
-        return [(field_id, at) for field_id, at in placed if at >= 0 and field_id != TOMBSTONED]
-
     def _open(self, file: DataFile) -> FileReader:
         return self._files.open(self._bases.data_file(file.base_id, file.path), file.file_size_bytes)
+
+
+def _map_ids(file: DataFile, reader: FileReader) -> Mapping[int, int]:
+    """Return the file's own field ids by the table's, empty if all are the same."""
+    stored = reader.field_ids
+    ids = {field_id: stored[at] for field_id, at in _placed(file, reader)}
+    return {} if all(field_id == own for field_id, own in ids.items()) else ids
+
+
+def _placed(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
+    """Return the file's live fields that have columns, each with its column."""
+    num_columns = len(reader.field_ids)
+    if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= num_columns:
+        reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
+        raise CorruptFile(reader.path, f"{num_columns} columns", reason)
+    placed = zip(file.fields, file.column_indices, strict=True)
+    return [(field_id, at) for field_id, at in placed if at >= 0 and field_id != TOMBSTONED]
 
 
 def _has_statistics(file: DataFile) -> bool:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 import pyarrow as pa
 
 from lance_ops.core.cores import available_cores
+from lance_ops.core.errors import LanceOpsError
+from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.ordered import map_ordered
-from lance_ops.snapshot.row_columns import row_field
+from lance_ops.snapshot.row_columns import ROW_COLUMNS, row_field
 from lance_ops.snapshot.scan_block import read_block
 from lance_ops.snapshot.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, plan_scan
 from lance_ops.snapshot.scanned import ScannedRows, with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
 
 __all__ = [
     "TASK_READAHEAD",
@@ -33,6 +37,9 @@ T = TypeVar("T")
 
 TASK_READAHEAD = 2
 """Blocks that a scan inside of a plan's task reads ahead: tasks run side by side already."""
+
+_FILES_IN_A_ROW, _COLUMNS_OF_EACH = 16, 16
+"""Files whose metadata is read in a row, if it is of no more columns: nobody waits long for the first rows."""
 
 _REMOTE_READERS = 8  # of a remote store a reader waits far longer than it decodes
 
@@ -96,9 +103,31 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     workers = max(1, min(readers, ahead))
     threads = max(1, cores // workers)  # for each block, where there are fewer blocks than cores
     # no more open files than blocks in hand
-    reader_of = lru_cache(ahead + 1)(lambda fragment: snapshot.reader(fragment, threads=threads))
+    reader_of = lru_cache(ahead + _FILES_IN_A_ROW)(lambda fragment: snapshot.reader(fragment, threads=threads))
 
     def read(block: Block) -> Iterable[T]:
         return read_block(snapshot, reader_of(block.fragment), block, request, finish)
 
-    return chain.from_iterable(map_ordered(read, plan.blocks, workers, ahead))
+    blocks = _loaded(snapshot, plan, reader_of) if request.limit is None else plan.blocks
+    return chain.from_iterable(map_ordered(read, blocks, workers, ahead))
+
+
+def _loaded(snapshot: Snapshot, plan: ScanPlan, reader_of: Callable[[Fragment], FragmentReader]) -> Iterator[Block]:
+    """Yield the blocks; of several files in a row, read the metadata of the columns that their blocks begin with.
+
+    The rows of a block push all else out of a core's caches. Work that is done for one file after the other finds the
+    interpreter, and what it works on, still there. An error is for the read to raise, in its place.
+    """
+    request = plan.request
+    read, tested = request.schema, request.schema
+    if request.predicate is not None:
+        tested = snapshot.schema.project(name for name in request.predicate.columns() if name not in ROW_COLUMNS)
+    blocks = iter(plan.blocks)
+    while group := tuple(islice(blocks, _FILES_IN_A_ROW)):
+        begun = {block.fragment.id: block for block in group}
+        for block in begun.values() if len(begun) > 1 else ():
+            schema = read if block.predicate is None else tested
+            if len(schema.fields) <= _COLUMNS_OF_EACH:
+                with suppress(LanceOpsError, OSError):
+                    reader_of(block.fragment).load(schema)
+        yield from group

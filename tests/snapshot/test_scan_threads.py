@@ -1,4 +1,4 @@
-"""A large scan decodes its blocks side by side, and answers as one thread would."""
+"""A large scan decodes its blocks side by side, and answers as one thread would; files are opened in a row."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import Schema
+from lance_ops.errors import CorruptFile
 from lance_ops.snapshot import scan, scan_plan
 from lance_ops.snapshot.fragment_reader import FragmentReader
 
@@ -42,3 +43,42 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
     assert dataset.to_table().equals(alone)
     assert alone.equals(table)
     assert len(threads) == 2
+
+
+@pytest.mark.parametrize("condition", [None, "n >= 0"])
+def test_files_are_opened_in_a_row_before_any_is_read_and_a_broken_one_is_told_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
+) -> None:
+    dataset = lance_ops.write_dataset(
+        pa.table({"n": range(40), "m": range(40)}), tmp_path / "table", max_rows_per_file=10
+    )
+    third = dataset.snapshot.fragments[2].files[0].path
+    (tmp_path / "table" / "data" / third).write_bytes(b"nothing of the kind")
+    monkeypatch.setattr(scan, "available_cores", lambda: 1)
+    done: list[tuple[str, int]] = []
+    load, read = FragmentReader.load, FragmentReader.read
+
+    def loading(self: FragmentReader, schema: Schema) -> None:
+        done.append(("load", self.fragment.id))
+        assert schema.names == (["n", "m"] if condition is None else ["n"])
+        load(self, schema)
+
+    def reading(self: FragmentReader, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
+        done.append(("read", self.fragment.id))
+        return read(self, schema, start, stop)
+
+    monkeypatch.setattr(FragmentReader, "load", loading)
+    monkeypatch.setattr(FragmentReader, "read", reading)
+    batches = dataset.scanner(filter=condition).to_batches()
+    assert [next(batches).column("n").to_pylist() for _ in range(2)] == [[*range(10)], [*range(10, 20)]]
+    assert done[:4] == [("load", fragment_id) for fragment_id in range(4)]
+    assert {step for step, _ in done[4:]} == {"read"}
+    with pytest.raises(CorruptFile, match=third):
+        next(batches)
+
+
+def test_under_a_limit_no_file_is_opened_that_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = lance_ops.write_dataset(pa.table({"n": range(40)}), tmp_path / "table", max_rows_per_file=10)
+    monkeypatch.setattr(scan, "available_cores", lambda: 1)
+    monkeypatch.setattr(FragmentReader, "load", lambda *_: pytest.fail("a file was opened ahead"))
+    assert dataset.to_table(filter="n >= 0", limit=3).column("n").to_pylist() == [0, 1, 2]

@@ -72,6 +72,9 @@ class BatchColumns(Columns):
         with reporting(self._path, f"column {field.name!r}"):
             return [(_kind(field),)] * (len(self._offsets) - 1)
 
+    def load(self, field: Field) -> None:
+        """Do nothing: columns have no metadata of their own."""
+
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         for node in field.walk():
             if node.id not in self._fields:

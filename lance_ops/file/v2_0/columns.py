@@ -76,6 +76,9 @@ class ArrayColumns(Columns):
         wanted = [self._find(node) for root in schema.fields for node in columns_of_field(root)]
         return sum(column.size_bytes for column in self._load(wanted))
 
+    def load(self, field: Field) -> None:
+        self._load([self._find(node) for node in columns_of_field(field)])
+
     def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
         at_row_level = list(_fields_of_rows(field))
         starts = []
