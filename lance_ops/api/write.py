@@ -112,10 +112,7 @@ def write_dataset(
         )
         options = with_base_store_params(storage_options, bases, base_store_params)
         base_ids = choose_bases(bases, target_bases, target_all_bases, root_uri=target)
-        or_append = mode != "create"
-        return LanceDataset.of(
-            create(target, options, table, reader, limits, properties, base_ids, or_append=or_append)
-        )
+        return LanceDataset.of(create(target, options, table, reader, limits, properties, base_ids, mode=mode))
     if enable_stable_row_ids:
         check_stable_row_ids(existing)
     made = write_onto(existing, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)

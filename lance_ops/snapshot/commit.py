@@ -67,12 +67,12 @@ def create_dataset(
     properties: Mapping[str, str] | None = None,
     own_files: Sequence[OwnFile] = (),
     after: Sequence[str] = (),
-    or_append: bool = False,
+    keep_if_there: bool = False,
 ) -> Snapshot:
     """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
 
-    `own_files` and `after` are as for `commit_operation`; with `or_append` the files stay after that error, for the
-    caller to append.
+    `own_files` and `after` are as for `commit_operation`; with `keep_if_there` the files stay after that error, for the
+    caller to bring into the other's dataset.
     """
     operation = Overwrite(tuple(fragments), schema, config or {}, base_paths)
     transaction = Transaction(0, operation, transaction_properties=dict(properties or {}))
@@ -84,7 +84,7 @@ def create_dataset(
         after,
         file_version,
         stable_row_ids=stable_row_ids,
-        kept_after=(DatasetAlreadyExists,) if or_append else (),
+        kept_after=(DatasetAlreadyExists,) if keep_if_there else (),
     )
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 

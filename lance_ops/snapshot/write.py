@@ -47,13 +47,13 @@ def create(
     properties: Mapping[str, str],
     base_ids: tuple[int | None, ...] = AT_ROOT,
     *,
-    or_append: bool = False,
+    mode: str = "create",
 ) -> Snapshot:
-    """Write version 1. If somebody else creates the dataset meanwhile, append the same files to theirs if so asked.
+    """Write version 1. If somebody else creates the dataset meanwhile, append the same files to it, or overwrite it.
 
-    `base_ids` are those of the base paths that the data files go to in turn, as in the functions below. Raises
-    `DatasetAlreadyExists`, or `SchemaMismatch` if theirs has another schema, `InvalidInput` if it lacks the stable row
-    ids or the base paths asked for.
+    Which of these is for `mode` to say; `create` raises `DatasetAlreadyExists` then. `base_ids` are those of the base
+    paths that the data files go to in turn, as in the functions below. Raises `SchemaMismatch` if rows are appended to
+    another schema, `InvalidInput` if the other's dataset lacks the stable row ids or the base paths asked for.
     """
     root = open_root(uri, storage_options, new_naming=table.manifest_naming)
     targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
@@ -71,22 +71,30 @@ def create(
             properties=properties,
             own_files=own_files,
             after=after,
-            or_append=or_append,
+            keep_if_there=mode != "create",
         )
     except DatasetAlreadyExists:
-        if not or_append:
+        if mode == "create":
             raise
     with removing_on_failure(root.store, own_files):
         theirs = Snapshot.open(uri, storage_options=storage_options)
-        if theirs.schema.fields != schema.fields or theirs.file_version is not table.file_version:
+        is_alike = theirs.schema.fields == schema.fields and theirs.file_version is table.file_version
+        if mode == "append" and not is_alike:
             raise SchemaMismatch(
                 f"{theirs.uri} was created meanwhile with another schema or file version: append again"
             )
         if not set(table.base_paths) <= set(theirs.manifest.base_paths):
-            raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: append again")
+            raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: write again")
         if table.stable_row_ids:
             check_stable_row_ids(theirs)
-    return commit_operation(theirs, Append(fragments), properties=properties, own_files=own_files, after=after)
+    return commit_operation(
+        theirs,
+        Append(fragments) if mode == "append" else Overwrite(fragments, schema),
+        properties=properties,
+        own_files=own_files,
+        after=after,
+        file_version=table.file_version,
+    )
 
 
 def check_stable_row_ids(snapshot: Snapshot) -> None:

@@ -29,10 +29,17 @@ def files(uri: str) -> int:
     return len(list(Path(uri, "data").iterdir()))
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_who_was_not_first_appends_the_files_that_are_written(dataset_uri: str, mode: str) -> None:
-    made = lance_ops.write_dataset(late(dataset_uri, ROWS), dataset_uri, mode=mode)
+def test_who_was_not_first_appends_the_files_that_are_written(dataset_uri: str) -> None:
+    made = lance_ops.write_dataset(late(dataset_uri, ROWS), dataset_uri, mode="append")
     assert (made.version, made.count_rows(), files(dataset_uri)) == (2, 4, 2)
+
+
+@pytest.mark.parametrize("first", [ROWS, pa.table({"b": ["other"]})], ids=["the same columns", "others"])
+def test_an_overwrite_that_was_not_first_overwrites(dataset_uri: str, first: pa.Table) -> None:
+    made = lance_ops.write_dataset(late(dataset_uri, first), dataset_uri, mode="overwrite", data_storage_version="2.1")
+    assert (made.version, made.data_storage_version, files(dataset_uri)) == (2, "2.1", 2)
+    assert made.to_table() == ROWS
+    assert lance_ops.dataset(dataset_uri, version=1).to_table() == first
 
 
 def test_a_creation_that_was_not_first_leaves_no_file(dataset_uri: str) -> None:
