@@ -6,6 +6,7 @@ the same for the same values.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -21,6 +22,7 @@ __all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "samp
 
 _SAMPLE_VALUES = 8192
 _SAMPLE_BLOCKS = 8
+_SURE_EXPONENT = 12
 # Of a sampled value, so much of either end is looked at.
 _END_BYTES = 32
 
@@ -72,14 +74,16 @@ class FixedStatistics:
 def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
     """Estimate how many distinct values there are.
 
-    From a sample, by how many values it has once and twice (Chao 1984, bias-corrected). Long values that have their
-    length and both ends in common count as one.
+    From a sample, by how many values it has once and twice (Chao 1984, bias-corrected); all are taken to be distinct
+    where a small one has none twice. Long values that have their length and both ends in common count as one.
     """
     num_values = values.num_values
+    if num_values and _no_two_are_equal(values):
+        return num_values
     if num_values <= 2 * _SAMPLE_VALUES:
         keys = np.sort(_keys(values, slice(None)))
         return int(np.count_nonzero(keys[1:] != keys[:-1])) + (num_values > 0)
-    ends = _run_ends(np.sort(_keys(values, _sample_positions(num_values))))
+    ends = _run_ends(np.sort(_keys(values, _sample_positions(num_values, _SAMPLE_VALUES))))
     counts = np.diff(ends, prepend=-1)
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return min(num_values, len(counts) + once * (once - 1) / (2 * (twice + 1)))
@@ -97,10 +101,20 @@ def estimate_index_bytes(values: FixedWidth, num_entries: float) -> float:
     return values.num_values * sum(widths) / max(len(widths), 1) / 8
 
 
-@lru_cache(maxsize=8)
-def _sample_positions(num_values: int) -> Integers:
+def _no_two_are_equal(values: FixedWidth | VariableWidth) -> bool:
+    """Return whether no value is twice in a small sample: were each twice in the page, one nearly always would be.
+
+    Of `d` distinct values, none is picked twice in `n` picks with a probability of about `exp(-n ** 2 / (2 * d))`.
+    """
+    num_picked = math.isqrt(_SURE_EXPONENT * values.num_values) + 1
+    keys = np.sort(_keys(values, _sample_positions(values.num_values, num_picked)))
+    return not (keys[1:] == keys[:-1]).any()
+
+
+@lru_cache(maxsize=16)
+def _sample_positions(num_values: int, num_picked: int) -> Integers:
     """Return the positions of a sample of so many values, ascending; the files of a table are often equally long."""
-    picked = np.sort(np.random.default_rng(0).integers(0, num_values, _SAMPLE_VALUES))
+    picked = np.sort(np.random.default_rng(0).integers(0, num_values, num_picked))
     return readable(picked[_run_ends(picked)])
 
 
