@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.types import common_type, convert
+from lance_ops.core.predicate.types import common_type
 from lance_ops.core.predicate.values import Literal
 
 __all__ = ["Case", "case"]
@@ -57,7 +57,7 @@ class Case(Expression):
         return f"CASE{branches} ELSE {self.otherwise.to_sql()} END"
 
     def _values(self, value: Expression, rows: pa.RecordBatch) -> pa.Array:
-        values = convert(value.evaluate(rows), self.type)
+        values = value.evaluate_as(rows, self.type)
         return pa.repeat(values, rows.num_rows) if isinstance(values, pa.Scalar) else values
 
 

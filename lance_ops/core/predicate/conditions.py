@@ -15,7 +15,7 @@ from lance_ops.core.predicate.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.spelling import spell_scalar
 from lance_ops.core.predicate.stats import Bounds, Relations, Statistics, order_key
 from lance_ops.core.predicate.truth import Truths
-from lance_ops.core.predicate.types import common_type, convert
+from lance_ops.core.predicate.types import common_type
 
 __all__ = ["Compare", "CompareOp", "In", "IsNull"]
 
@@ -87,7 +87,7 @@ class Compare(Predicate):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         shared = common_type(self.left.type, self.right.type)
-        left, right = (convert(side.evaluate(batch), shared) for side in self.children)
+        left, right = (side.evaluate_as(batch, shared) for side in self.children)
         result = _FUNCTIONS[self.op](left, right)
         return _order_nans(self.op, left, right, result) if pa.types.is_floating(shared) else result
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate.stats import Bounds, Statistics
 from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.types import convert
 
 __all__ = ["Expression", "Predicate", "Values"]
 
@@ -41,6 +42,10 @@ class Expression(ABC):
     @abstractmethod
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         """Return the value for each row of the batch."""
+
+    def evaluate_as(self, batch: pa.RecordBatch, target: pa.DataType) -> Values:
+        """Return the values converted to a type; raises as `convert` does."""
+        return convert(self.evaluate(batch), target)
 
     @abstractmethod
     def to_sql(self) -> str:

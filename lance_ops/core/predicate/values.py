@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +81,16 @@ class Literal(Expression):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return self.value
 
+    def evaluate_as(self, batch: pa.RecordBatch, target: pa.DataType) -> Values:
+        if target not in self._converted:
+            self._converted[target] = convert(self.value, target)
+        return self._converted[target]
+
+    @cached_property
+    def _converted(self) -> dict[pa.DataType, pa.Scalar]:
+        """The value in the types it was asked for: it is the same for every batch."""
+        return {}
+
     def bounds(self, stats: Statistics) -> Bounds:
         return Bounds.of_literal(self.value) if not pa.types.is_nested(self.type) else Bounds()
 
@@ -119,8 +130,9 @@ class Arithmetic(Expression):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         exact = pa.types.is_decimal(self.type)
-        sides = [side.evaluate(batch) for side in self.children]
-        return _compute(self.op, *(convert(side, exact_type(side.type) if exact else self.type) for side in sides))
+        targets = (exact_type(side.type) if exact else self.type for side in self.children)
+        sides = (side.evaluate_as(batch, target) for side, target in zip(self.children, targets, strict=True))
+        return _compute(self.op, *sides)
 
     def to_sql(self) -> str:
         return f"({self.left.to_operand_sql()} {self.op} {self.right.to_operand_sql()})"
@@ -141,7 +153,7 @@ class Negate(Expression):
         return (self.operand,)
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
-        return pc.negate_checked(convert(self.operand.evaluate(batch), self.type))
+        return pc.negate_checked(self.operand.evaluate_as(batch, self.type))
 
     def to_sql(self) -> str:
         return f"(- {self.operand.to_operand_sql()})"
