@@ -205,36 +205,36 @@ def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
 
 
 def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: WriteTargets) -> tuple[Fragment, ...]:
+    """Write updated rows, in the order they stand in the table, and then the inserted ones."""
     snapshot, merge = plan.snapshot, plan.merge
+    order = np.argsort(matches.updated)
+    missing = [name for name in snapshot.schema.names if name not in merge.source.schema.names or name in merge.structs]
     with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version), targets) as writer:
-        for rows, row_ids in _updated_rows(snapshot, merge, matches):
-            writer.write_moved(rows, row_ids)
-        for at in range(0, len(inserted), _ROWS_AT_ONCE):
-            writer.write_new(merge.source.take(pa.array(inserted[at : at + _ROWS_AT_ONCE])))
+        whole = inserted
+        if missing or writer.keeps_ids:
+            for rows, row_ids in _updated_rows(snapshot, merge, matches, order, missing):
+                writer.write_moved(rows, row_ids)
+        else:  # the source has all there is of an updated row
+            whole = np.concatenate((matches.source_rows[order], inserted))
+        for at in range(0, len(whole), _ROWS_AT_ONCE):
+            writer.write_new(merge.source.take(pa.array(whole[at : at + _ROWS_AT_ONCE])))
         return writer.finish()
 
 
 def _updated_rows(
-    snapshot: Snapshot, merge: BoundMerge, matches: Matches
+    snapshot: Snapshot, merge: BoundMerge, matches: Matches, order: Rows, missing: Sequence[str]
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.uint64]]]:
-    """Yield updated rows whole, in the order they stand in the table, with the row ids they have."""
-    source = merge.source
-    missing = [name for name in snapshot.schema.names if name not in source.schema.names or name in merge.structs]
+    """Yield updated rows in an order, with their `missing` columns as they are and the row ids they have."""
     request = ScanRequest(
         snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
     )
-    order = np.argsort(matches.updated)
     step = _BLOBS_AT_ONCE if any(map(holds_blobs_v2, request.schema.fields)) else _ROWS_AT_ONCE
     for at in range(0, len(order), step):
         chosen = order[at : at + step]
-        rows = source.take(pa.array(matches.source_rows[chosen]))
-        if not missing and not snapshot.manifest.uses_stable_row_ids:
-            yield rows, matches.updated[chosen]
-            continue
         old = take_to_rewrite(snapshot, matches.updated[chosen], request)
         row_ids = old.column(ROW_ID).to_numpy()
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
-        yield _completed(rows, old, merge.structs), row_ids
+        yield _completed(merge.source.take(pa.array(matches.source_rows[chosen])), old, merge.structs), row_ids
 
 
 def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]) -> pa.Table:
