@@ -7,6 +7,7 @@ from typing import TypedDict
 
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.snapshot.lines import branch_of, checkout, references_of
+from lance_ops.snapshot.removals import check_stays
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import Tag as StoredTag
 from lance_ops.snapshot.tags import create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
@@ -52,22 +53,27 @@ class Tags:
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version (by default this one).
 
-        Raises `InvalidInput` for a name in use or not allowed, `VersionNotFound` for a version that is not there.
+        Raises `InvalidInput` for a name in use or not allowed, `VersionNotFound` for a version that is not there or is
+        being cleaned up.
         """
         named, references = self._named(reference), references_of(self._snapshot)
         create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
-        if not named.committer.exists(named.version):  # a clean-up that removes it looks for tags afterwards
+        try:
+            check_stays(named)
+        except VersionNotFound:
             delete_tag(references, tag)
-            raise VersionNotFound(f"{named.uri}: version {named.version} was cleaned up")
+            raise
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Move a tag to a version (by default this one)."""
         named, references = self._named(reference), references_of(self._snapshot)
         before = read_tag(references, tag)
         update_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
-        if not named.committer.exists(named.version):
+        try:
+            check_stays(named)
+        except VersionNotFound:
             update_tag(references, tag, before.version, before.manifest_size, before.branch)
-            raise VersionNotFound(f"{named.uri}: version {named.version} was cleaned up")
+            raise
 
     def delete(self, tag: str) -> None:
         """Remove a tag; its version may then be cleaned up."""

@@ -3,9 +3,10 @@
     plan_cleanup(snapshot, options) -> CleanupPlan          what would go, and why it may
     execute(snapshot, plan) -> CleanupStats                 batches written down, manifests first, then files
 
-A manifest goes before the files that only it names: whoever still holds the version's number gets a clear
-`VersionNotFound`, never a version with holes. When the manifests are gone, tags, pins, branches and the newest versions
-are read again, and what one of them needs is left alone: nobody can name an old version's files any more after that.
+What is about to go is noted first, so that nobody is given it any more (`snapshot.removals`). A manifest goes before
+the files that only it names: whoever still holds the version's number gets a clear `VersionNotFound`, never a version
+with holes. When the manifests are gone, tags, pins, branches and the newest versions are read again, and what one of
+them needs is left alone: nobody can name an old version's files any more after that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
+from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.maintenance.cleanup_plan import (
     CleanupOptions,
     CleanupPlan,
@@ -33,6 +35,7 @@ from lance_ops.snapshot.batches import checkpoint_batches
 from lance_ops.snapshot.branch_file import list_branches
 from lance_ops.snapshot.lines import branch_of, references_of
 from lance_ops.snapshot.ordered import map_ordered
+from lance_ops.snapshot.removals import noted_removal
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
@@ -121,6 +124,11 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     """
     if plan.old_versions:
         checkpoint_batches(snapshot)
+    with noted_removal(snapshot, plan.old_versions):
+        return _execute(snapshot, plan)
+
+
+def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     pace = _Pace(plan.options.delete_rate_limit)
     needed = NamedFiles(snapshot.uri)
     removed: list[int] = []
@@ -138,6 +146,7 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     files = [] if missing else [info for info in plan.files if info.path not in needed]
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
     deleted, failed = _delete(snapshot.store, files, pace, at_once)
+    _remove_what_came_back(snapshot, set(plan.old_versions).difference(there), deleted)
     manifests = {snapshot.committer.location(version) for version in removed}
     gone = [*deleted, *(info for info in plan.manifests if info.path in manifests)]
     return _stats(plan, gone, failed + len(failed_versions))
@@ -153,8 +162,8 @@ def _remove_versions(
 ) -> list[int]:
     """Remove manifests and return their versions; note what fails, and the files of all that stay in `needed`.
 
-    A tag or pin may come at any moment (a branch begins with a pin). Who sets one looks for the version afterwards, so
-    after the removal it is our turn to look for them: what has one is put back.
+    What is held since it was noted stays. The reference looks for no notes when it tags a version: what has a tag after
+    its removal is put back.
     """
     store, committer = snapshot.store, snapshot.committer
     held = _held(snapshot, plan)
@@ -183,10 +192,33 @@ def _remove_versions(
             needed.add(landed.manifest)
     held = _held(snapshot, plan)
     for version in sorted(removed.keys() & held.keys()):
-        location, data, manifest = removed.pop(version)
+        location, data, manifest = removed[version]
         store.put_if_absent(location, data)
-        needed.add(manifest)
+        if _has_its_files(snapshot, manifest):
+            needed.add(manifest)
+            del removed[version]
+        else:
+            committer.remove(version)
     return sorted(removed)
+
+
+def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether no other clean-up took files of a version; one that does so later finds the version there."""
+    named = NamedFiles(snapshot.uri)
+    named.add(manifest)
+    directories = (f"{DATA_DIR}/", f"{DELETIONS_DIR}/")
+    there = (info.path for directory in directories for info in snapshot.store.list(directory[:-1]))
+    return {path for path in named.paths if path.startswith(directories)}.issubset(there)
+
+
+def _remove_what_came_back(snapshot: Snapshot, versions: Iterable[int], deleted: Iterable[ObjectInfo]) -> None:
+    """Remove those of our old versions again that another clean-up put back while their files went."""
+    for version in set(versions).intersection(snapshot.committer.versions()):
+        named = NamedFiles(snapshot.uri)
+        with suppress(VersionNotFound):  # the other noticed
+            named.add(read_manifest(snapshot.store, snapshot.committer, version))
+            if any(info.path in named for info in deleted):
+                snapshot.committer.remove(version)
 
 
 def _keep_token(snapshot: Snapshot, landed: Landed, after: Landed | None = None) -> None:

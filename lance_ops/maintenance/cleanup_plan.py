@@ -32,6 +32,7 @@ from lance_ops.snapshot.branch_file import Branch, list_branches
 from lance_ops.snapshot.history import history
 from lance_ops.snapshot.lines import branch_of, references_of, uri_of_line
 from lance_ops.snapshot.pins import PINS_DIR, pinned_version
+from lance_ops.snapshot.removals import REMOVALS_DIR, UNVERIFIED_AGE
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import list_tags
 from lance_ops.store import ObjectInfo, Store, path_beneath
@@ -51,7 +52,6 @@ __all__ = [
 ]
 
 DEFAULT_AGE = timedelta(weeks=2)
-UNVERIFIED_AGE = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     """
     now = snapshot.store.now()
     branches = list_branches(references_of(snapshot))
-    pins = tuple(info for info in snapshot.store.list(PINS_DIR))
+    notes = [info for directory in (PINS_DIR, REMOVALS_DIR) for info in snapshot.store.list(directory)]
     held, begun = held_versions(snapshot, options, now), versions_begun_with(snapshot, branches)
     kept, known = NamedFiles(snapshot.uri), NamedFiles(snapshot.uri)
     gone: list[int] = []
@@ -191,7 +191,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         transaction_files=candidates(TRANSACTIONS_DIR),
         temporary_files=tuple(
             info
-            for info in (*_own_temporary(snapshot.store), *_staged_manifests(snapshot.store), *pins)
+            for info in (*_own_temporary(snapshot.store), *_staged_manifests(snapshot.store), *notes)
             if _is_abandoned(info, options, now)
         ),
         manifests=_manifests(snapshot, gone),

@@ -20,6 +20,7 @@ from lance_ops.snapshot.reference_file import (
     check_metadata,
     decode_reference,
     encode_reference,
+    read_each,
     read_reference,
     stems,
 )
@@ -83,7 +84,7 @@ def list_branches(store: Store) -> dict[str, Branch]:
     Raises `InvalidInput` for one whose name lies in the directories of another: their files could not be told apart.
     """
     names = sorted(stem.replace("%2F", "/") for stem in stems(store, BRANCHES_DIR))
-    return {name: read_branch(store, name) for name in names}
+    return read_each(store, names, read_branch)
 
 
 def read_branch(store: Store, name: str) -> Branch:

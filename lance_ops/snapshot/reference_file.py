@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, ObjectNotFound, ReferenceNotFound
 from lance_ops.store import Store
 
-__all__ = ["REFERENCE_SUFFIX", "check_metadata", "decode_reference", "encode_reference", "read_reference", "stems"]
+__all__ = [
+    "REFERENCE_SUFFIX",
+    "check_metadata",
+    "decode_reference",
+    "encode_reference",
+    "read_each",
+    "read_reference",
+    "stems",
+]
 
 T = TypeVar("T")
 
@@ -39,9 +47,24 @@ def read_reference(store: Store, path: str, kind: str, name: str) -> bytes:
 
 
 def stems(store: Store, directory: str) -> list[str]:
-    """Return the names of the files in a directory, without their suffix."""
+    """Return the names of the files in a directory, in order, without their suffix."""
     names = store.list_names(directory)
-    return [name.removesuffix(REFERENCE_SUFFIX) for name in names if name.endswith(REFERENCE_SUFFIX)]
+    return sorted(name.removesuffix(REFERENCE_SUFFIX) for name in names if name.endswith(REFERENCE_SUFFIX))
+
+
+def read_each(store: Store, names: Iterable[str], read: Callable[[Store, str], T]) -> dict[str, T]:
+    """Return what is noted under each name; what was removed since it was listed is left out.
+
+    Where a file that is replaced is absent for a moment, nobody can tell that from a removal: there it is an error.
+    """
+    found: dict[str, T] = {}
+    for name in names:
+        try:
+            found[name] = read(store, name)
+        except ReferenceNotFound:
+            if not store.replaces_at_once:
+                raise
+    return found
 
 
 def check_metadata(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from lance_ops.snapshot.reference_file import (
     check_metadata,
     decode_reference,
     encode_reference,
+    read_each,
     read_reference,
     stems,
 )
@@ -71,7 +72,7 @@ class Tag:
 
 def list_tags(store: Store) -> dict[str, Tag]:
     """Return every tag by name."""
-    return {name: read_tag(store, name) for name in sorted(stems(store, TAGS_DIR))}
+    return read_each(store, stems(store, TAGS_DIR), read_tag)
 
 
 def read_tag(store: Store, name: str) -> Tag:

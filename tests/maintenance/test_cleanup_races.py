@@ -1,5 +1,6 @@
 """Clean-up beside others: what they tag, restore or ingest meanwhile is neither lost nor there twice."""
 
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -9,12 +10,13 @@ import pytest
 
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
-from lance_ops.errors import StoreError, VersionNotFound
-from lance_ops.maintenance import cleanup_plan
+from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
+from lance_ops.maintenance import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup_plan import CleanupOptions
 from lance_ops.snapshot.batches import batch_properties, checkpoint_batches, ingested_batches
 from lance_ops.snapshot.pins import PINS_DIR, pinned
+from lance_ops.snapshot.removals import REMOVALS_DIR
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.tags import create_tag
 from tests.maintenance.conftest import rows
@@ -40,13 +42,86 @@ def test_a_version_tagged_while_clean_up_removes_it_stays_with_its_files(
 ) -> None:
     dataset = make()
     dataset.optimize.compact_files()
-    other = lance_ops.dataset(dataset.uri)
-    doing_first(monkeypatch, 2, lambda: other.tags.create("late", 2))
+    doing_first(monkeypatch, 2, lambda: create_tag(dataset.snapshot.store, "late", 2, 0))  # as the reference does
     stats = dataset.cleanup_old_versions(retain_versions=1)
     assert stats.old_versions == 5
     kept = lance_ops.dataset(dataset.uri, version="late")
     kept.validate()
     assert kept.count_rows() == 40
+
+
+def test_who_comes_while_clean_up_removes_a_version_is_not_given_it(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = make()
+    dataset.tags.create("moving")
+    dataset.optimize.compact_files()
+    dataset.tags.create("newest")
+    other = lance_ops.dataset(dataset.uri, 2)
+    wishes: dict[str, Callable[[], object]] = {
+        "tag": lambda: other.tags.create("late"),
+        "move": lambda: other.tags.update("newest"),
+        "restore": other.restore,
+        "branch": lambda: other.create_branch("late"),
+    }
+
+    def wish() -> None:
+        for act in wishes.values():
+            with pytest.raises(VersionNotFound, match="version 2 is being cleaned up"):
+                act()
+
+    doing_first(monkeypatch, 2, wish)
+    dataset.cleanup_old_versions(retain_versions=1, error_if_tagged_old_versions=False)
+    assert [version["version"] for version in dataset.versions()] == [5, dataset.version]
+    assert {name: tag["version"] for name, tag in dataset.tags.list().items()} == {
+        "moving": 5,
+        "newest": dataset.version,
+    }
+    assert dataset.branches.list() == {}
+    assert [info.path for folder in (PINS_DIR, REMOVALS_DIR) for info in dataset.snapshot.store.list(folder)] == []
+
+
+def test_a_note_of_a_clean_up_that_died_counts_for_a_while_and_is_cleaned_up(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    dataset = make()
+    doing_first(monkeypatch, 3, die)
+    with pytest.raises(KeyboardInterrupt):
+        dataset.cleanup_old_versions(NOW)
+    monkeypatch.undo()
+    (note,) = dataset.snapshot.store.list(REMOVALS_DIR)
+    third = dataset.checkout_version(3)
+    with pytest.raises(VersionNotFound, match=f"version 3 is being cleaned up .*{note.path}"):
+        third.tags.create("third")
+    dataset.tags.create("newest")  # which it did not want
+
+    week_ago = (note.modified - timedelta(days=7, seconds=1)).timestamp()
+    os.utime(Path(dataset.uri) / note.path, (week_ago, week_ago))
+    third.tags.create("third")
+    dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
+    assert list(dataset.snapshot.store.list(REMOVALS_DIR)) == []
+    assert lance_ops.dataset(dataset.uri, "third").to_table().num_rows == 60
+
+
+def test_a_note_that_is_none_is_named(make: Make) -> None:
+    dataset = make(3)
+    dataset.snapshot.store.put(f"{REMOVALS_DIR}/a.json", b"{]")
+    with pytest.raises(CorruptFile, match=r"removals/a\.json"):
+        dataset.tags.create("tag", 2)
+
+
+def test_a_clean_up_that_fails_leaves_no_note(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise StoreError("no")
+
+    dataset = make()
+    monkeypatch.setattr(cleanup, "add_named_by_others", lambda *_: fail())
+    with pytest.raises(StoreError, match="no"):
+        dataset.cleanup_old_versions(NOW)
+    assert list(dataset.snapshot.store.list(REMOVALS_DIR)) == []
 
 
 def test_a_tag_made_after_the_plan_keeps_its_version(make: Make) -> None:
