@@ -40,7 +40,7 @@ def number_words(words: Words, firsts: Integers, indices: NDArray[np.uint32]) ->
 @part
 def _slot_of(word: np.uint64, mask: int) -> int:
     mixed = word * np.uint64(_MULTIPLIER)
-    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))  # type: ignore[return-value]
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))  # type: ignore[return-value]  # an int to numba
 
 
 @kernel

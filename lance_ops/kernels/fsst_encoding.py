@@ -93,7 +93,7 @@ def find_code(word: np.uint64, left: int, slot_words: Words, slot_entries: Entri
     # after the last pair come single bytes
     place = word & np.uint64(0xFFFF) if left > 1 else (word & np.uint64(0xFF)) | np.uint64(1 << 16)
     short = np.int64(pairs[place])
-    return long if (differing == np.uint64(0)) & (length <= left) else short  # type: ignore[return-value]
+    return long if (differing == np.uint64(0)) & (length <= left) else short  # type: ignore[return-value]  # an int to numba
 
 
 @part
@@ -101,7 +101,7 @@ def _write_code(entry: int, word: np.uint64, out: Bytes, place: int) -> int:
     """Write a code, the byte it may stand for, and six bytes that do not count; return where the next one goes."""
     code = np.uint64(entry & 0xFF)
     store_word(out, place, code | (word & np.uint64(0xFF)) << np.uint64(8))
-    return place + 1 + np.int64(code == np.uint64(ESCAPE))  # type: ignore[return-value]
+    return place + 1 + np.int64(code == np.uint64(ESCAPE))  # type: ignore[return-value]  # an int to numba
 
 
 @kernel

@@ -91,7 +91,7 @@ def _count(
         before = -1
         while at < end:
             entry = find_code(next_word(data, at, end), end - at, slot_words, slot_entries, pairs)
-            byte: int = 256 + np.int64(data[at])  # type: ignore[assignment]
+            byte: int = 256 + np.int64(data[at])  # type: ignore[assignment]  # an int to numba
             length, code = entry >> 8, entry & 0xFF
             num_codes += 1 + (code == ESCAPE)
             code = byte if code == ESCAPE else code

@@ -31,7 +31,7 @@ _njit: Any = numba.njit
 _config: Any = config
 
 
-class _FilledCacheLocator(_InTree):  # type: ignore[misc]
+class _FilledCacheLocator(_InTree):  # type: ignore[misc]  # Any above
     """The folder beside the source, when it holds compiled code and cannot be written."""
 
     def ensure_cache_path(self) -> None:
@@ -48,11 +48,11 @@ def _stamped(locator: Any) -> Any:
     return type(locator.__name__, (locator,), {"get_source_stamp": stamp})
 
 
-class _CacheImpl(_Impl):  # type: ignore[misc]
+class _CacheImpl(_Impl):  # type: ignore[misc]  # Any above
     _locator_classes = tuple(_stamped(locator) for locator in (_FilledCacheLocator, *_Impl._locator_classes))
 
 
-class _Cache(_FunctionCache):  # type: ignore[misc]
+class _Cache(_FunctionCache):  # type: ignore[misc]  # Any above
     _impl_class = _CacheImpl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -78,7 +78,7 @@ def kernel(function: F) -> F:
     compiled = _njit(nogil=True)(function)
     with suppress(OSError, RuntimeError):  # no folder can be written: compile anew in each process
         compiled._cache = _Cache(function)
-    return compiled  # type: ignore[no-any-return]
+    return compiled  # type: ignore[no-any-return]  # Any above
 
 
 def part(function: F) -> F:
@@ -87,4 +87,4 @@ def part(function: F) -> F:
     A call would pass seven words for every array and count the references to it, which costs more than most pieces do.
     A piece makes no arrays.
     """
-    return _njit(nogil=True, forceinline=True, _nrt=False)(function)  # type: ignore[no-any-return]
+    return _njit(nogil=True, forceinline=True, _nrt=False)(function)  # type: ignore[no-any-return]  # Any above

@@ -29,7 +29,7 @@ def _count_other(levels: Bytes, start: int, level: int) -> int:
     for place in range(start, start + 2 * _SKIP, 8):
         other = load_word(levels, place) ^ same
         found += (((other & np.uint64(_LOW)) + np.uint64(_LOW) | other) & np.uint64(_HIGH)) >> np.uint64(15)
-    return np.int64((found * np.uint64(_EACH)) >> np.uint64(48))  # type: ignore[return-value]
+    return np.int64((found * np.uint64(_EACH)) >> np.uint64(48))  # type: ignore[return-value]  # an int to numba
 
 
 @part
@@ -39,7 +39,7 @@ def _count_above(levels: Bytes, start: int, most: int) -> int:
     found = np.uint64(0)
     for place in range(start, start + 2 * _SKIP, 8):
         found += (((load_word(levels, place) | np.uint64(_HIGH)) - above) & np.uint64(_HIGH)) >> np.uint64(15)
-    return np.int64((found * np.uint64(_EACH)) >> np.uint64(48))  # type: ignore[return-value]
+    return np.int64((found * np.uint64(_EACH)) >> np.uint64(48))  # type: ignore[return-value]  # an int to numba
 
 
 @kernel

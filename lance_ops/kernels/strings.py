@@ -20,13 +20,13 @@ __all__ = ["join_strings", "read_offset", "split_strings"]
 def read_offset(data: NDArray[np.uint8], place: int, width: int) -> int:
     """Read an offset of 4 or 8 bytes; one of 2^63 or more comes back negative."""
     if width == 8:
-        return np.int64(load_word(data, place))  # type: ignore[return-value]
+        return np.int64(load_word(data, place))  # type: ignore[return-value]  # an int to numba
     return np.int64(
         np.uint32(data[place])
         | np.uint32(data[place + 1]) << np.uint32(8)
         | np.uint32(data[place + 2]) << np.uint32(16)
         | np.uint32(data[place + 3]) << np.uint32(24)
-    )  # type: ignore[return-value]
+    )  # type: ignore[return-value]  # an int to numba
 
 
 @kernel

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite states none
 from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
@@ -80,7 +80,7 @@ def read_number(data: NDArray[np.uint8], place: int, width: int) -> int:
     number = np.uint64(0)
     for byte in range(width):
         number |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
-    return np.int64(number)  # type: ignore[return-value]
+    return np.int64(number)  # type: ignore[return-value]  # an int to numba
 
 
 @part

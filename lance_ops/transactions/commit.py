@@ -115,7 +115,7 @@ def commit(
         result = attempt.run(base)
     except CommitStateUnknown:
         raise
-    except Exception:
+    except Exception:  # whatever it was, no version is there
         attempt.undo()
         raise
     if result.replayed:
@@ -397,7 +397,7 @@ class _Attempt:
             outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
         except (WriteRefused, UnsafeStore):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it was, the version may be there
             raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
         if isinstance(outcome, Withheld):
             assert refusal is not None
