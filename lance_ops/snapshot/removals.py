@@ -40,7 +40,7 @@ def noted_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[None]
     snapshot.store.put(path, json.dumps(versions).encode())
     try:
         yield
-    except Exception:
+    except Exception:  # whatever it was, nothing more is removed
         delete_paths(snapshot.store, [path])
         raise
     delete_paths(snapshot.store, [path])

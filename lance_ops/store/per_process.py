@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakValueDictionary
+
+from lance_ops.core.keyed_locks import KeyedLocks
 
 __all__ = ["PER_PROCESS", "PerProcess"]
 
@@ -40,7 +41,7 @@ class PerProcess:
         self._of_parents.append(self._clients)
         _leave_open(client.itself for client in self._clients.values())
         self._lock = threading.Lock()
-        self._making: WeakValueDictionary[object, _Turn] = WeakValueDictionary()
+        self._making = KeyedLocks(threading.Lock)
         self._clients = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
@@ -52,9 +53,9 @@ class PerProcess:
         """
         with self._lock:
             found = self._kept(key)
-            turn = self._making.setdefault(key, _Turn())
         if found is not None:
             return found.itself
+        turn = self._making.of(key)
         with turn.lock:
             with self._lock:
                 found = self._kept(key)
@@ -79,13 +80,6 @@ class PerProcess:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_IO_THREADS, thread_name_prefix="lance-ops-io")
             return self._pool
-
-
-class _Turn:
-    """A lock that a weak dictionary can hold, of those who want the same client."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)

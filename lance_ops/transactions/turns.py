@@ -10,34 +10,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakValueDictionary
+
+from lance_ops.core.keyed_locks import KeyedLocks
 
 __all__ = ["turn"]
 
 
-class _Turns:
-    """Whose turn it is, by table. A forked child begins anew: a thread that holds one here does not exist there."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        self._guard = threading.Lock()
-        self._locks: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
-
-    def of(self, table: str) -> _Turn:
-        with self._guard:
-            return self._locks.setdefault(table, _Turn())
-
-
-class _Turn:
-    """A lock that a weak dictionary can hold; a thread that has it may take it again."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-
-
-_TURNS = _Turns()
+_TURNS = KeyedLocks(threading.RLock)  # a thread that has one may take it again
 os.register_at_fork(after_in_child=_TURNS.reset)
 
 

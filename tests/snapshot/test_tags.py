@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.errors import CorruptFile, InvalidInput, ReferenceNotFound
+from lance_ops.snapshot import tags
 from lance_ops.snapshot.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
 from lance_ops.store import MemoryStore, Store
 
@@ -92,3 +93,20 @@ def test_an_older_file_with_only_a_version_is_read() -> None:
 def test_a_file_that_is_no_tag_is_corrupt_by_name(data: bytes) -> None:
     with pytest.raises(CorruptFile, match=r"t\.json"):
         Tag.decode(data, "t.json")
+
+
+@pytest.mark.parametrize("replaces_at_once", [True, False])
+def test_a_tag_that_is_removed_while_tags_are_listed_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, replaces_at_once: bool
+) -> None:
+    """But where a tag that is moved is absent for a moment, its absence tells nothing."""
+    store = MemoryStore()
+    for name in ("a", "b"):
+        create_tag(store, name, 1, 0)
+    monkeypatch.setattr(MemoryStore, "replaces_at_once", replaces_at_once)
+    monkeypatch.setattr(tags, "stems", lambda *_: ["a", "b", "gone"])
+    if replaces_at_once:
+        assert list(list_tags(store)) == ["a", "b"]
+    else:
+        with pytest.raises(ReferenceNotFound, match="gone"):
+            list_tags(store)

@@ -1,0 +1,31 @@
+"""Locks by key."""
+
+from __future__ import annotations
+
+import threading
+
+from lance_ops.core.keyed_locks import KeyedLocks
+
+
+def test_who_asks_with_the_same_key_is_given_the_same_lock_while_somebody_has_it() -> None:
+    locks = KeyedLocks(threading.Lock)
+    first, other = locks.of("a"), locks.of("b")
+    assert locks.of("a") is first is not other
+    with first.lock:
+        assert not locks.of("a").lock.acquire(blocking=False)
+        assert locks.of("b").lock.acquire(blocking=False)
+
+
+def test_a_lock_that_nobody_has_is_forgotten_and_a_reset_forgets_all() -> None:
+    made: list[threading.Lock] = []
+
+    def make() -> threading.Lock:
+        made.append(threading.Lock())
+        return made[-1]
+
+    locks = KeyedLocks(make)
+    assert locks.of("a").lock is made[0]
+    kept = locks.of("a")
+    assert kept.lock is made[1]
+    locks.reset()
+    assert locks.of("a").lock is not kept.lock
