@@ -146,7 +146,9 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     files = [] if missing else [info for info in plan.files if info.path not in needed]
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
     deleted, failed = _delete(snapshot.store, files, pace, at_once)
-    _remove_what_came_back(snapshot, set(plan.old_versions).difference(there), deleted)
+    went = set(plan.old_versions).difference(there)
+    if went and deleted:
+        _remove_what_came_back(snapshot, went, deleted)
     manifests = {snapshot.committer.location(version) for version in removed}
     gone = [*deleted, *(info for info in plan.manifests if info.path in manifests)]
     return _stats(plan, gone, failed + len(failed_versions))
@@ -211,9 +213,9 @@ def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
     return {path for path in named.paths if path.startswith(directories)}.issubset(there)
 
 
-def _remove_what_came_back(snapshot: Snapshot, versions: Iterable[int], deleted: Iterable[ObjectInfo]) -> None:
-    """Remove those of our old versions again that another clean-up put back while their files went."""
-    for version in set(versions).intersection(snapshot.committer.versions()):
+def _remove_what_came_back(snapshot: Snapshot, went: set[int], deleted: Iterable[ObjectInfo]) -> None:
+    """Remove versions again that another clean-up put back while their files went."""
+    for version in went.intersection(snapshot.committer.versions()):
         named = NamedFiles(snapshot.uri)
         with suppress(VersionNotFound):  # the other noticed
             named.add(read_manifest(snapshot.store, snapshot.committer, version))
