@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
-from lance_ops.snapshot.commit import delete_paths
+from lance_ops.snapshot.commit import delete_paths, removing_unless_committed
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "check_stays", "noted_removal"]
@@ -37,21 +37,17 @@ def noted_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[None]
         yield
         return
     path = f"{REMOVALS_DIR}/{uuid.uuid4()}.json"
-    snapshot.store.put(path, json.dumps(versions).encode())
-    try:
+    with removing_unless_committed(snapshot.store, [path]):
+        snapshot.store.put(path, json.dumps(versions).encode())
         yield
-    except Exception:  # whatever it was, nothing more is removed
-        delete_paths(snapshot.store, [path])
-        raise
     delete_paths(snapshot.store, [path])
 
 
 def check_stays(snapshot: Snapshot) -> None:
     """Raise `VersionNotFound` if clean-up took a version, or is about to: for who has just tagged or pinned it."""
-    noted = list(snapshot.store.list(REMOVALS_DIR))
-    now = snapshot.store.now() if noted else None
-    for info in noted:
-        if now is not None and now - info.modified <= UNVERIFIED_AGE and snapshot.version in _read(snapshot, info.path):
+    for info in snapshot.store.list(REMOVALS_DIR):
+        counts = snapshot.store.now() - info.modified <= UNVERIFIED_AGE
+        if counts and snapshot.version in _read(snapshot, info.path):
             raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} is being cleaned up ({info.path})")
     if not snapshot.committer.exists(snapshot.version):
         raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} was cleaned up")
