@@ -14,14 +14,15 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.store.contract import Store
+from lance_ops.store.contract import Positions, Store, View
+from lance_ops.store.ranges import merge_touching
 
 __all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "drive", "join", "merged", "run"]
 
 Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.int64]
 
 T = TypeVar("T")
 
@@ -54,6 +55,9 @@ class Ranges:
     def concat(cls, parts: Sequence[Ranges]) -> Self:
         """Join ranges; their order and overlaps do not matter."""
         return cls(np.concatenate([part.starts for part in parts]), np.concatenate([part.stops for part in parts]))
+
+
+_NOTHING = Ranges.of()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,10 +103,10 @@ class FileSource:
         self._path = path
         self.name = store.uri_of(path)
         if actual is None:
-            actual = store.get(path).size if store.reads_in_place else size_bytes or store.size(path)
+            actual = store.view(path).buffer.size if store.reads_in_place else size_bytes or store.size(path)
         self.size_bytes = size_bytes or actual
         self._check_size(actual)
-        self._held: Bytes | None = None
+        self._held: View | None = None
 
     @classmethod
     def with_tail(cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int) -> tuple[Self, bytes]:
@@ -111,34 +115,39 @@ class FileSource:
         The bytes of a remote file that is no longer are kept, so that nobody asks for them again.
         """
         if store.reads_in_place:
-            whole = store.get(path)
-            source = cls(store, path, size_bytes, actual=whole.size)
-            return source, whole.slice(max(0, whole.size - tail_bytes)).to_pybytes()
+            view = store.view(path)
+            source = cls(store, path, size_bytes, actual=view.buffer.size)
+            start = max(0, source.size_bytes - tail_bytes)
+            return source, _lent(view, Ranges.of((start, source.size_bytes))).view(start, source.size_bytes).tobytes()
         source = cls(store, path, size_bytes)
         tail = source.read(max(0, source.size_bytes - tail_bytes), source.size_bytes)
         if len(tail) == source.size_bytes:
-            source._held = np.frombuffer(tail, dtype=np.uint8)
+            source._held = View(pa.py_buffer(tail))
         return source, tail
 
-    def whole(self) -> SourceBytes | None:
+    def view(self) -> View | None:
         """Return all bytes of a file that is mapped or held; None of one that is read range by range."""
         if self._store.reads_in_place:
             # asked for anew each time: who holds the map of a file holds its disk space too
-            data = np.frombuffer(self._store.get(self._path), dtype=np.uint8)
-            self._check_size(len(data))
-            return SourceBytes(data, _WHOLE, _WHOLE)
-        return None if self._held is None else SourceBytes(self._held, _WHOLE, _WHOLE)
+            view = self._store.view(self._path)
+            self._check_size(view.buffer.size)
+            return view
+        return self._held
+
+    def whole(self) -> SourceBytes | None:
+        """Return all bytes, which will all be looked at, of a file that `view` gives."""
+        view = self.view()
+        return None if view is None else _lent(view, Ranges.of((0, self.size_bytes)))
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of one range that lies in the file."""
-        found = self.whole() or self.fetch(Ranges.of((start, stop)))
-        return found.view(start, stop).tobytes()
+        return self.fetch(Ranges.of((start, stop))).view(start, stop).tobytes()
 
     def fetch(self, ranges: Ranges) -> SourceBytes:
         """Return the bytes of ranges that lie in the file; neighbours are read together."""
-        whole = self.whole()
-        if whole is not None:
-            return whole
+        view = self.view()
+        if view is not None:
+            return _lent(view, ranges)
         starts, stops = merged(ranges)
         buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
         sizes = stops - starts
@@ -161,10 +170,30 @@ def run(source: FileSource, tasks: Sequence[Steps[T]], threads: int = 1) -> list
     What they do with many bytes, they do in `threads` threads: kernels, numpy and Arrow let go of the interpreter.
     """
     is_small = min(threads, len(tasks)) <= 1 or source.size_bytes < _BYTES_WORTH_THREADS
-    whole = source.whole() if tasks and is_small else None
-    if whole is not None:
-        return [drive(task, lambda _: whole) for task in tasks]
+    view = source.view() if tasks and is_small else None
+    if view is not None:
+        return _drive_in_place(view, tasks)
     return drive(join(tasks, threads), source.fetch)
+
+
+def _drive_in_place(view: View, tasks: Sequence[Steps[T]]) -> list[T]:
+    """Drive steps one after the other over a mapped file, once the disk was asked for what each needs first."""
+    results: dict[int, T] = {}
+    waiting = [_advance(task, None, index, results) for index, task in enumerate(tasks)]
+    asked = [ranges for ranges in waiting if ranges is not None]
+    whole = _lent(view, Ranges.concat(asked) if asked else _NOTHING)
+    for index, task in enumerate(tasks):
+        ranges = waiting[index] and _advance(task, whole, index, results)
+        while ranges is not None:
+            view.will_need(ranges.starts, ranges.stops)
+            ranges = _advance(task, whole, index, results)
+    return [results[index] for index in range(len(tasks))]
+
+
+def _lent(view: View, ranges: Ranges) -> SourceBytes:
+    """Return all bytes, of which these ranges will be looked at."""
+    view.will_need(ranges.starts, ranges.stops)
+    return SourceBytes(np.frombuffer(view.buffer, dtype=np.uint8), _WHOLE, _WHOLE)
 
 
 def drive(task: Steps[T], fetch: Callable[[Ranges], SourceBytes]) -> T:
@@ -212,11 +241,5 @@ def _advance(task: Steps[T], fetched: SourceBytes | None, index: int, results: d
 
 def merged(ranges: Ranges) -> tuple[Positions, Positions]:
     """Sort ranges and merge those that overlap or touch; empty ones go."""
-    wanted = ranges.starts < ranges.stops
-    starts, stops = ranges.starts[wanted], ranges.stops[wanted]
-    if not len(starts):
-        return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    order = np.argsort(starts, kind="stable")
-    starts, stops = starts[order], np.maximum.accumulate(stops[order])
-    fresh = np.append(True, starts[1:] > stops[:-1])
-    return starts[fresh], stops[np.append(fresh[1:], True)]
+    starts, stops = merge_touching(ranges.starts, ranges.stops)
+    return (starts, stops) if len(starts) else (np.zeros(1, np.int64), np.zeros(1, np.int64))

@@ -15,15 +15,18 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "PutOutcome", "Store", "StoreWriter"]
+__all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "Positions", "PutOutcome", "Store", "StoreWriter", "View"]
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 ByteRange = tuple[int, int]
 """Half-open `(start, end)` in bytes."""
 Buffers = list[pa.Buffer]
 """Named here, since inside a class with a method `list` the builtin has no name."""
+Positions: TypeAlias = npt.NDArray[np.int64]
 
 
 class PutOutcome(Enum):
@@ -41,6 +44,19 @@ class ObjectInfo:
     path: str
     size_bytes: int
     modified: datetime
+
+
+class View:
+    """The bytes of an object, to be looked at here and there."""
+
+    __slots__ = ("buffer",)
+
+    def __init__(self, buffer: pa.Buffer) -> None:
+        self.buffer = buffer
+
+    def will_need(self, starts: Positions, stops: Positions) -> None:
+        """Begin to read half-open byte ranges. It is advice: it may do nothing, and never fails."""
+        return
 
 
 class StoreWriter(ABC):
@@ -114,6 +130,10 @@ class Store(ABC):
     @abstractmethod
     def get(self, path: str) -> pa.Buffer:
         """Return a whole object."""
+
+    def view(self, path: str) -> View:
+        """Return a whole object of which only parts will be looked at. Where `reads_in_place`, nothing is read yet."""
+        return View(self.get(path))
 
     @abstractmethod
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:

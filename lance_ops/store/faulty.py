@@ -19,7 +19,16 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_ops.core.errors import StoreError
-from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.contract import (
+    Buffers,
+    ByteRange,
+    BytesLike,
+    ObjectInfo,
+    PutOutcome,
+    Store,
+    StoreWriter,
+    View,
+)
 from lance_ops.store.paths import TEMPORARY_PREFIX
 
 __all__ = ["Call", "Fault", "FaultyStore", "SimulatedCrash", "When"]
@@ -142,7 +151,10 @@ class FaultyStore(Store):
         return below
 
     def get(self, path: str) -> pa.Buffer:
-        return self._read("get", path, lambda: self._inner.get(path), lambda data: data[: data.size // 2])
+        return self._read("get", path, lambda: self._inner.get(path), _half)
+
+    def view(self, path: str) -> View:
+        return self._read("get", path, lambda: self._inner.view(path), lambda found: View(_half(found.buffer)))
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         return self._read("get_ranges", path, lambda: self._inner.get_ranges(path, ranges), _halves)
@@ -259,7 +271,7 @@ def _half(whole: S) -> S:
 
 
 def _halves(buffers: Buffers) -> Buffers:
-    return [data[: data.size // 2] for data in buffers]
+    return list(map(_half, buffers))
 
 
 def _restore(inner: Store, faults: tuple[Fault, ...], prefix: str) -> FaultyStore:

@@ -21,10 +21,20 @@ from io import RawIOBase
 from types import TracebackType
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, UnsafePath, WriteRefused
-from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.contract import (
+    Buffers,
+    ByteRange,
+    BytesLike,
+    ObjectInfo,
+    PutOutcome,
+    Store,
+    StoreWriter,
+    View,
+)
 from lance_ops.store.exclusive_name import take_name
 from lance_ops.store.maps import MAPS
 from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
@@ -72,13 +82,20 @@ class LocalStore(Store):
         return LocalStore(self._file(prefix))
 
     def get(self, path: str) -> pa.Buffer:
+        view = self.view(path)
+        view.will_need(np.zeros(1, np.int64), np.array([view.buffer.size]))
+        return view.buffer
+
+    def view(self, path: str) -> View:
         file, status = self._examine(check_path(path))
         with self._translating("read", path):
             return MAPS.get(file, status)
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
-        return slice_ranges(self.uri_of(path), self.get(path), ranges)
+        view = self.view(path)
+        view.will_need(*np.array(ranges, np.int64).reshape(-1, 2).T)
+        return slice_ranges(self.uri_of(path), view.buffer, ranges)
 
     def size(self, path: str) -> int:
         file, status = self._examine(check_path(path))

@@ -15,6 +15,9 @@ from collections import OrderedDict
 
 import pyarrow as pa
 
+from lance_ops.store.contract import View
+from lance_ops.store.mapping import FileMapping
+
 __all__ = ["MAPS", "MapCache"]
 
 _Identity = tuple[int, int, int, int]
@@ -30,10 +33,10 @@ class MapCache:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._maps: OrderedDict[str, tuple[_Identity, pa.Buffer]] = OrderedDict()
+        self._maps: OrderedDict[str, tuple[_Identity, FileMapping]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, path: str, status: os.stat_result | None = None) -> pa.Buffer:
+    def get(self, path: str, status: os.stat_result | None = None) -> View:
         """Return the whole file, read only if it is short. Raises `OSError`, also for what is not a regular file.
 
         `status` is what was just said of the path, links unfollowed.
@@ -45,21 +48,20 @@ class MapCache:
         if status.st_size <= _SHORT_BYTES:
             data = _read(path, status.st_size + 1)
             if len(data) == status.st_size:  # else it is another file by now, or the system gave less than it has
-                return pa.py_buffer(data)
+                return View(pa.py_buffer(data))
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         with self._lock:
             entry = self._maps.get(path)
             if entry is not None and entry[0] == identity:
                 self._maps.move_to_end(path)
                 return entry[1]
-        with pa.memory_map(path) as file:
-            buffer = file.read_buffer()
+        mapping = _map(path)
         with self._lock:
-            self._maps[path] = (identity, buffer)
+            self._maps[path] = (identity, mapping)
             self._maps.move_to_end(path)
             while len(self._maps) > self._capacity:
                 self._maps.popitem(last=False)
-        return buffer
+        return mapping
 
     def forget(self, path: str) -> None:
         """Let go of a file, so that deleting it frees its disk space."""
@@ -70,6 +72,14 @@ class MapCache:
         """Start empty and unlocked: in a forked child the lock may be held by a thread that does not exist there."""
         self._maps = OrderedDict()
         self._lock = threading.Lock()
+
+
+def _map(path: str) -> FileMapping:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return FileMapping(descriptor, os.fstat(descriptor).st_size)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: str, size: int) -> bytes:

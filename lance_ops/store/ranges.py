@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.store.contract import ByteRange
+from lance_ops.store.contract import ByteRange, Positions
 
-__all__ = ["MergedRange", "check_ranges", "merge_ranges", "slice_ranges"]
+__all__ = ["MergedRange", "check_ranges", "merge_ranges", "merge_touching", "slice_ranges"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,18 @@ def merge_ranges(ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes
     if members:
         merged.append(MergedRange(read_start, read_end, tuple(members)))
     return merged
+
+
+def merge_touching(starts: Positions, stops: Positions) -> tuple[Positions, Positions]:
+    """Sort ranges and merge those that overlap or touch; empty ones go."""
+    wanted = starts < stops
+    starts, stops = starts[wanted], stops[wanted]
+    if not len(starts):
+        return starts, stops
+    order = np.argsort(starts, kind="stable")
+    starts, stops = starts[order], np.maximum.accumulate(stops[order])
+    fresh = starts[1:] > stops[:-1]
+    return starts[np.append(True, fresh)], stops[np.append(fresh, True)]
 
 
 def slice_ranges(path: str, data: pa.Buffer, ranges: Sequence[ByteRange], offset: int = 0) -> list[pa.Buffer]:

@@ -6,6 +6,7 @@ first round, which warms up, both must give the same answer.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +25,11 @@ from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import encode_manifest
 from lance_ops.transactions import Append
 
-__all__ = ["ALL_TABLE_CASES", "COMMITS", "TAKEN", "TableCase", "answer_path"]
+__all__ = ["ALL_TABLE_CASES", "COMMITS", "FEW_TAKEN", "TAKEN", "TableCase", "answer_path"]
 
 COMMITS, WRITERS = 16, 8
 TAKEN = 1000
+FEW_TAKEN = 10
 
 _SOURCE = "rows_to_merge.arrow"
 
@@ -135,6 +137,15 @@ def _num_rows(scale: float) -> int:
     return max(1000, round(1_000_000 * scale))
 
 
+def _forget(folder: Path) -> None:
+    """Let the system forget all files of a table: the next to read them waits for the disk."""
+    for file in (path for path in folder.rglob("*") if path.is_file()):
+        descriptor = os.open(file, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
 def _prepare_stable_row_ids(folder: Path, scale: float) -> None:
     """Make ten fragments of rows that have moved."""
     _prepare_rows(folder, scale, fragments=20, stable=True)
@@ -207,6 +218,11 @@ def _take_by_row_id(module: ModuleType, uri: str, number: int) -> pa.Table:
     return dataset._take_rows(np.random.default_rng(number).integers(0, dataset.count_rows(), TAKEN).tolist())
 
 
+def _take_few(module: ModuleType, uri: str, number: int) -> pa.Table:
+    dataset = module.dataset(uri)
+    return dataset.take(np.random.default_rng(number).integers(0, dataset.count_rows(), FEW_TAKEN).tolist())
+
+
 def _compact(module: ModuleType, uri: str, number: int) -> None:
     module.dataset(uri).optimize.compact_files()
 
@@ -233,5 +249,6 @@ ALL_TABLE_CASES = (
     TableCase("merge_insert_column", partial(_prepare_merge, share=0.01), _update_by_key, anew=True),
     TableCase("add_column", _prepare_rows, _add_column, anew=True),
     TableCase("take_stable_row_ids", _prepare_stable_row_ids, _take_by_row_id, answer=_as_it_is),
+    TableCase("take_cold", _prepare_rows, _take_few, anew=True, begin=_forget, answer=_as_it_is),
     TableCase("compact_with_index", partial(_prepare_rows, fragments=50, indexed=True), _compact, anew=True),
 )

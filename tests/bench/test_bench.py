@@ -16,7 +16,7 @@ from tests.bench.contenders import contender, sync_all
 from tests.bench.pairing import measure_all
 from tests.bench.report import report
 from tests.bench.results import OPERATIONS, OWN_FILES, RIVALS, Cell, Run, Sample, geometric_mean
-from tests.bench.table_cases import ALL_TABLE_CASES, COMMITS, TAKEN, TableCase, answer_path
+from tests.bench.table_cases import ALL_TABLE_CASES, COMMITS, FEW_TAKEN, TAKEN, TableCase, answer_path
 from tests.bench.table_pairing import compare, measure_tables
 
 
@@ -142,6 +142,9 @@ def test_a_table_case_does_what_its_name_says(case: TableCase, tmp_path: Path) -
     made, added = _EFFECTS.get(case.name, (0, 0))
     assert after.version - before.version == made
     assert after.count_rows() - before.count_rows() == added
+    if case.name == "take_cold":
+        assert isinstance(result, pa.Table)
+        assert result.num_rows == FEW_TAKEN
     if case.name == "take_stable_row_ids":
         assert isinstance(result, pa.Table)
         assert 0 < result.num_rows < TAKEN

@@ -31,14 +31,14 @@ def test_the_cache_of_maps_is_bounded_and_notices_replaced_files(tmp_path: Path)
     cache = MapCache(capacity=2)
     for name in ("a", "b", "c"):
         (tmp_path / name).write_bytes(name.encode() * 200_000)
-    first = cache.get(str(tmp_path / "a"))
-    assert cache.get(str(tmp_path / "a")).address == first.address
+    first = cache.get(str(tmp_path / "a")).buffer
+    assert cache.get(str(tmp_path / "a")).buffer.address == first.address
     for name in ("b", "c"):
         cache.get(str(tmp_path / name))
     (tmp_path / "new").write_bytes(b"A" * 200_000)
     os.replace(tmp_path / "new", tmp_path / "a")
 
-    assert cache.get(str(tmp_path / "a")).to_pybytes() == b"A" * 200_000
+    assert cache.get(str(tmp_path / "a")).buffer.to_pybytes() == b"A" * 200_000
     assert first.to_pybytes() == b"a" * 200_000
     with pytest.raises(FileNotFoundError):
         cache.get(str(tmp_path))
@@ -69,6 +69,6 @@ def test_mapped_files_hold_no_descriptors(store: LocalStore) -> None:
     before = len(os.listdir("/proc/self/fd"))
     buffers = []
     for index in range(50):
-        store.put(str(index), b"x" * 50_000, durable=False)
+        store.put(str(index), b"x" * 200_000, durable=False)
         buffers.append(store.get(str(index)))
     assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,88 @@
+"""Files that are not in memory: the disk is asked for what a read looks at, all at once, and for little else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.schema import Schema
+from lance_ops.file import FileReader, FileWriter
+from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
+from lance_ops.store import LocalStore, MemoryStore
+from lance_ops.store.contract import Positions, View
+from lance_ops.store.maps import MAPS
+from tests.residency import evict, resident_bytes
+
+ROWS = 1_000_000
+COLUMNS = ("a", "b", "c")
+
+
+def cold_file(folder: Path) -> Path:
+    """Write a file of 24 MB of random numbers and texts, and let the system forget it."""
+    rng = np.random.default_rng(0)
+    numbers = {name: rng.integers(0, 1 << 60, ROWS) for name in COLUMNS[:2]}
+    rows = pa.table(numbers | {"c": pa.array(rng.integers(0, 1 << 30, ROWS)).cast(pa.string())})
+    with FileWriter(LocalStore(str(folder)), "file.lance", Schema.from_arrow(rows.schema)) as writer:
+        writer.write_batch(rows)
+    MAPS.reset()
+    evict(folder / "file.lance")
+    return folder / "file.lance"
+
+
+def test_a_few_rows_of_a_cold_file_take_a_few_pages_of_it(tmp_path: Path) -> None:
+    path = cold_file(tmp_path)
+    reader = FileReader(LocalStore(str(tmp_path)), path.name)
+
+    taken = reader.take(reader.schema, np.array([3, ROWS // 2, ROWS - 9]))
+
+    assert taken.num_rows == 3
+    assert 0 < resident_bytes(path) < path.stat().st_size // 20
+
+
+def test_a_scan_of_one_column_of_a_cold_file_leaves_the_others_on_the_disk(tmp_path: Path) -> None:
+    path = cold_file(tmp_path)
+    reader = FileReader(LocalStore(str(tmp_path)), path.name)
+
+    assert reader.read(reader.schema.project(["b"])).num_rows == ROWS
+
+    assert ROWS * 7 < resident_bytes(path) < path.stat().st_size // 2
+
+
+class Listening(MemoryStore):
+    """Remembers what it was told will be needed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.needed: list[tuple[int, int]] = []
+
+    def view(self, path: str) -> View:
+        return _Listened(self.get(path), self.needed)
+
+
+class _Listened(View):
+    def __init__(self, buffer: pa.Buffer, needed: list[tuple[int, int]]) -> None:
+        super().__init__(buffer)
+        self._needed = needed
+
+    def will_need(self, starts: Positions, stops: Positions) -> None:
+        self._needed += zip(starts.tolist(), stops.tolist(), strict=True)
+
+
+def test_what_all_columns_need_first_is_asked_for_before_any_is_decoded() -> None:
+    store = Listening()
+    store.put("file", bytes(100))
+    heard: list[int] = []
+
+    def steps(at: int) -> Steps[int]:
+        for start in (at, at + 50):
+            found: SourceBytes = yield Ranges.of((start, start + 2))
+            heard.append(len(store.needed))
+            assert (start, start + 2) in store.needed
+            assert found.view(start, start + 2).tobytes() == bytes(2)
+        return at
+
+    assert run(FileSource(store, "file"), [steps(0), steps(10), steps(20)]) == [0, 10, 20]
+    assert heard[0] == 3
+    assert store.needed[:3] == [(0, 2), (10, 12), (20, 22)]
