@@ -4,11 +4,13 @@
 
 An unpartitioned output replaces the dataset's content or is appended, as `mode` says. A partitioned asset names the
 column its partition keys stand in by the definition metadata `partition_column`; its output replaces the rows of its
-partitions, in one commit. Runs of other partitions may do the same at the same moment.
+partitions, in one commit. Runs of other partitions may do the same at the same moment; of runs of one partition, the
+rows of the last to end are there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import dagster as dg
@@ -18,20 +20,15 @@ from pydantic import Field
 
 from lance_ops.api.lance_dataset import LanceDataset, dataset
 from lance_ops.api.write import write_dataset
-from lance_ops.core.errors import DatasetNotFound, InvalidInput
+from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
 from lance_ops.dagster.environment import expand, expand_all
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
-from lance_ops.snapshot.filters import bind_filter
 from lance_ops.snapshot.replace_rows import replace_rows
-from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads
-from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["PARTITION_COLUMN", "LanceIOManager"]
 
 PARTITION_COLUMN = "partition_column"
-
-_CONFLICT_RETRIES = 10
 
 
 class LanceIOManager(dg.ConfigurableIOManager):
@@ -68,25 +65,28 @@ class LanceIOManager(dg.ConfigurableIOManager):
         condition = None
         if context.has_asset_partitions:
             metadata = context.upstream_output.definition_metadata if context.upstream_output else {}
-            condition = _partitions_condition(source, metadata, context.asset_partition_keys, context.asset_key)
+            column = _partition_column(metadata, source.schema, context.asset_key)
+            condition = pc.field(column).isin(_values(context.asset_partition_keys, column, source.schema))
         table = source.to_table(filter=condition)
         wanted = getattr(context.dagster_type.typing_type, "__module__", "")
         return table.to_pandas() if wanted.startswith("pandas") else table
 
     def _replace_partitions(self, context: dg.OutputContext, table: pa.Table) -> LanceDataset:
+        column = _partition_column(context.definition_metadata, table.schema, context.asset_key)
         existing = self._open(context.asset_key)
         if existing is None:
-            return self._write(context.asset_key, table, "append")  # a run of another partition may be creating it
-        condition = _partitions_condition(
-            existing, context.definition_metadata, context.asset_partition_keys, context.asset_key
-        )
-
-        def attempt(current: Snapshot) -> Snapshot:
-            return replace_rows(current, bind_filter(current, condition), table.to_reader(), InThreads())
-
-        made = retry_conflicts(existing.snapshot, attempt, _CONFLICT_RETRIES)
+            existing = self._begin(context.asset_key, table.schema)
+        values = _values(context.asset_partition_keys, column, existing.schema)
+        made = replace_rows(existing.snapshot, column, values, table, InThreads())
         clean_up_if_due(existing.version, made)
         return LanceDataset.of(made)
+
+    def _begin(self, asset_key: dg.AssetKey, schema: pa.Schema) -> LanceDataset:
+        """Create the dataset without a row, so that every run replaces rows of a version; another may be first."""
+        try:
+            return self._write(asset_key, schema.empty_table(), "create")
+        except DatasetAlreadyExists:
+            return dataset(self._uri(asset_key), storage_options=self._options())
 
     def _write(self, asset_key: dg.AssetKey, table: pa.Table, mode: str) -> LanceDataset:
         return write_dataset(table, self._uri(asset_key), mode=mode, storage_options=self._options())
@@ -117,12 +117,16 @@ def _as_table(obj: Any, asset_key: dg.AssetKey) -> pa.Table:
     )
 
 
-def _partitions_condition(source: LanceDataset, metadata: Any, keys: Any, asset_key: dg.AssetKey) -> pc.Expression:
+def _partition_column(metadata: Any, schema: pa.Schema, asset_key: dg.AssetKey) -> str:
     column = (metadata or {}).get(PARTITION_COLUMN)
-    if column is None:
-        raise InvalidInput(
-            f"asset {'/'.join(asset_key.path)} is partitioned: name the column of its partition keys in its metadata, "
-            f'{PARTITION_COLUMN}="..."'
-        )
-    column_type = source.schema.field(column).type
-    return pc.field(column).isin(pa.array(list(keys)).cast(column_type))
+    if column in schema.names:
+        return str(column)
+    wrong = "name the column" if column is None else f"it has no column {column!r}: name the one"
+    raise InvalidInput(
+        f"asset {'/'.join(asset_key.path)} is partitioned: {wrong} of its partition keys in its metadata, "
+        f'{PARTITION_COLUMN}="..."'
+    )
+
+
+def _values(partition_keys: Iterable[str], column: str, schema: pa.Schema) -> pa.Array:
+    return pa.array(list(partition_keys)).cast(schema.field(column).type)

@@ -38,7 +38,7 @@ from lance_ops.transactions.operations import (
     UpdateMemWalState,
     UpdateMode,
 )
-from lance_ops.transactions.tokens import BATCH_PREFIX, TOKEN, keep_token, token_of
+from lance_ops.transactions.tokens import BATCH_PREFIX, REPLACES_PREFIX, TOKEN, keep_token, token_of
 from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_message
 from lance_ops.transactions.update_map import UpdateMap
 
@@ -48,6 +48,7 @@ __all__ = [
     "COMMIT_MESSAGE",
     "MAX_RETRIES",
     "NO_TABLE",
+    "REPLACES_PREFIX",
     "TOKEN",
     "Append",
     "AppendFragmentReuseTransitions",

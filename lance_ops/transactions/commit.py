@@ -49,7 +49,7 @@ from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Rewrite
 from lance_ops.transactions.rebase import rebase
-from lance_ops.transactions.tokens import shared_batches, token_of
+from lance_ops.transactions.tokens import done_by_both, token_of
 from lance_ops.transactions.transaction import Transaction
 from lance_ops.transactions.turns import turn
 
@@ -279,9 +279,9 @@ class _Attempt:
             token = token_of(ours)
             if theirs.uuid == ours.uuid or (token is not None and token_of(theirs) == token):
                 return CommitResult(landed.version, landed.manifest, theirs, replayed=True)
-            twice = shared_batches(ours, theirs)
+            twice = done_by_both(ours, theirs)
             if twice:
-                raise RetryableConflict(f"{self._against(landed)}: both bring batch {twice[0]!r}")
+                raise RetryableConflict(f"{self._against(landed)}: both {twice}. Plan it again on the newest version")
         if ours.read_version == 0:
             raise self._exists_already()
         verdict = judge(ours.operation, theirs.operation if theirs else None, (move.moved for move in self._moves))

@@ -1,7 +1,9 @@
 """Work that must happen once: a caller's token in the transaction's properties.
 
-    lance_ops.token          a replay of the same token is answered with the version that has it
-    lance_ops.batch.<key>    a batch of input: no two commits on the same version may bring the same key
+    lance_ops.token             a replay of the same token is answered with the version that has it
+    lance_ops.batch.<key>       a batch of input: no two commits on the same version may bring the same key
+    lance_ops.replaces.<key>    rows that others take the place of, even if there are none: no two commits on the same
+                                version may replace those of the same key
 
 The history holds the tokens of the versions that are retained. Before clean-up removes a version it writes down the
 token that the version carries:
@@ -24,11 +26,23 @@ from lance_ops.store.contract import Store
 from lance_ops.transactions.landed import Landed
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["BATCH_PREFIX", "TOKEN", "TOKENS_DIR", "keep_token", "kept_token", "shared_batches", "token_of"]
+__all__ = [
+    "BATCH_PREFIX",
+    "REPLACES_PREFIX",
+    "TOKEN",
+    "TOKENS_DIR",
+    "done_by_both",
+    "keep_token",
+    "kept_token",
+    "token_of",
+]
 
 TOKEN = "lance_ops.token"
 BATCH_PREFIX = "lance_ops.batch."
+REPLACES_PREFIX = "lance_ops.replaces."
 TOKENS_DIR = "_lance_ops/tokens"
+
+_NOT_BY_BOTH = ((BATCH_PREFIX, "bring batch"), (REPLACES_PREFIX, "replace"))
 
 
 def token_of(transaction: Transaction) -> str | None:
@@ -36,10 +50,14 @@ def token_of(transaction: Transaction) -> str | None:
     return transaction.transaction_properties.get(TOKEN)
 
 
-def shared_batches(ours: Transaction, theirs: Transaction) -> list[str]:
-    """Return the keys of the batches that both bring."""
-    shared = ours.transaction_properties.keys() & theirs.transaction_properties.keys()
-    return sorted(key.removeprefix(BATCH_PREFIX) for key in shared if key.startswith(BATCH_PREFIX))
+def done_by_both(ours: Transaction, theirs: Transaction) -> str | None:
+    """Return, in words, what both do and only one of two commits on the same version may do."""
+    shared = sorted(ours.transaction_properties.keys() & theirs.transaction_properties.keys())
+    for prefix, verb in _NOT_BY_BOTH:
+        for key in shared:
+            if key.startswith(prefix):
+                return f"{verb} {key.removeprefix(prefix)!r}"
+    return None
 
 
 def keep_token(store: Store, landed: Landed) -> None:

@@ -36,11 +36,6 @@ def daily(context: dg.AssetExecutionContext) -> pa.Table:
     return pa.table({"day": [int(context.partition_key)] * 2, "run": [context.run.run_id] * 2})
 
 
-@dg.asset(partitions_def=DAYS)
-def nameless(context: dg.AssetExecutionContext) -> pa.Table:
-    return pa.table({"day": [int(context.partition_key)]})
-
-
 @pytest.fixture
 def manager(tmp_path: Path) -> LanceIOManager:
     return LanceIOManager(base_uri=str(tmp_path / "lake"))
@@ -149,13 +144,42 @@ def test_partitions_that_are_written_at_once_are_both_there(
     materialize(manager, daily, partition_key="1")
     made = dataset(tmp_path / "lake" / "daily.lance")
     assert sorted(made.to_table()["day"].to_pylist()) == [1, 1, 2, 2]
-    assert made.version == (4 if begun else 2)
+    assert made.version == (5 if begun else 3)
 
 
-def test_a_partitioned_asset_without_a_column_for_its_keys_is_refused(manager: LanceIOManager) -> None:
-    materialize(manager, nameless, partition_key="1")
-    with pytest.raises(Exception, match='partition_column="..."'):
+@pytest.mark.parametrize("before", [(), ("2",), ("1", "2")], ids=["no dataset", "no row of it", "rows of it"])
+def test_of_runs_of_one_partition_at_the_same_moment_the_rows_of_the_last_to_end_are_there(
+    manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
+) -> None:
+    for key in before:
+        materialize(manager, daily, partition_key=key)
+    look = LanceIOManager._open
+
+    def and_another(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:
+        found = look(self, asset_key)
+        monkeypatch.setattr(LanceIOManager, "_open", look)
+        materialize(manager, daily, partition_key="1")
+        return found
+
+    monkeypatch.setattr(LanceIOManager, "_open", and_another)
+    last = materialize(manager, daily, partition_key="1")
+    there = dataset(tmp_path / "lake" / "daily.lance").to_table(filter="day = 1")
+    assert there["run"].to_pylist() == [last.run_id] * 2
+
+
+@pytest.mark.parametrize(
+    ("column", "told"), [(None, "name the column"), ("month", "it has no column 'month'")], ids=["none", "another"]
+)
+def test_a_partitioned_asset_without_a_column_for_its_keys_is_refused_and_nothing_begun(
+    manager: LanceIOManager, tmp_path: Path, column: str | None, told: str
+) -> None:
+    @dg.asset(partitions_def=DAYS, metadata={"partition_column": column} if column else {})
+    def nameless(context: dg.AssetExecutionContext) -> pa.Table:
+        return pa.table({"day": [int(context.partition_key)]})
+
+    with pytest.raises(Exception, match=f'{told}.*partition_column="..."'):
         materialize(manager, nameless, partition_key="1")
+    assert not (tmp_path / "lake").exists()
 
 
 def test_an_output_that_is_no_table_is_refused_naming_the_asset(manager: LanceIOManager) -> None:

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.errors import RetryableConflict, SchemaMismatch
-from lance_ops.snapshot.filters import bind_filter
+from lance_ops.errors import CommitStateUnknown, SchemaMismatch, TooManyConcurrentWriters
+from lance_ops.snapshot.fragment_writer import write_fragments
 from lance_ops.snapshot.replace_rows import replace_rows
 from lance_ops.snapshot.runners import InThreads
 from lance_ops.snapshot.snapshot import Snapshot
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 
 def rows(day: int, *ids: int) -> pa.Table:
-    return pa.table({"day": [day] * len(ids), "id": pa.array(ids, pa.int64())})
+    return pa.table({"day": pa.array([day] * len(ids), pa.int64()), "id": pa.array(ids, pa.int64())})
 
 
-def replaced(snapshot: Snapshot, condition: str, new: pa.Table) -> Snapshot:
-    return replace_rows(snapshot, bind_filter(snapshot, condition), new.to_batches(), InThreads(2))
+def replaced(snapshot: Snapshot, day: int, *ids: int) -> Snapshot:
+    return replace_rows(snapshot, "day", pa.array([day]), rows(day, *ids), InThreads(2))
+
+
+class Meanwhile:
+    """Runs tasks, and each time, until there are none left, something that others do before we can commit."""
+
+    def __init__(self, *others: Callable[[], object]) -> None:
+        self.others = list(others)
+        self.calls = 0
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+        found = [function(task) for task in tasks]
+        self.calls += 1
+        if self.others:
+            self.others.pop(0)()
+        return found
 
 
 def found(dataset: Any) -> list[tuple[int, int]]:
@@ -48,7 +70,7 @@ def test_both_libraries_read_the_new_rows_and_the_others_and_find_them_by_an_ind
     dataset.create_scalar_index("id", "BTREE")
     before = lance_ops.dataset(dataset.uri)
 
-    made = replaced(before.snapshot, "day = 1", rows(1, 2, 7))
+    made = replaced(before.snapshot, 1, 2, 7)
 
     assert made.version == before.version + 1
     for library in (lance_ops, lance):
@@ -66,31 +88,31 @@ def test_both_libraries_read_the_new_rows_and_the_others_and_find_them_by_an_ind
 
 
 @pytest.mark.parametrize(
-    ("condition", "new", "left"),
+    ("days", "new", "left"),
     [
-        ("day = 3", rows(3, 9), 7),
-        ("day = 1", rows(1), 3),
-        ("true", rows(3, 9), 1),
+        ([3], rows(3, 9), 7),
+        ([1], rows(1), 3),
+        ([1, 2], rows(3, 9), 1),
     ],
     ids=["nothing goes", "nothing comes", "all go"],
 )
 def test_rows_may_only_come_or_only_go(
-    dataset: lance_ops.LanceDataset, condition: str, new: pa.Table, left: int
+    dataset: lance_ops.LanceDataset, days: list[int], new: pa.Table, left: int
 ) -> None:
-    made = replaced(dataset.snapshot, condition, new)
+    made = replace_rows(dataset.snapshot, "day", pa.array(days), new, InThreads(2))
     assert (made.version, lance_ops.dataset(dataset.uri).count_rows()) == (2, left)
 
 
 def test_where_nothing_goes_and_nothing_comes_nothing_is_committed(dataset: lance_ops.LanceDataset) -> None:
     before = files(dataset.uri)
-    assert replaced(dataset.snapshot, "day = 3", rows(3)) is dataset.snapshot
+    assert replaced(dataset.snapshot, 3) is dataset.snapshot
     assert files(dataset.uri) == before
 
 
 def test_rows_that_do_not_fit_replace_nothing_and_leave_no_file(dataset: lance_ops.LanceDataset) -> None:
     before = files(dataset.uri)
     with pytest.raises(SchemaMismatch, match="id"):
-        replaced(dataset.snapshot, "day = 1", pa.table({"day": [1], "id": ["x"]}))
+        replace_rows(dataset.snapshot, "day", pa.array([1]), pa.table({"day": [1], "id": ["x"]}), InThreads(2))
     assert files(dataset.uri) == before and lance_ops.dataset(dataset.uri).version == 1
 
 
@@ -99,14 +121,155 @@ def test_what_others_did_to_other_rows_stays(dataset: lance_ops.LanceDataset) ->
     other = lance_ops.dataset(dataset.uri)
     other.delete("id = 3")
     other.insert(rows(2, 6))
-    assert replaced(stale, "day = 1", rows(1, 7)).version == 4
+    assert replaced(stale, 1, 7).version == 4
     assert found(lance_ops.dataset(dataset.uri)) == [(1, 7), (2, 4), (2, 5), (2, 6)]
 
 
-def test_rows_that_another_deleted_meanwhile_are_a_conflict_and_leave_no_file(dataset: lance_ops.LanceDataset) -> None:
+@pytest.mark.parametrize("day", [1, 3], ids=["in the place of rows", "in the place of none"])
+@pytest.mark.parametrize("compacts", [False, True], ids=["as it is", "compacted"])
+def test_what_another_put_in_the_same_place_meanwhile_goes_and_our_rows_are_written_once(
+    dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch, day: int, compacts: bool
+) -> None:
+    def other(*ids: int) -> None:
+        replaced(lance_ops.dataset(dataset.uri).snapshot, day, *ids)
+        if compacts:
+            lance_ops.dataset(dataset.uri).optimize.compact_files()
+
+    writes: list[object] = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        written = write_fragments(*args, **kwargs)
+        writes.extend(written)
+        return written
+
+    monkeypatch.setattr("lance_ops.snapshot.replace_rows.write_fragments", counted)
+    runner = Meanwhile(lambda: other(10, 11), lambda: other(12))
+    made = replace_rows(dataset.snapshot, "day", pa.array([day]), rows(day, 20, 21), runner)
+
+    assert runner.calls == 3 and len(writes) == 3
+    after = lance_ops.dataset(dataset.uri)
+    after.validate()
+    assert made.version == after.version
+    kept = {1: [(2, 3), (2, 4), (2, 5)], 3: [(1, 0), (1, 1), (1, 2), (2, 3), (2, 4), (2, 5)]}
+    assert found(after) == sorted([*kept[day], (day, 20), (day, 21)])
+
+
+def test_replacements_that_share_one_value_come_one_after_the_other(dataset: lance_ops.LanceDataset) -> None:
+    def other() -> None:
+        both = pa.concat_tables([rows(4, 10), rows(5, 11)])
+        replace_rows(lance_ops.dataset(dataset.uri).snapshot, "day", pa.array([4, 5]), both, InThreads(2))
+
+    runner = Meanwhile(other)
+    replace_rows(dataset.snapshot, "day", pa.array([3, 4]), pa.concat_tables([rows(3, 20), rows(4, 21)]), runner)
+    assert runner.calls == 2
+    assert [row for row in found(lance_ops.dataset(dataset.uri)) if row[0] > 2] == [(3, 20), (4, 21), (5, 11)]
+
+
+@pytest.mark.parametrize("appends", [False, True], ids=["replaced", "appended"])
+def test_rows_of_other_values_and_rows_appended_meanwhile_are_in_nobodys_way(
+    dataset: lance_ops.LanceDataset, appends: bool
+) -> None:
+    def other() -> None:
+        there = lance_ops.dataset(dataset.uri)
+        if appends:
+            there.insert(rows(3, 10))
+        else:
+            replaced(there.snapshot, 4, 10)
+
+    runner = Meanwhile(other)
+    made = replace_rows(dataset.snapshot, "day", pa.array([3]), rows(3, 20), runner)
+    assert (runner.calls, made.version) == (1, 3)
+    assert [row for row in found(lance_ops.dataset(dataset.uri)) if row[1] > 5] == sorted(
+        [(3 if appends else 4, 10), (3, 20)]
+    )
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["of one value", "of others"])
+@pytest.mark.parametrize("in_memory", [False, True], ids=["on disk", "in memory"])
+def test_of_three_replacements_at_once_one_stays_for_each_value(dataset_uri: str, same: bool, in_memory: bool) -> None:
+    uri = f"memory://{uuid.uuid4().hex}" if in_memory else dataset_uri
+    lance_ops.write_dataset(rows(0), uri)
+    together = threading.Barrier(3, timeout=60)
+
+    def replace(writer: int) -> tuple[int, list[tuple[int, int]]]:
+        snapshot = Snapshot.open(uri)
+        day, ids = (0 if same else writer), (writer * 10, writer * 10 + 1)
+        together.wait()
+        return replaced(snapshot, day, *ids).version, [(day, key) for key in ids]
+
+    with ThreadPoolExecutor(3) as writers:
+        made = sorted(writers.map(replace, range(3)))
+    assert [version for version, _ in made] == [2, 3, 4]
+    left = made[-1][1] if same else sorted(row for _, written in made for row in written)
+    assert found(lance_ops.dataset(uri)) == left
+
+
+def test_rows_that_another_deleted_meanwhile_are_looked_for_again(dataset: lance_ops.LanceDataset) -> None:
     stale = dataset.snapshot
     lance_ops.dataset(dataset.uri).delete("id = 2")
+    assert replaced(stale, 1, 7).version == 3
+    assert found(lance_ops.dataset(dataset.uri)) == [(1, 7), (2, 3), (2, 4), (2, 5)]
+
+
+@pytest.mark.parametrize("day", [1, 3])
+def test_a_replacement_that_gives_up_leaves_no_file(dataset: lance_ops.LanceDataset, day: int) -> None:
+    left: list[set[Path]] = []
+
+    def other(*ids: int) -> None:
+        ours = files(dataset.uri) - left[-1] if left else set()
+        replaced(lance_ops.dataset(dataset.uri).snapshot, day, *ids)
+        left.append(files(dataset.uri) - ours)
+
+    runner = Meanwhile(lambda: other(10), lambda: other(11))
+    with pytest.raises(TooManyConcurrentWriters, match=f"2 attempts.*both replace 'day={day}'"):
+        replace_rows(dataset.snapshot, "day", pa.array([day]), rows(day, 20), runner, conflict_retries=1)
+    assert files(dataset.uri) == left[-1]
+    assert [row for row in found(lance_ops.dataset(dataset.uri)) if row[1] > 5] == [(day, 11)]
+
+
+def test_after_an_unknown_outcome_the_new_rows_stay_for_the_version_that_may_come(
+    dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*args: object, **kwargs: object) -> Snapshot:
+        raise CommitStateUnknown(str(uuid.uuid4()), 2, "no answer")
+
     before = files(dataset.uri)
-    with pytest.raises(RetryableConflict):
-        replaced(stale, "day = 1", rows(1, 7))
-    assert files(dataset.uri) == before
+    monkeypatch.setattr("lance_ops.snapshot.replace_rows.commit_operation", unknown)
+    with pytest.raises(CommitStateUnknown):
+        replaced(dataset.snapshot, 3, 20)
+    assert len(files(dataset.uri) - before) == 1
+
+
+def test_rows_are_written_anew_for_a_column_that_is_another_by_now(dataset: lance_ops.LanceDataset) -> None:
+    def other() -> None:
+        there = lance_ops.dataset(dataset.uri)
+        there.drop_columns(["id"])
+        there.add_columns({"id": "day * 100", "twice": "day * 2"})
+
+    runner = Meanwhile(lambda: replaced(dataset.snapshot, 1, 10), other)
+    replace_rows(dataset.snapshot, "day", pa.array([1]), rows(1, 20), runner)
+    after = lance_ops.dataset(dataset.uri)
+    after.validate()
+    assert after.to_table(filter="day = 1").to_pylist() == [{"day": 1, "id": 20, "twice": None}]
+    assert runner.calls == 3
+    named = {
+        file.path
+        for version in after.versions()
+        for fragment in after.checkout_version(version["version"]).get_fragments()
+        for file in fragment.data_files()
+    }
+    assert {path.name for path in Path(dataset.uri, "data").iterdir()} == named
+
+
+def test_rows_are_written_anew_where_the_dataset_was_removed_and_another_begun(dataset_uri: str) -> None:
+    first = lance_ops.write_dataset(rows(1, 0), dataset_uri).snapshot
+
+    def begin_another() -> None:
+        lance_ops.LanceDataset.drop(dataset_uri, {})
+        lance_ops.write_dataset(rows(2, 3), dataset_uri)
+
+    runner = Meanwhile(lambda: replaced(first, 1, 10), begin_another)
+    made = replace_rows(first, "day", pa.array([1]), rows(1, 20), runner)
+    assert (runner.calls, made.version) == (3, 2)
+    assert found(lance_ops.dataset(dataset_uri)) == [(1, 20), (2, 3)]
+    assert len(list(Path(dataset_uri, "data").iterdir())) == 2

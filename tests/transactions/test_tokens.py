@@ -6,7 +6,16 @@ import pytest
 
 from lance_ops.core.errors import CorruptFile, RetryableConflict
 from lance_ops.core.names import TRANSACTIONS_DIR
-from lance_ops.transactions import BATCH_PREFIX, TOKEN, Append, Overwrite, find_token, keep_token, read_version
+from lance_ops.transactions import (
+    BATCH_PREFIX,
+    REPLACES_PREFIX,
+    TOKEN,
+    Append,
+    Overwrite,
+    find_token,
+    keep_token,
+    read_version,
+)
 from lance_ops.transactions.tokens import TOKENS_DIR
 from tests.table.samples import SCHEMA
 from tests.transactions.samples import new_fragment
@@ -55,6 +64,17 @@ def test_the_same_batch_is_brought_by_one_commit() -> None:
             append("b"), read_version=1, properties={f"{BATCH_PREFIX}2024-01-02": "y", f"{BATCH_PREFIX}2024-01-03": "x"}
         )
     assert table.commit(append("c"), read_version=1, properties={f"{BATCH_PREFIX}2024-01-04": "x"}).version == 3
+
+
+def test_what_another_replaced_meanwhile_is_planned_again_and_anything_else_is_not() -> None:
+    table = Table()
+    table.commit(append("a"), properties={f"{REPLACES_PREFIX}day=1": "", f"{REPLACES_PREFIX}day=2": ""})
+
+    with pytest.raises(RetryableConflict, match="both replace 'day=2'. Plan it again"):
+        table.commit(append("b"), 1, {f"{REPLACES_PREFIX}day=2": "", f"{REPLACES_PREFIX}day=3": ""})
+    assert table.commit(append("c"), 1, {f"{REPLACES_PREFIX}day=3": "", f"{BATCH_PREFIX}day=1": "x"}).version == 3
+    assert table.commit(append("d"), 1).version == 4
+    assert table.commit(append("e"), 2, {f"{REPLACES_PREFIX}day=1": ""}).version == 5
 
 
 def test_a_token_outlives_its_version() -> None:
