@@ -20,6 +20,7 @@ from lance_ops.api.schema_changes import AlterColumn
 from lance_ops.api.schema_json import json_to_schema, schema_to_json
 from lance_ops.api.stats import DataStatistics, FieldStatistics, LanceStats
 from lance_ops.api.tags import Tag, Tags
+from lance_ops.api.transaction import Transaction
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 from lance_ops.api.write_fragments import write_fragments
@@ -28,7 +29,6 @@ from lance_ops.snapshot.sorted_scan import ColumnOrdering
 from lance_ops.snapshot.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_ops.table import DeletionFile
 from lance_ops.table import Fragment as FragmentMetadata
-from lance_ops.transactions import Transaction
 
 __all__ = [
     "AlterColumn",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Self
 
 from lance_ops.committers import open_base, options_for_base
 from lance_ops.core.errors import InvalidInput
@@ -28,12 +29,19 @@ class DatasetBasePath:
     name: str | None = None
     is_dataset_root: bool = False
     id: int | None = None
+    _: KW_ONLY
+    unknown: bytes = b""
+
+    @classmethod
+    def of(cls, base: BasePath) -> Self:
+        """Return a base as a manifest declares it."""
+        return cls(base.path, base.name, base.is_dataset_root, base.id, unknown=base.unknown)
 
 
 def declared_bases(bases: Sequence[DatasetBasePath], storage_options: Mapping[str, str] | None) -> tuple[BasePath, ...]:
     """Return the bases as a manifest declares them, the id of one that has none being 0; their paths are absolute."""
     return tuple(
-        BasePath(base.id or 0, open_base(base.path, storage_options).uri, base.name, base.is_dataset_root)
+        BasePath(base.id or 0, open_base(base.path, storage_options).uri, base.name, base.is_dataset_root, base.unknown)
         for base in bases
     )
 

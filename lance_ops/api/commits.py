@@ -11,7 +11,9 @@ from typing import Self, TypedDict
 from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
 from lance_ops.api.destination import Destination, place_of
 from lance_ops.api.handle import Handle
+from lance_ops.api.operations import AnyOperation, LanceOperation, to_internal
 from lance_ops.api.requests import refuse
+from lance_ops.api.transaction import Transaction
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
@@ -22,17 +24,8 @@ from lance_ops.snapshot.clone import clone_as_said
 from lance_ops.snapshot.commit import commit_transaction
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
-from lance_ops.transactions import (
-    Append,
-    Clone,
-    Merge,
-    Operation,
-    Overwrite,
-    Restore,
-    Transaction,
-    find_transaction,
-    with_message,
-)
+from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_message
+from lance_ops.transactions import Transaction as InternalTransaction
 
 __all__ = ["BulkCommitResult", "Commits"]
 
@@ -53,7 +46,7 @@ class Commits(Handle):
     def commit(
         cls,
         base_uri: Destination,
-        operation: Operation | Transaction,
+        operation: AnyOperation | Transaction,
         read_version: int | None = None,
         commit_lock: object | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -82,14 +75,15 @@ class Commits(Handle):
         if isinstance(operation, Transaction):
             if commit_message is not None:
                 raise InvalidInput("a transaction says its message in its properties, not in commit_message")
-            transaction = operation
+            transaction = operation.to_internal()
         else:
+            planned = to_internal(operation)
             if read_version is None:
-                if not isinstance(operation, Overwrite | Restore):
-                    raise InvalidInput(f"{operation.name} needs read_version, the version it was planned on")
+                if not isinstance(planned, Overwrite | Restore):
+                    raise InvalidInput(f"{planned.name} needs read_version, the version it was planned on")
                 read_version = root.committer.latest() or 0
-            transaction = Transaction(
-                read_version, operation, transaction_properties=with_message(None, commit_message)
+            transaction = InternalTransaction(
+                read_version, planned, transaction_properties=with_message(None, commit_message)
             )
         if isinstance(transaction.operation, Clone):
             return cls.of(clone_as_said(transaction, root))
@@ -131,12 +125,13 @@ class Commits(Handle):
         fragments: list[Fragment] = []
         properties: dict[str, str] = {}
         for transaction in transactions:
-            if not isinstance(transaction.operation, Append):
-                raise UnsupportedFeature(f"{transaction.operation.name} in a batch of transactions", str(dest))
-            fragments.extend(transaction.operation.fragments)
+            operation = to_internal(transaction.operation)
+            if not isinstance(operation, Append):
+                raise UnsupportedFeature(f"{operation.name} in a batch of transactions", str(dest))
+            fragments.extend(operation.fragments)
             properties |= transaction.transaction_properties
         oldest = min(transaction.read_version for transaction in transactions)
-        merged = Transaction(oldest, Append(tuple(fragments)), transaction_properties=properties)
+        merged = Transaction(oldest, LanceOperation.Append(fragments), transaction_properties=properties)
         made = cls.commit(
             dest,
             merged,
@@ -152,7 +147,7 @@ class Commits(Handle):
         return BulkCommitResult(dataset=made, merged=merged)
 
 
-def _with_dictionaries(root: DatasetRoot, transaction: Transaction) -> Transaction:
+def _with_dictionaries(root: DatasetRoot, transaction: InternalTransaction) -> InternalTransaction:
     """Give the schema of a 0.1 table the values of its dictionaries: those it has, or those that the files begin."""
     operation = transaction.operation
     if not isinstance(operation, Merge | Overwrite) or not begins_dictionaries(operation.schema, operation.fragments):
@@ -166,10 +161,10 @@ def _with_dictionaries(root: DatasetRoot, transaction: Transaction) -> Transacti
     return replace(transaction, operation=replace(operation, schema=schema))
 
 
-def _bases(uri: str, storage_options: Mapping[str, str], operation: Operation | Transaction) -> tuple[BasePath, ...]:
+def _bases(uri: str, storage_options: Mapping[str, str], operation: AnyOperation | Transaction) -> tuple[BasePath, ...]:
     """Return the base paths of the dataset, or those that the operation which creates it brings."""
     existing = Snapshot.open_if_there(uri, storage_options)
     if existing is not None:
         return existing.manifest.base_paths
-    begun = operation.operation if isinstance(operation, Transaction) else operation
+    begun = to_internal(operation.operation if isinstance(operation, Transaction) else operation)
     return begun.initial_bases if isinstance(begun, Overwrite) else ()

@@ -63,10 +63,7 @@ class Copies(Handle):
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
         """Return the places outside of the root that files of this version may be in, by id."""
-        return {
-            base.id: DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id)
-            for base in self._snapshot.manifest.base_paths
-        }
+        return {base.id: DatasetBasePath.of(base) for base in self._snapshot.manifest.base_paths}
 
     def add_bases(
         self, new_bases: Sequence[DatasetBasePath], transaction_properties: Mapping[str, str] | None = None

@@ -9,12 +9,13 @@ import pyarrow as pa
 from lance_ops.api.projection import project
 from lance_ops.api.requests import scan_request
 from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.change_feed import Changes, changes_between
 from lance_ops.snapshot.row_columns import ROW_ID, row_field
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.transactions import Transaction, read_version
+from lance_ops.transactions import read_version
 
 __all__ = ["DatasetDelta"]
 
@@ -34,7 +35,7 @@ class DatasetDelta:
         """Return the transactions after the earlier version, oldest first; None for one that was not kept."""
         versions = range(self._begin_version + 1, self._snapshot.version + 1)
         store, committer = self._snapshot.store, self._snapshot.committer
-        return [read_version(store, committer, version).transaction for version in versions]
+        return [as_read(read_version(store, committer, version).transaction) for version in versions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Return the rows that the later version has and the earlier has not."""

@@ -27,6 +27,7 @@ from lance_ops.api.requests import Filter, refuse
 from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.schema_changes import SchemaChanges
 from lance_ops.api.tags import Reference, Tags, open_reference
+from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance import cleanup
@@ -38,7 +39,7 @@ from lance_ops.snapshot.restore import restore
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.validate import validate
 from lance_ops.table import Manifest
-from lance_ops.transactions import Transaction, read_version
+from lance_ops.transactions import read_version
 
 __all__ = ["LanceDataset", "Version", "VersionRef", "dataset"]
 
@@ -185,12 +186,12 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version, None if it was not kept."""
-        return read_version(self._snapshot.store, self._snapshot.committer, version).transaction
+        return as_read(read_version(self._snapshot.store, self._snapshot.committer, version).transaction)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """Return the newest transactions, newest first."""
         past = zip(history(self._snapshot), range(recent_transactions), strict=False)
-        return [version.transaction for version, _ in past]
+        return [as_read(version.transaction) for version, _ in past]
 
     def delta(
         self,

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.handle import Handle
+from lance_ops.api.operations import from_internal
+from lance_ops.api.transaction import Transaction
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.filters import UserFilter
@@ -33,7 +35,6 @@ from lance_ops.snapshot.merge_insert.matching import find_matches
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.table.bases import Place
-from lance_ops.transactions import Transaction
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 
@@ -147,7 +148,7 @@ class MergeInsertBuilder:
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
         plan.snapshot.store.make_durable(*prepared.paths)
-        return Transaction(plan.snapshot.version, prepared.operation), _result(prepared.counts)
+        return Transaction(plan.snapshot.version, from_internal(prepared.operation)), _result(prepared.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe the merge from a source of that schema (by default the table's), one node a line; nothing is read.

@@ -1,21 +1,28 @@
-"""`LanceOperation`: operations for `LanceDataset.commit`, under the reference's names."""
+"""`LanceOperation`: operations for `LanceDataset.commit`, and as transactions tell them, under the reference's names.
+
+Each is a dataclass with the reference's fields in its order; what only the wire has follows, by keyword. It stands for
+an operation of `lance_ops.transactions`, and goes there and comes back without loss.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Self, TypeAlias
 from uuid import UUID
 
 from pyroaring import BitMap
 
 from lance_ops import transactions as made
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
-from lance_ops.api.lance_schema import AnySchema, schema_of
+from lance_ops.api.lance_schema import AnySchema, LanceSchema, schema_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.snapshot.write_targets import number_bases
-from lance_ops.table import Fragment, IndexDetails, IndexMetadata
+from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata
 from lance_ops.transactions import Operation, UpdateMode
 
-__all__ = ["LanceOperation"]
+__all__ = ["AnyOperation", "LanceOperation", "from_internal", "to_internal"]
 
 _MODES = {
     "": UpdateMode.REWRITE_ROWS,
@@ -25,108 +32,336 @@ _MODES = {
 
 
 class LanceOperation:
-    """One function an operation; each returns a `lance_ops.transactions.Operation`. Fragments are `Fragment` values."""
+    """The operations that the reference names. Fragments are `FragmentMetadata`; any iterable does for a sequence."""
 
-    BaseOperation = Operation
+    class BaseOperation(ABC):
+        """What every operation is, those too that have no name here and come back as `lance_ops.transactions` has them.
+
+        The two ways are written for operations whose fields are those of the internal one; the others say how.
+        """
+
+        internal: ClassVar[type[Any]]
+
+        @property
+        def name(self) -> str:
+            """The specification's word for this operation."""
+            return type(self).__name__
+
+        def to_internal(self) -> Operation:
+            """Return the operation that is committed."""
+            operation: Operation = self.internal(**vars(self))
+            return operation
+
+        @classmethod
+        def from_internal(cls, operation: Any) -> Self:
+            """Return an operation, an instance of `internal`, as users read it."""
+            return cls(**vars(operation))
+
+    @dataclass(frozen=True)
+    class Append(BaseOperation):
+        """Add fragments of new rows."""
+
+        fragments: Sequence[Fragment]
+
+        internal = made.Append
+
+        def __post_init__(self) -> None:
+            _keep(self, "fragments")
+
+    @dataclass(frozen=True)
+    class Overwrite(BaseOperation):
+        """Replace the table by these fragments, or create it; an Arrow schema's fields are numbered from 0."""
+
+        new_schema: AnySchema
+        fragments: Sequence[Fragment]
+        initial_bases: Sequence[DatasetBasePath] | None = None
+        _: KW_ONLY
+        config_upsert_values: Mapping[str, str] = field(default_factory=dict)
+
+        internal = made.Overwrite
+
+        def __post_init__(self) -> None:
+            _keep(self, "fragments")
+            if self.initial_bases is not None:
+                _keep(self, "initial_bases")
+
+        def to_internal(self) -> made.Overwrite:
+            bases = number_bases(declared_bases(self.initial_bases or (), None))
+            return made.Overwrite(
+                tuple(self.fragments), schema_of(self.new_schema), self.config_upsert_values, initial_bases=bases
+            )
+
+        @classmethod
+        def from_internal(cls, operation: made.Overwrite) -> Self:
+            return cls(
+                LanceSchema(operation.schema),
+                operation.fragments,
+                tuple(map(DatasetBasePath.of, operation.initial_bases)) or None,
+                config_upsert_values=operation.config_upsert_values,
+            )
+
+    @dataclass(frozen=True)
+    class Delete(BaseOperation):
+        """Give fragments larger deletion vectors and drop those without a row left."""
+
+        updated_fragments: Sequence[Fragment]
+        deleted_fragment_ids: Sequence[int]
+        predicate: str
+
+        internal = made.Delete
+
+        def __post_init__(self) -> None:
+            _keep(self, "updated_fragments", "deleted_fragment_ids")
+
+    @dataclass(frozen=True)
+    class Update(BaseOperation):
+        """Move rows with new values to new fragments, or write columns anew in place.
+
+        `update_mode` is `rewrite_rows` or `rewrite_columns`; unsaid, it is the latter where there are modified fields.
+        The offsets of updated rows are a serialised Roaring bitmap a fragment.
+        """
+
+        removed_fragment_ids: Sequence[int] = ()
+        updated_fragments: Sequence[Fragment] = ()
+        new_fragments: Sequence[Fragment] = ()
+        fields_modified: Sequence[int] = ()
+        fields_for_preserving_frag_bitmap: Sequence[int] = ()
+        update_mode: str = ""
+        updated_fragment_offsets: Mapping[int, bytes] | None = None
+        _: KW_ONLY
+        inserted_rows: bytes | None = None
+        compacted_sstables: Sequence[bytes] = ()
+
+        internal = made.Update
+
+        def __post_init__(self) -> None:
+            if self.update_mode not in _MODES:
+                raise InvalidInput(f"update mode {self.update_mode!r} is none of rewrite_rows, rewrite_columns")
+            _keep(self, "removed_fragment_ids", "updated_fragments", "new_fragments", "fields_modified")
+            _keep(self, "fields_for_preserving_frag_bitmap", "compacted_sstables")
+
+        def to_internal(self) -> made.Update:
+            in_place = self.fields_modified and not self.update_mode
+            offsets = (self.updated_fragment_offsets or {}).items()
+            return made.Update(
+                removed_fragment_ids=tuple(self.removed_fragment_ids),
+                updated_fragments=tuple(self.updated_fragments),
+                new_fragments=tuple(self.new_fragments),
+                fields_modified=tuple(self.fields_modified),
+                fields_for_preserving_frag_bitmap=tuple(self.fields_for_preserving_frag_bitmap),
+                update_mode=UpdateMode.REWRITE_COLUMNS if in_place else _MODES[self.update_mode],
+                updated_offsets={fragment_id: BitMap.deserialize(rows) for fragment_id, rows in offsets},
+                inserted_rows=self.inserted_rows,
+                compacted_sstables=tuple(self.compacted_sstables),
+            )
+
+        @classmethod
+        def from_internal(cls, operation: made.Update) -> Self:
+            offsets = {fragment_id: rows.serialize() for fragment_id, rows in operation.updated_offsets.items()}
+            return cls(
+                operation.removed_fragment_ids,
+                operation.updated_fragments,
+                operation.new_fragments,
+                operation.fields_modified,
+                operation.fields_for_preserving_frag_bitmap,
+                operation.update_mode.name.lower(),
+                offsets or None,
+                inserted_rows=operation.inserted_rows,
+                compacted_sstables=operation.compacted_sstables,
+            )
+
+    @dataclass(frozen=True)
+    class Merge(BaseOperation):
+        """State every fragment anew, with the files and the schema they have then."""
+
+        fragments: Sequence[Fragment]
+        schema: AnySchema
+        preserves_nullability: bool = False
+
+        internal = made.Merge
+
+        def __post_init__(self) -> None:
+            _keep(self, "fragments")
+
+        def to_internal(self) -> made.Merge:
+            return made.Merge(tuple(self.fragments), schema_of(self.schema), self.preserves_nullability)
+
+        @classmethod
+        def from_internal(cls, operation: made.Merge) -> Self:
+            return cls(operation.fragments, LanceSchema(operation.schema), operation.preserves_nullability)
+
+    @dataclass(frozen=True)
+    class Project(BaseOperation):
+        """Exchange the fields of the schema."""
+
+        schema: AnySchema
+        preserves_nullability: bool = False
+
+        internal = made.Project
+
+        def to_internal(self) -> made.Project:
+            return made.Project(schema_of(self.schema), self.preserves_nullability)
+
+        @classmethod
+        def from_internal(cls, operation: made.Project) -> Self:
+            return cls(LanceSchema(operation.schema), operation.preserves_nullability)
+
+    @dataclass(frozen=True)
+    class Restore(BaseOperation):
+        """Bring back all of an old version."""
+
+        version: int
+
+        internal = made.Restore
+
+    @dataclass(frozen=True)
+    class Clone(BaseOperation):
+        """Begin a dataset with the files of another's version; a deep one is no operation but `deep_clone`."""
+
+        is_shallow: bool
+        ref_name: str | None
+        ref_version: int
+        ref_path: str
+        branch_name: str | None
+
+        internal = made.Clone
+
     DataReplacementGroup = made.DataReplacementGroup
-    Restore = made.Restore
+
+    @dataclass(frozen=True)
+    class DataReplacement(BaseOperation):
+        """Exchange one file of each fragment, or add one where its fields were all null."""
+
+        replacements: Sequence[made.DataReplacementGroup]
+
+        internal = made.DataReplacement
+
+        def __post_init__(self) -> None:
+            _keep(self, "replacements")
+
+    @dataclass(frozen=True)
+    class CreateIndex(BaseOperation):
+        """Add and remove segments of indices."""
+
+        new_indices: Sequence[IndexMetadata]
+        removed_indices: Sequence[IndexMetadata]
+
+        internal = made.CreateIndex
+
+        def __post_init__(self) -> None:
+            _keep(self, "new_indices", "removed_indices")
+
     RewriteGroup = made.RewriteGroup
+
+    @dataclass(frozen=True)
+    class RewrittenIndex:
+        """A segment remapped to the new addresses, in the place of an old one. An empty type URL is no details."""
+
+        old_id: str
+        new_id: str
+        new_details_type_url: str
+        new_details_value: bytes
+        new_index_version: int
+        _: KW_ONLY
+        files: Sequence[IndexFile] = ()
+
+        def to_internal(self) -> made.RewrittenIndex:
+            """Return the segment as an operation commits it."""
+            url = self.new_details_type_url
+            return made.RewrittenIndex(
+                UUID(self.old_id),
+                UUID(self.new_id),
+                IndexDetails(url, self.new_details_value) if url else None,
+                self.new_index_version,
+                tuple(self.files),
+            )
+
+        @classmethod
+        def from_internal(cls, index: made.RewrittenIndex) -> Self:
+            """Return such a segment as users read it."""
+            details = index.details or IndexDetails("")
+            old_id, new_id = str(index.old_id), str(index.new_id)
+            return cls(old_id, new_id, details.type_url, details.value, index.index_version, files=index.files)
+
+    @dataclass(frozen=True)
+    class Rewrite(BaseOperation):
+        """Exchange fragments for others with the same rows."""
+
+        groups: Sequence[made.RewriteGroup]
+        rewritten_indices: Sequence[LanceOperation.RewrittenIndex]
+
+        internal = made.Rewrite
+
+        def __post_init__(self) -> None:
+            _keep(self, "groups", "rewritten_indices")
+
+        def to_internal(self) -> made.Rewrite:
+            return made.Rewrite(tuple(self.groups), tuple(index.to_internal() for index in self.rewritten_indices))
+
+        @classmethod
+        def from_internal(cls, operation: made.Rewrite) -> Self:
+            return cls(
+                operation.groups, tuple(map(LanceOperation.RewrittenIndex.from_internal, operation.rewritten_indices))
+            )
+
     UpdateMap = made.UpdateMap
 
-    @staticmethod
-    def Append(fragments: Iterable[Fragment]) -> made.Append:
-        """Add fragments of new rows."""
-        return made.Append(tuple(fragments))
-
-    @staticmethod
-    def Overwrite(
-        new_schema: AnySchema, fragments: Iterable[Fragment], initial_bases: Sequence[DatasetBasePath] | None = None
-    ) -> made.Overwrite:
-        """Replace the table by these fragments, or create it; an Arrow schema's fields are numbered from 0."""
-        bases = number_bases(declared_bases(initial_bases or (), None))
-        return made.Overwrite(tuple(fragments), schema_of(new_schema), initial_bases=bases)
-
-    @staticmethod
-    def Delete(
-        updated_fragments: Iterable[Fragment], deleted_fragment_ids: Iterable[int], predicate: str
-    ) -> made.Delete:
-        """Give fragments larger deletion vectors and drop those without a row left."""
-        return made.Delete(tuple(updated_fragments), tuple(deleted_fragment_ids), predicate)
-
-    @staticmethod
-    def Update(
-        removed_fragment_ids: Iterable[int] = (),
-        updated_fragments: Iterable[Fragment] = (),
-        new_fragments: Iterable[Fragment] = (),
-        fields_modified: Iterable[int] = (),
-        fields_for_preserving_frag_bitmap: Iterable[int] = (),
-        update_mode: str = "",
-        updated_fragment_offsets: Mapping[int, bytes] | None = None,
-    ) -> made.Update:
-        """Move rows with new values to new fragments, or write columns anew in place."""
-        if update_mode not in _MODES:
-            raise InvalidInput(f"update mode {update_mode!r} is none of rewrite_rows, rewrite_columns")
-        offsets = {key: BitMap.deserialize(data) for key, data in (updated_fragment_offsets or {}).items()}
-        fields, mode = tuple(fields_modified), _MODES[update_mode]
-        return made.Update(
-            removed_fragment_ids=tuple(removed_fragment_ids),
-            updated_fragments=tuple(updated_fragments),
-            new_fragments=tuple(new_fragments),
-            fields_modified=fields,
-            fields_for_preserving_frag_bitmap=tuple(fields_for_preserving_frag_bitmap),
-            # Values in place are what modified fields mean, whether or not the mode is said.
-            update_mode=UpdateMode.REWRITE_COLUMNS if fields and not update_mode else mode,
-            updated_offsets=offsets,
-        )
-
-    @staticmethod
-    def Merge(fragments: Iterable[Fragment], schema: AnySchema, preserves_nullability: bool = False) -> made.Merge:
-        """State every fragment anew, with the files and the schema they have then."""
-        return made.Merge(tuple(fragments), schema_of(schema), preserves_nullability)
-
-    @staticmethod
-    def Project(schema: AnySchema, preserves_nullability: bool = False) -> made.Project:
-        """Exchange the fields of the schema."""
-        return made.Project(schema_of(schema), preserves_nullability)
-
-    @staticmethod
-    def Clone(
-        is_shallow: bool, ref_name: str | None, ref_version: int, ref_path: str, branch_name: str | None
-    ) -> made.Clone:
-        """Begin a dataset with the files of another's version; a deep one is no operation but `deep_clone`."""
-        return made.Clone(is_shallow, ref_version, ref_path, ref_name, branch_name)
-
-    @staticmethod
-    def DataReplacement(replacements: Iterable[made.DataReplacementGroup]) -> made.DataReplacement:
-        """Exchange one file of each fragment, or add one where its fields were all null."""
-        return made.DataReplacement(tuple(replacements))
-
-    @staticmethod
-    def CreateIndex(new_indices: Iterable[IndexMetadata], removed_indices: Iterable[IndexMetadata]) -> made.CreateIndex:
-        """Add and remove segments of indices."""
-        return made.CreateIndex(tuple(new_indices), tuple(removed_indices))
-
-    @staticmethod
-    def Rewrite(groups: Iterable[made.RewriteGroup], rewritten_indices: Iterable[made.RewrittenIndex]) -> made.Rewrite:
-        """Exchange fragments for others with the same rows."""
-        return made.Rewrite(tuple(groups), tuple(rewritten_indices))
-
-    @staticmethod
-    def UpdateConfig(
-        config_updates: made.UpdateMap | None = None,
-        table_metadata_updates: made.UpdateMap | None = None,
-        schema_metadata_updates: made.UpdateMap | None = None,
-        field_metadata_updates: Mapping[int, made.UpdateMap] | None = None,
-    ) -> made.UpdateConfig:
+    @dataclass(frozen=True)
+    class UpdateConfig(BaseOperation):
         """Update the manifest's maps."""
-        return made.UpdateConfig(
-            config_updates, table_metadata_updates, schema_metadata_updates, dict(field_metadata_updates or {})
-        )
 
-    @staticmethod
-    def RewrittenIndex(
-        old_id: str, new_id: str, new_details_type_url: str, new_details_value: bytes, new_index_version: int
-    ) -> made.RewrittenIndex:
-        """Put a segment remapped to the new addresses in the place of an old one."""
-        details = IndexDetails(new_details_type_url, new_details_value)
-        return made.RewrittenIndex(UUID(old_id), UUID(new_id), details, new_index_version)
+        config_updates: made.UpdateMap | None = None
+        table_metadata_updates: made.UpdateMap | None = None
+        schema_metadata_updates: made.UpdateMap | None = None
+        field_metadata_updates: Mapping[int, made.UpdateMap] | None = None
+
+        internal = made.UpdateConfig
+
+        def to_internal(self) -> made.UpdateConfig:
+            return made.UpdateConfig(**{**vars(self), "field_metadata_updates": self.field_metadata_updates or {}})
+
+        @classmethod
+        def from_internal(cls, operation: made.UpdateConfig) -> Self:
+            return cls(**{**vars(operation), "field_metadata_updates": operation.field_metadata_updates or None})
+
+
+# What the reference has no name for is a bare `BaseOperation` there; here it keeps its own class.
+LanceOperation.BaseOperation.register(Operation)  # type: ignore[type-abstract]  # an abstract class does as well
+
+AnyOperation: TypeAlias = LanceOperation.BaseOperation | Operation
+"""An operation under the reference's name, or as `lance_ops.transactions` has it."""
+
+_NAMED: Mapping[type[Any], type[LanceOperation.BaseOperation]] = {
+    kind.internal: kind
+    for kind in (
+        LanceOperation.Append,
+        LanceOperation.Clone,
+        LanceOperation.CreateIndex,
+        LanceOperation.DataReplacement,
+        LanceOperation.Delete,
+        LanceOperation.Merge,
+        LanceOperation.Overwrite,
+        LanceOperation.Project,
+        LanceOperation.Restore,
+        LanceOperation.Rewrite,
+        LanceOperation.Update,
+        LanceOperation.UpdateConfig,
+    )
+}
+
+
+def to_internal(operation: AnyOperation) -> Operation:
+    """Return the operation that is committed."""
+    return operation if isinstance(operation, Operation) else operation.to_internal()
+
+
+def from_internal(operation: Operation) -> AnyOperation:
+    """Return an operation as users read it: one that the reference has no name for stays as it is."""
+    named = _NAMED.get(type(operation))
+    return operation if named is None else named.from_internal(operation)
+
+
+def _keep(operation: LanceOperation.BaseOperation, *names: str) -> None:
+    """Make what iterables give the operation's own: a list may change later, and an iterator is read only once."""
+    for name in names:
+        object.__setattr__(operation, name, tuple(getattr(operation, name)))

@@ -17,6 +17,8 @@ from lance_ops.api.base_paths import (
 )
 from lance_ops.api.destination import Destination, check_mode, existing_dataset, place_of
 from lance_ops.api.file_options import fragment_limits, storage_version
+from lance_ops.api.operations import from_internal
+from lance_ops.api.transaction import Transaction
 from lance_ops.committers import open_root
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import fragment_writer
@@ -35,7 +37,7 @@ from lance_ops.snapshot.write_targets import WriteTargets, choose_bases, number_
 from lance_ops.store import Store
 from lance_ops.table import Fragment
 from lance_ops.table.bases import Bases
-from lance_ops.transactions import Append, Overwrite, Transaction
+from lance_ops.transactions import Append, Overwrite
 
 __all__ = ["write_fragments"]
 
@@ -104,7 +106,7 @@ def write_fragments(
         operation = replace(_new_table(root.store, reader, version, limits, targets), initial_bases=bases)
     if not return_transaction:
         return list(operation.fragments)
-    return Transaction(existing.version if existing is not None else 0, operation)
+    return Transaction(existing.version if existing is not None else 0, from_internal(operation))
 
 
 def _for_existing(

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_ops
+from lance_ops import LanceOperation
 from lance_ops.errors import (
     IncompatibleTransaction,
     InvalidFilter,
@@ -17,7 +18,7 @@ from lance_ops.errors import (
     SchemaMismatch,
     UnsupportedFeature,
 )
-from lance_ops.transactions import TOKEN, Merge, Project
+from lance_ops.transactions import TOKEN
 
 Dataset = lance_ops.LanceDataset
 KEPT = [0, 1, 3, 4, 5, 7, 8]
@@ -207,7 +208,7 @@ def test_drops_and_renames_write_no_data_and_keep_indices_of_what_stays(dataset:
     assert dataset.to_table(filter="key = 5")["key"].to_pylist() == [5]
     transaction = dataset.read_transaction(dataset.version)
     assert transaction is not None
-    assert transaction.operation == Project(dataset.snapshot.schema, preserves_nullability=True)
+    assert transaction.operation == LanceOperation.Project(dataset.lance_schema, preserves_nullability=True)
     dataset.drop_columns(["p"])
     assert dataset.schema.names == ["key"]
     dataset.validate()
@@ -229,7 +230,7 @@ def test_a_cast_makes_a_new_field_in_new_files_and_drops_its_index(dataset: Data
     assert [file.fields for file in first.data_files()] == [(0, 1, 3, 4), (5, 6)]
     transaction = dataset.read_transaction(dataset.version)
     assert transaction is not None
-    assert isinstance(transaction.operation, Merge)
+    assert isinstance(transaction.operation, LanceOperation.Merge)
     dataset.validate()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lance_ops
 from lance_ops.errors import InvalidFilter, InvalidInput, SchemaMismatch, TooManyConcurrentWriters, UnsupportedFeature
-from lance_ops.transactions import TOKEN, Update
+from lance_ops.transactions import TOKEN
 
 
 def rows(count: int = 10) -> pa.Table:
@@ -79,7 +79,7 @@ def test_without_a_condition_every_row_is_updated_and_the_old_fragments_leave(da
     assert [fragment.fragment_id for fragment in dataset.get_fragments()] == [2]
     transaction = dataset.read_transaction(2)
     assert transaction is not None
-    assert isinstance(transaction.operation, Update)
+    assert isinstance(transaction.operation, lance_ops.LanceOperation.Update)
     assert transaction.operation.removed_fragment_ids == (0, 1)
 
 

@@ -13,7 +13,6 @@ import pytest
 import lance_ops
 from lance_ops.errors import CorruptFile, InvalidInput, ObjectNotFound, SchemaMismatch, UnsupportedFeature
 from lance_ops.fragment import write_fragments
-from lance_ops.transactions import Transaction
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop
@@ -138,7 +137,7 @@ def test_ingested_blobs_are_the_table_s_own(dataset_uri: str, tmp_path: Path) ->
     lance_ops.write_dataset(table, dataset_uri, external_blob_mode="ingest")
     lance.write_dataset(table, theirs, external_blob_mode="ingest")
     parts = write_fragments(table, dataset_uri, external_blob_mode="ingest", return_transaction=True)
-    assert isinstance(parts, Transaction)
+    assert isinstance(parts, lance_ops.Transaction)
     lance_ops.LanceDataset.commit(dataset_uri, parts)
     for name in content:
         (tmp_path / name).unlink()

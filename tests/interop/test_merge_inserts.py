@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.transactions import InsertedKeys, Update
+from lance_ops.transactions import InsertedKeys
 from tests.interop.transactions import shape_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -140,7 +140,7 @@ def test_inserted_primary_keys_are_told_in_the_same_filter(tmp_path: Path, keys:
         upsert((lance_ops if who == "ours" else lance).dataset(uri).merge_insert()).execute(rows)
         transaction = lance_ops.dataset(uri).read_transaction(2)
         assert transaction is not None
-        assert isinstance(transaction.operation, Update)
+        assert isinstance(transaction.operation, lance_ops.LanceOperation.Update)
         assert transaction.operation.inserted_rows is not None
         filters.append(InsertedKeys.decode(transaction.operation.inserted_rows))
     assert filters[0] == filters[1]

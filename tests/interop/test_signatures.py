@@ -14,9 +14,13 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 OURS_ALONE = {
+    "compacted_sstables",
+    "config_upsert_values",
     "created_at_versions",
+    "files",
     "fragment",
     "index_names",
+    "inserted_rows",
     "last_updated_at_versions",
     "row_ids",
     "runner",

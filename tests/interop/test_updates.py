@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.transactions import Update
 from tests.interop.transactions import shape_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -61,7 +60,7 @@ def test_both_make_the_same_rows_by_the_same_transaction(
     ours, theirs = made
     assert ours.to_table(with_row_id=True).to_pylist() == theirs.to_table(with_row_id=True).to_pylist()
     operations = [dataset.read_transaction(2).operation for dataset in made]
-    assert all(isinstance(operation, Update) for operation in operations)
+    assert all(isinstance(operation, lance_ops.LanceOperation.Update) for operation in operations)
     assert shape_of(operations[0]) == shape_of(operations[1])
     versions = ["_row_created_at_version", "_row_last_updated_at_version"] if stable else []
     mine, other = (lance.dataset(dataset.uri).to_table(columns=["id", *versions]) for dataset in made)

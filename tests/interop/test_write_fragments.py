@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.api import DatasetBasePath, LanceOperation
+from lance_ops.api import DatasetBasePath, LanceOperation, Transaction
 from lance_ops.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.fragment import write_fragments
-from lance_ops.transactions import Append, Overwrite, Transaction
 from tests.interop.transactions import shape_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -37,7 +36,7 @@ def theirs(data: Any, uri: Any, **options: Any) -> Any:
 def test_a_transaction_creates_the_dataset_where_there_is_none(tmp_path: Path, mode: str, file_version: str) -> None:
     uri = tmp_path / "table"
     transaction = written(ROWS, uri, mode=mode, max_rows_per_file=4, data_storage_version=file_version)
-    assert isinstance(transaction.operation, Overwrite) and transaction.read_version == 0
+    assert isinstance(transaction.operation, LanceOperation.Overwrite) and transaction.read_version == 0
     assert not (uri / "_versions").exists()
     made = lance_ops.LanceDataset.commit(uri, transaction)
     assert made.version == 1 and made.data_storage_version == file_version
@@ -97,7 +96,7 @@ def test_files_go_to_the_bases_asked_for(tmp_path: Path) -> None:
     transaction = written(ROWS, uri, mode="create", initial_bases=[base], target_bases=["side"])
     dataset = lance_ops.LanceDataset.commit(uri, transaction)
     more = written(ROWS, dataset, target_all_bases=True, max_rows_per_file=5)
-    assert isinstance(more.operation, Append)
+    assert isinstance(more.operation, LanceOperation.Append)
     lance_ops.LanceDataset.commit(uri, more)
     assert lance.dataset(str(uri)).to_table().equals(pa.concat_tables([ROWS, ROWS]))
     assert len(list((tmp_path / "base").rglob("*.lance"))) == 2

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_ops.api.operations import AnyOperation, to_internal
 from lance_ops.table import Fragment
 from lance_ops.table.row_ids import count_row_ids, decode_row_ids
-from lance_ops.transactions import Append, Merge, Operation, Overwrite, Update
+from lance_ops.transactions import Append, Merge, Overwrite, Update
 
 __all__ = ["shape_of"]
 
 
-def shape_of(operation: Operation) -> dict[str, Any]:
+def shape_of(operation: AnyOperation) -> dict[str, Any]:
     """Return an operation's content as comparable values."""
-    match operation:
-        case Update():
-            return _shape_of_update(operation)
+    match to_internal(operation):
+        case Update() as update:
+            return _shape_of_update(update)
         case Merge(fragments, schema, preserves_nullability):
             return {
                 "fragments": [shape_of_fragment(fragment) for fragment in fragments],
@@ -26,8 +27,8 @@ def shape_of(operation: Operation) -> dict[str, Any]:
             return {"fragments": [shape_of_fragment(fragment) for fragment in fragments]}
         case Overwrite(fragments, schema):
             return {"fragments": [shape_of_fragment(fragment) for fragment in fragments], "schema": schema}
-        case _:
-            return {"operation": operation}
+        case other:
+            return {"operation": other}
 
 
 def _shape_of_update(operation: Update) -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""`Transaction`: one operation and the version it was planned on, under the reference's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from uuid import uuid4
+
+from lance_ops import transactions as made
+from lance_ops.api.operations import AnyOperation, from_internal, to_internal
+
+__all__ = ["Transaction", "as_read"]
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What `LanceDataset.commit` takes and `read_transaction` returns; `uuid` is fresh for every logical commit."""
+
+    read_version: int
+    operation: AnyOperation
+    uuid: str = field(default_factory=lambda: str(uuid4()))
+    transaction_properties: Mapping[str, str] = field(default_factory=dict)
+    _: KW_ONLY
+    tag: str = ""
+    unknown: bytes = b""
+
+    def to_internal(self) -> made.Transaction:
+        """Return the transaction that is committed."""
+        return made.Transaction(**{**vars(self), "operation": to_internal(self.operation)})
+
+    @classmethod
+    def from_internal(cls, transaction: made.Transaction) -> Transaction:
+        """Return a transaction as users read it."""
+        return cls(**{**vars(transaction), "operation": from_internal(transaction.operation)})
+
+
+def as_read(transaction: made.Transaction | None) -> Transaction | None:
+    """Return the transaction of a version as users read it, None if it was not kept."""
+    return None if transaction is None else Transaction.from_internal(transaction)
