@@ -15,7 +15,7 @@ from lance_ops.file.columns import Leaf, leaves_of_field
 from lance_ops.file.container import Column
 from lance_ops.file.reader import FileReader
 
-__all__ = ["columns_of", "columns_to_copy"]
+__all__ = ["columns_to_copy", "holds_alike"]
 
 _LEAST_SHARE = 4
 """Pages are small that hold less than such a part of what makes a page: they are better made anew, as fewer."""
@@ -28,30 +28,35 @@ def columns_to_copy(reader: FileReader, field: Field, version: FileVersion, page
     """
     if reader.version is not version:
         return None
-    columns = columns_of(reader, field)
+    columns = _columns_of(reader, field)
     leaves = leaves_of_field(field)
     whole = all(_is_whole(leaf, column, page_bytes) for leaf, column in zip(leaves, columns, strict=False))
     return columns if columns and whole else None
 
 
-def columns_of(reader: FileReader, field: Field) -> list[Column]:
+def _columns_of(reader: FileReader, field: Field) -> list[Column]:
     """Return the columns of a field, known by its id, whose pages mean the same wherever they stand.
 
     None of them if one does not, if the file is older than 2.1, or if it has the field in another way.
     """
-    stored = reader.schema.by_id(field.id)
-    if stored is None or reader.version < FileVersion.V2_1:
-        return []
-    if any(part.is_blob_v1 or part.is_blob_v2 for part in field.walk()):
+    if not holds_alike(reader, field):
         return []
     leaves = list(leaves_of_field(field))
-    if stored is not field and [_kind(leaf) for leaf in leaves_of_field(stored)] != [_kind(leaf) for leaf in leaves]:
-        return []
     columns = [reader.column(reader.field_ids.index(leaf.field.id)) for leaf in leaves]
     counted = (
         column.length == reader.num_rows * leaf.elements_per_row for leaf, column in zip(leaves, columns, strict=True)
     )
     return columns if all(counted) else []
+
+
+def holds_alike(reader: FileReader, field: Field) -> bool:
+    """Return whether a file of 2.1 or later has a field, known by its id, as it is given, and in it no blobs."""
+    stored = reader.schema.by_id(field.id)
+    if stored is None or reader.version < FileVersion.V2_1:
+        return False
+    if any(part.is_blob_v1 or part.is_blob_v2 for part in field.walk()):
+        return False
+    return stored is field or [*map(_kind, leaves_of_field(stored))] == [*map(_kind, leaves_of_field(field))]
 
 
 def _kind(leaf: Leaf) -> tuple[object, ...]:

@@ -1,52 +1,56 @@
-"""Reading small files as one: all their rows, one file after the other.
+"""Reading several files as one: rows of each, one file after the other.
 
-What a page costs before its first value is decoded is the same for a small one, so pages of one kind are decoded by one
-call whichever files they lie in. The files are laid end to end, in thought: a buffer is as far into all of them as it
-is into its own, and the files before it are long. For that their bytes must be in place.
+What a page costs before its first value is decoded is the same for one row as for all, so pages of one kind are decoded
+by one call whichever files they lie in. The files are laid end to end, in thought: a byte is as far into all of them as
+it is into its own, and the files before it are long. For that their bytes must be in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.errors import CorruptFile
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.assemble import assemble, concat_rows
 from lance_ops.file.budget import Budget
-from lance_ops.file.columns import Leaf, leaves_of_field
-from lance_ops.file.container import Column, Extent
-from lance_ops.file.copied_columns import columns_of
+from lance_ops.file.copied_columns import holds_alike
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
-from lance_ops.file.pages import open_page, read_pages, reporting
+from lance_ops.file.pages import read_pages, reporting
 from lance_ops.file.reader import FileReader, table_of
 from lance_ops.file.rows import Rows, RowSlice
-from lance_ops.file.source import Ranges, SourceBytes, drive, merged
+from lance_ops.file.source import Ranges, SourceBytes, Steps, drive, join, merged, moved
+from lance_ops.store.contract import View
 
-__all__ = ["JoinedFile", "read_joined"]
+__all__ = ["JoinedFile", "can_be_joined", "read_joined"]
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedFile:
-    """A file that can be read with others: its bytes, and the columns of each field."""
+    """Some rows, at least one, of a file that `can_be_joined`."""
 
     reader: FileReader
-    source: SourceBytes
-    columns: tuple[tuple[Column, ...], ...]
+    rows: Rows
 
     @classmethod
     def of(cls, reader: FileReader, schema: Schema) -> JoinedFile | None:
-        """Return a file that is in place, of 2.1 or later, and has rows of the fields as they are given; else None."""
-        if not reader.num_rows or any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
-            return None
-        columns = tuple(tuple(columns_of(reader, field)) for field in schema.fields)
-        source = reader.in_place() if all(columns) else None
-        return None if source is None else cls(reader, source, columns)
+        """Return a file with all its rows; None if it has none or cannot be joined."""
+        return (
+            cls(reader, RowSlice(0, reader.num_rows)) if reader.num_rows and can_be_joined([reader], schema) else None
+        )
+
+
+def can_be_joined(readers: Sequence[FileReader], schema: Schema) -> bool:
+    """Return whether files are in place, of 2.1 or later, and have all fields as they are given here."""
+    if any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
+        return False
+    if not all(reader.is_in_place for reader in readers):
+        return False
+    different = {id(reader.schema): reader for reader in readers}.values()  # files of one table mostly share one
+    return all(holds_alike(reader, wanted) for reader in different for wanted in schema.fields)
 
 
 def read_joined(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
@@ -57,57 +61,88 @@ def read_joined(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
     return _Joined(files).read(schema)
 
 
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Pages that are read as one, and for each where its file begins."""
+
+    path: str
+    layouts: list[PageLayout] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
+    begins: list[int] = field(default_factory=list)
+
+    def takes(self, layout: PageLayout) -> bool:
+        """Return whether a page can be read with those that are here."""
+        return layout.kin is not None and layout.kin == self.layouts[-1].kin
+
+    def steps(self, budget: Budget, place: str) -> Steps[LeafRows]:
+        """Return the steps that read them, by positions in all files."""
+        if len(self.layouts) == 1:
+            return moved(read_pages(self.layouts, self.rows, budget, self.path, place), self.begins[0])
+        return read_pages(self.layouts, self.rows, budget, self.path, place, self.begins)
+
+
 class _Joined:
-    """Files end to end."""
+    """Files end to end, with a byte between them, so that no range of one touches the next."""
 
     def __init__(self, files: Sequence[JoinedFile]) -> None:
         self._files = files
-        ends = list(accumulate(file.reader.size_bytes for file in files))
-        self._begins = [0, *ends[:-1]]
-        self._size_bytes = ends[-1]
-        self._budget = Budget(self._size_bytes)
+        sizes = [file.reader.size_bytes for file in files]
+        self._begins = np.cumsum([0, *(size + 1 for size in sizes[:-1])])
+        self._budget = Budget(sum(sizes))
+        self._views: dict[int, View] = {}
 
     def read(self, schema: Schema) -> pa.Table:
-        arrays = [[self._field(field, at)] for at, field in enumerate(schema.fields)]
-        num_rows = sum(file.reader.num_rows for file in self._files)
-        return table_of(schema, arrays, num_rows, self._files[0].reader.path)
-
-    def _field(self, field: Field, at: int) -> pa.Array:
-        leaves = enumerate(leaves_of_field(field))
-        parts = [self._leaf(leaf, [file.columns[at][number] for file in self._files]) for number, leaf in leaves]
-        with reporting(self._files[0].reader.path, f"column {field.name!r}"):
-            return assemble(field, [concat_rows(rows) for rows in parts])
-
-    def _leaf(self, leaf: Leaf, columns: Sequence[Column]) -> list[LeafRows]:
-        """Read one column of all files: pages that are kin and follow each other as one."""
-        runs: list[tuple[str, list[PageLayout], list[Rows]]] = []
-        place = f"column {leaf.field.name!r}"
-        for file, begin, column in zip(self._files, self._begins, columns, strict=True):
-            path = file.reader.path
-            for page in column.pages:
-                if not page.length:
-                    continue
-                buffers = tuple(Extent(extent.position + begin, extent.size) for extent in page.buffers)
-                moved = replace(page, buffers=buffers)
-                layout = open_page(moved, leaf, self._size_bytes, path, place)
-                if not runs or layout.kin is None or layout.kin != runs[-1][1][-1].kin:
-                    runs.append((path, [], []))
-                runs[-1][1].append(layout)
-                runs[-1][2].append(RowSlice(0, page.length // leaf.elements_per_row))
-        return [
-            drive(read_pages(layouts, rows, self._budget, path, place), self._fetch) for path, layouts, rows in runs
+        path = self._files[0].reader.path
+        runs = [self._runs(wanted) for wanted in schema.fields]
+        steps = [
+            run.steps(self._budget, f"column {wanted.name!r}")
+            for wanted, leaves in zip(schema.fields, runs, strict=True)
+            for leaf in leaves
+            for run in leaf
         ]
+        results = iter(drive(join(steps), self._fetch))
+        arrays = []
+        for wanted, leaves in zip(schema.fields, runs, strict=True):
+            with reporting(path, f"column {wanted.name!r}"):
+                arrays.append([assemble(wanted, [concat_rows([next(results) for _ in leaf]) for leaf in leaves])])
+        return table_of(schema, arrays, sum(file.rows.count for file in self._files), path)
+
+    def _runs(self, wanted: Field) -> list[list[_Run]]:
+        """Return, for each leaf of a field, the pages of all files that are read as one."""
+        leaves: list[list[_Run]] = []
+        for file, begin in zip(self._files, self._begins.tolist(), strict=True):
+            for number, pages in enumerate(file.reader.pages(wanted, file.rows)):
+                if number == len(leaves):
+                    leaves.append([])
+                runs = leaves[number]
+                for layout, rows in pages:
+                    if not runs or not runs[-1].takes(layout):
+                        runs.append(_Run(file.reader.path))
+                    runs[-1].layouts.append(layout)
+                    runs[-1].rows.append(rows)
+                    runs[-1].begins.append(begin)
+        return leaves
 
     def _fetch(self, ranges: Ranges) -> SourceBytes:
-        """Return bytes by their position in all files: copied together, but for those of one range."""
+        """Return bytes by their positions in all files, copied together."""
         starts, stops = merged(ranges)
-        numbers = np.searchsorted(np.array(self._begins), starts, side="right") - 1
+        bounds = np.searchsorted(starts, [*self._begins, starts[-1] + 1])
         pieces = []
-        for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops.tolist(), strict=True):
-            file, begin = self._files[number], self._begins[number]
-            if stop - begin > file.reader.size_bytes:
-                raise CorruptFile(file.reader.path, "pages", "buffers that go on in another file")
-            pieces.append(file.source.view(start - begin, stop - begin))
+        for number in np.flatnonzero(np.diff(bounds)).tolist():
+            these, begin = slice(bounds[number], bounds[number + 1]), self._begins[number]
+            view = self._view(number)
+            view.will_need(starts[these] - begin, stops[these] - begin)
+            data = np.frombuffer(view.buffer, np.uint8)
+            pieces += [
+                data[start:stop]
+                for start, stop in zip((starts[these] - begin).tolist(), (stops[these] - begin).tolist(), strict=True)
+            ]
         sizes = stops - starts
         data = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
+
+    def _view(self, number: int) -> View:
+        view = self._views.get(number)
+        if view is None:
+            view = self._views[number] = self._files[number].reader.view()
+        return view

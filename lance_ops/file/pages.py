@@ -41,11 +41,19 @@ def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) ->
 
 
 def read_pages(
-    layouts: Sequence[PageLayout], rows: Sequence[Rows], budget: Budget, path: str, place: str
+    layouts: Sequence[PageLayout],
+    rows: Sequence[Rows],
+    budget: Budget,
+    path: str,
+    place: str,
+    begins: Sequence[int] = (),
 ) -> Steps[LeafRows]:
-    """Read rows of an open page, or of several that are kin, naming the file in errors."""
+    """Read rows of an open page, or of several that are kin, naming the file in errors.
+
+    Where their files are laid end to end, `begins` says for each where its file begins.
+    """
     with reporting(path, place):
-        found = yield from layouts[0].read_kin(layouts, rows)
+        found = yield from layouts[0].read_kin(layouts, rows, begins)
         budget.spend(found.values.nbytes)
         return found
 

@@ -9,19 +9,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Column, Extent, read_footer_version
+from lance_ops.file.layouts.contract import PageLayout
 from lance_ops.file.opened import Batches, Sections
 from lance_ops.file.order import reorder
 from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import FileSource, Ranges, SourceBytes, run
+from lance_ops.file.source import FileSource, Ranges, run
+from lance_ops.file.structural import StructuralColumns
 from lance_ops.file.v0_1.columns import BatchColumns
 from lance_ops.file.v0_1.file import open_v0_1
 from lance_ops.file.v2_file import open_v2
-from lance_ops.store.contract import Store
+from lance_ops.store.contract import Store, View
 
 __all__ = ["FileReader", "table_of"]
 
@@ -30,6 +32,10 @@ _TAIL_BYTES = 64 * 1024
 
 _MAPPED_TAIL_BYTES = 16 * 1024
 """The same of a mapped file, where looking again costs less than to copy what nobody asks for."""
+
+_LEAST_HELD_BYTES = _TAIL_BYTES
+_TIMES_METADATA = 16  # parsed, and as Python objects
+_BYTES_BY_HELD_BYTE = 256  # where each chunk of some kilobytes is takes three numbers
 
 _WINDOW_BYTES = 32 * 1024 * 1024
 """Encoded bytes that `iter_batches` decodes at a time."""
@@ -84,6 +90,13 @@ class FileReader:
         return self._source.size_bytes
 
     @property
+    def held_bytes(self) -> int:
+        """About how many bytes of memory the open file takes when all of it was read once."""
+        sections = self._file.sections
+        metadata_bytes = 0 if sections is None else sections.column_metadata_bytes + sections.global_buffer_bytes
+        return _LEAST_HELD_BYTES + _TIMES_METADATA * metadata_bytes + self.size_bytes // _BYTES_BY_HELD_BYTE
+
+    @property
     def schema_metadata(self) -> dict[str, str]:
         """Metadata of the file's schema."""
         return dict(self.schema.metadata)
@@ -104,9 +117,26 @@ class FileReader:
             raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
         return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
 
-    def in_place(self) -> SourceBytes | None:
-        """Return all of the file's bytes, of one that is mapped; None of one that is read range by range."""
-        return self._source.whole()
+    @property
+    def is_in_place(self) -> bool:
+        """Whether all of the file's bytes can be looked at where they are."""
+        return self._source.is_in_place
+
+    def view(self) -> View:
+        """Return the bytes of a file that is in place."""
+        view = self._source.view()
+        assert view is not None
+        return view
+
+    def pages(self, field: Field, rows: Rows) -> list[list[tuple[PageLayout, Rows]]]:
+        """Return the pages of each column of a field that have some of these rows, and which of their own those are.
+
+        The file is of 2.1 or later and has the rows. Raises `CorruptFile`, and `InvalidInput` for a field that it does
+        not have.
+        """
+        columns = self._file.columns
+        assert isinstance(columns, StructuralColumns)
+        return columns.pages(field, rows)
 
     def buffer(self, extent: Extent) -> pa.Buffer:
         """Return some of the file's bytes: of a mapped file those in the map."""

@@ -20,7 +20,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.store.contract import Positions, Store, View
 from lance_ops.store.ranges import merge_touching
 
-__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "drive", "join", "merged", "run"]
+__all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "drive", "join", "merged", "moved", "run"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -79,6 +79,10 @@ class SourceBytes:
         piece = np.searchsorted(self.origins, positions, side="right") - 1
         return positions - self.origins[piece] + self.bases[piece]
 
+    def moved(self, distance: int) -> SourceBytes:
+        """Return the same bytes by positions that are less by so much."""
+        return SourceBytes(self.data, self.origins - distance, self.bases)
+
     def view(self, start: int, stop: int) -> Bytes:
         """Return the bytes of one range, without a copy."""
         if start == stop:
@@ -125,6 +129,11 @@ class FileSource:
             source._held = View(pa.py_buffer(tail))
         return source, tail
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file's bytes can be looked at where they are."""
+        return self._store.reads_in_place
+
     def view(self) -> View | None:
         """Return all bytes of a file that is mapped or held; None of one that is read range by range."""
         if self._store.reads_in_place:
@@ -133,11 +142,6 @@ class FileSource:
             self._check_size(view.buffer.size)
             return view
         return self._held
-
-    def whole(self) -> SourceBytes | None:
-        """Return all bytes, which will all be looked at, of a file that `view` gives."""
-        view = self.view()
-        return None if view is None else _lent(view, Ranges.of((0, self.size_bytes)))
 
     def read(self, start: int, stop: int) -> bytes:
         """Return the bytes of one range that lies in the file."""
@@ -202,6 +206,18 @@ def drive(task: Steps[T], fetch: Callable[[Ranges], SourceBytes]) -> T:
         wanted = next(task)
         while True:
             wanted = task.send(fetch(wanted))
+    except StopIteration as end:
+        found: T = end.value
+        return found
+
+
+def moved(task: Steps[T], distance: int) -> Steps[T]:
+    """Make of steps that ask by positions in their file steps that ask by positions greater by so much."""
+    try:
+        wanted = next(task)
+        while True:
+            fetched = yield Ranges(wanted.starts + distance, wanted.stops + distance)
+            wanted = task.send(fetched.moved(distance))
     except StopIteration as end:
         found: T = end.value
         return found

@@ -84,6 +84,13 @@ class StructuralColumns(Columns):
             chunks.append((steps, self._assembler(field, counts)))
         return chunks
 
+    def pages(self, field: Field, rows: Rows) -> list[list[tuple[PageLayout, Rows]]]:
+        """Return, for each column of a field, the pages that have some of the rows, and which of their own."""
+        return [
+            [(self._layout(column, part.page), part.rows) for part in split_rows(rows, column.page_starts)]
+            for column in self._root(field).columns
+        ]
+
     def _root(self, field: Field) -> _Root:
         root = self._roots.get(field)
         if root is None:

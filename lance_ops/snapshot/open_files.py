@@ -22,8 +22,9 @@ class OpenFiles:
     two threads that miss the same file open it twice.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity_bytes: int) -> None:
+        """Keep what takes about so many bytes of memory, and the file that was read last."""
+        self._capacity_bytes = capacity_bytes
         self._readers: OrderedDict[str, FileReader] = OrderedDict()
 
     def open(self, place: Place, size_bytes: int) -> FileReader:
@@ -32,8 +33,13 @@ class OpenFiles:
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = FileReader(place.store, place.path, size_bytes or None)
+            self._let_go()
         with suppress(KeyError):  # another thread has let go of it meanwhile
             self._readers.move_to_end(name)
-            while len(self._readers) > self._capacity:
-                self._readers.popitem(last=False)
         return reader
+
+    def _let_go(self) -> None:
+        held_bytes = sum(reader.held_bytes for reader in list(self._readers.values()))
+        with suppress(KeyError):
+            while held_bytes > self._capacity_bytes and len(self._readers) > 1:
+                held_bytes -= self._readers.popitem(last=False)[1].held_bytes

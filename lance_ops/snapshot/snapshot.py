@@ -35,7 +35,8 @@ from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot"]
 
-_MAX_OPEN_FILES = 64
+_OPEN_FILES_BYTES = 256 << 20
+"""Of memory, for what is known of data files: of some 4,000 small ones, or of 64 of a gigabyte."""
 _CALLS_AT_ONCE = 16
 _LINEAGES_KEPT = 32
 _DeletionKey: TypeAlias = tuple[int | None, str] | None
@@ -52,7 +53,7 @@ class Snapshot:
     storage_options: Mapping[str, str] = field(default_factory=dict)
     opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict)
     _deletions: dict[_DeletionKey, BitMap] = field(default_factory=dict)
-    _files: OpenFiles = field(default_factory=lambda: OpenFiles(_MAX_OPEN_FILES))
+    _files: OpenFiles = field(default_factory=lambda: OpenFiles(_OPEN_FILES_BYTES))
 
     @classmethod
     def open(cls, uri: str, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Snapshot:

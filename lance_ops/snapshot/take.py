@@ -5,19 +5,25 @@ Of a request only the columns count.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge
+from lance_ops.core.schema import Schema
+from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
 from lance_ops.file.order import reorder
+from lance_ops.file.rows import RowSet
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import ScanRequest, empty_answer
 from lance_ops.snapshot.scanned import with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
 from lance_ops.table.roaring import bitmap_of, offsets_in
 
 __all__ = ["take_addresses", "take_positions", "take_row_ids"]
@@ -25,7 +31,13 @@ __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 Addresses = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 
+_Group: TypeAlias = tuple[Fragment, Addresses]
+"""A fragment and offsets of rows in it."""
+
 _READ_AHEAD = 16
+
+_FEW_ROWS = 256
+"""Of more rows in a fragment it is the decoding that takes the time, and several threads do that."""
 
 
 def take_positions(snapshot: Snapshot, positions: Positions, request: ScanRequest) -> pa.Table:
@@ -90,17 +102,51 @@ def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.
     """Read each fragment's rows in ascending order, once each, and put them into the order asked for."""
     unique, inverse = _distinct(addresses)
     offsets = offset_of(unique)
-
-    def read(group: tuple[int, Positions]) -> pa.Table:
-        fragment_id, places = group
-        fragment = snapshot.fragments_by_id[fragment_id]
-        table = snapshot.reader(fragment).take(request.schema, offsets[places])
-        return with_row_columns(snapshot, table, fragment, offsets[places], names)
-
-    groups, names = _grouped(fragment_of(unique)), request.row_columns
-    tables = map_ordered(read, groups, min(snapshot.calls_at_once, len(groups)), _READ_AHEAD)
-    found = pa.concat_tables(list(tables) or [empty_answer(request)])
+    groups = [
+        (snapshot.fragments_by_id[fragment_id], offsets[places])
+        for fragment_id, places in _grouped(fragment_of(unique))
+    ]
+    tables = _of_few(snapshot, groups, request.schema) or _of_each(snapshot, groups, request.schema)
+    names = request.row_columns
+    found = pa.concat_tables(
+        [
+            with_row_columns(snapshot, table, fragment, within, names)
+            for table, (fragment, within) in zip(tables, groups, strict=True)
+        ]
+        or [empty_answer(request)]
+    )
     return found if inverse is None else reorder(found, inverse)
+
+
+def _of_each(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> Iterator[pa.Table]:
+    """Read the rows of each fragment by themselves."""
+
+    def read(group: _Group) -> pa.Table:
+        fragment, offsets = group
+        return snapshot.reader(fragment).take(schema, offsets)
+
+    return map_ordered(read, groups, min(snapshot.calls_at_once, len(groups)), _READ_AHEAD)
+
+
+def _of_few(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> Sequence[pa.Table] | None:
+    """Read few rows of many fragments at once; return None where they are not so few, or cannot be read so.
+
+    Also where a file is corrupt, for whoever reads them one by one to say which.
+    """
+    counts = [len(offsets) for _, offsets in groups]
+    if len(groups) < 2 or max(counts) > _FEW_ROWS or not schema.fields:
+        return None
+    readers = [snapshot.reader(fragment).whole_file(schema) for fragment, _ in groups]
+    known = [reader for reader in readers if reader is not None]
+    if len(known) < len(readers) or not can_be_joined(known, schema):
+        return None
+    try:
+        rows = [RowSet(offsets.astype(np.int64)) for _, offsets in groups]
+        table = read_joined(list(map(JoinedFile, known, rows)), schema)
+    except (CorruptFile, ReadTooLarge):
+        return None
+    firsts = np.cumsum([0, *counts[:-1]]).tolist()
+    return [table.slice(first, count) for first, count in zip(firsts, counts, strict=True)]
 
 
 def _distinct(addresses: Addresses) -> tuple[Addresses, Positions | None]:

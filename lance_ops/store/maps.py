@@ -90,5 +90,5 @@ def _read(path: str, size: int) -> bytes:
         os.close(descriptor)
 
 
-MAPS = MapCache(capacity=256)
+MAPS = MapCache(capacity=1024)
 os.register_at_fork(after_in_child=MAPS.reset)

@@ -20,6 +20,7 @@ from lance_ops.encodings.values import Values
 from lance_ops.file import budget
 from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.file.reader import FileReader
+from lance_ops.file.rows import RowSet
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, STRUCTURAL, same, written
@@ -57,6 +58,12 @@ def test_any_columns_of_several_files_are_read_in_order(
         found = read_joined([file for file in files if file is not None], schema)
         found.validate(full=True)
         assert same(found, table)
+        picks = [data.draw(st.sets(st.integers(0, len(part) - 1), min_size=1)) for part in parts]
+        wanted = [np.array(sorted(pick), np.int64) for pick in picks]
+        some = read_joined([JoinedFile(*pair) for pair in zip(readers, map(RowSet, wanted), strict=True)], schema)
+        some.validate(full=True)
+        one_by_one = [part.slice(row, 1) for part, rows in zip(tables, wanted, strict=True) for row in rows.tolist()]
+        assert same(some, pa.concat_tables(one_by_one))  # not `take`, which is wrong of some nested lists
 
 
 def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(monkeypatch: pytest.MonkeyPatch) -> None:

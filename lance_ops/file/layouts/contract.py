@@ -120,8 +120,11 @@ class PageLayout(ABC):
         return None
 
     @classmethod
-    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows]) -> Steps[LeafRows]:
-        """Read rows of pages that follow each other and are kin, as if they were one page; or of one page."""
+    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
+        """Read rows of pages that follow each other and are kin, as if they were one page; or of one page.
+
+        Pages of several files that are laid end to end come with the places where their files begin.
+        """
         (page,), (wanted,) = pages, rows
         return (yield from page.read(wanted))
 

@@ -117,21 +117,22 @@ class MiniBlockPage(PageLayout):
         return (yield from self.read_kin([self], [rows]))
 
     @classmethod
-    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows]) -> Steps[LeafRows]:
+    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
         head = pages[0]
         elements = [part.scaled(head._context.leaf.elements_per_row) for part in rows]
         whole = all(
             isinstance(part, RowSlice) and part.count == page._context.length
             for part, page in zip(elements, pages, strict=True)
         )
-        missing = [page for page in pages if page._index is None]
+        placed = list(zip(pages, begins or [0] * len(pages), strict=True))
+        missing = [(page, begin) for page, begin in placed if page._index is None]
         fetched: SourceBytes | None = None
         if missing:
-            extents = [extent for page in missing for extent in page._extents(with_chunks=whole)]
-            fetched = yield Ranges.of(*((extent.position, extent.end) for extent in extents))
-            for page in missing:
-                page._index = page._load(fetched)
-        index, wanted = head._join(pages), _joined_rows(elements, [page._context.length for page in pages])
+            extents = [(begin, extent) for page, begin in missing for extent in page._extents(with_chunks=whole)]
+            fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in extents))
+            for page, begin in missing:
+                page._index = page._load(fetched.moved(begin) if begin else fetched)
+        index, wanted = head._join(pages, begins), _joined_rows(elements, [page._context.length for page in pages])
         num_rows = sum(part.count for part in rows)
         return (yield from head._read(num_rows, wanted, whole, index, fetched if len(missing) == len(pages) else None))
 
@@ -139,13 +140,17 @@ class MiniBlockPage(PageLayout):
         buffers = self._context.buffers
         return buffers if with_chunks else (buffers[0], *buffers[2:])
 
-    def _join(self, pages: Sequence[MiniBlockPage]) -> ChunkIndex:
-        """Return the chunks of all these pages, the first of which is this one; kept for the next read of the same."""
+    def _join(self, pages: Sequence[MiniBlockPage], begins: Sequence[int]) -> ChunkIndex:
+        """Return the chunks of all these pages, the first of which is this one; kept for the next read of the same.
+
+        Those of several files are not kept: they are others for other files.
+        """
+        indexes = [page._index.chunks for page in pages if page._index is not None]
+        if begins:
+            return ChunkIndex.join([index.moved(begin) for index, begin in zip(indexes, begins, strict=True)])
         if len(pages) == 1:
-            assert self._index is not None
-            return self._index.chunks
+            return indexes[0]
         if self._joined is None or self._joined[0] != tuple(pages):
-            indexes = [page._index.chunks for page in pages if page._index is not None]
             self._joined = tuple(pages), ChunkIndex.join(indexes)
         return self._joined[1]
 

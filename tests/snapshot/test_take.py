@@ -1,0 +1,166 @@
+"""Rows of many fragments are read at once, and what is known of files is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_ops
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import Schema
+from lance_ops.file import FileReader
+from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.snapshot import take as room
+from lance_ops.snapshot.open_files import OpenFiles
+from lance_ops.store import MemoryStore
+from lance_ops.table.bases import Place
+
+ROWS = 1200
+FRAGMENTS = 12
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Notes of how many files rows were read at once, each time."""
+    counts: list[int] = []
+
+    def counting(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
+        counts.append(len(files))
+        return read_joined(files, schema)
+
+    monkeypatch.setattr(room, "read_joined", counting)
+    return counts
+
+
+def table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 1 << 40, ROWS)
+    lists = [None if at % 13 == 0 else list(range(at % 5)) for at in range(ROWS)]
+    return pa.table(
+        {
+            "id": np.arange(ROWS),
+            "number": pa.array(numbers, mask=rng.random(ROWS) < 0.1),
+            "text": [f"row {number}" for number in numbers.tolist()],
+            "list": pa.array(lists, pa.list_(pa.int32())),
+            "struct": [{"a": at, "b": str(at % 7)} for at in range(ROWS)],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=ROWS * 4), pa.float32()), 4),
+            "same": pa.array(["one"] * ROWS),
+        }
+    )
+
+
+def dataset(uri: str, rows: pa.Table, **options: object) -> lance_ops.LanceDataset:
+    made: lance_ops.LanceDataset = lance_ops.write_dataset(
+        rows,
+        uri,
+        max_rows_per_file=ROWS // FRAGMENTS,
+        **options,  # type: ignore[arg-type]  # as they come
+    )
+    return made
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_rows_of_many_fragments_are_read_at_once_in_the_order_asked_for(
+    dataset_uri: str, joined: list[int], version: str
+) -> None:
+    rows = table()
+    taken_of = dataset(dataset_uri, rows, data_storage_version=version)
+    positions = np.random.default_rng(1).integers(0, ROWS, 90)
+    for _ in range(2):
+        assert taken_of.take(positions.tolist()).combine_chunks() == rows.take(positions).combine_chunks()
+    assert joined == [FRAGMENTS] * 2
+    some = taken_of.take(positions.tolist(), columns=["vector", "id"])
+    assert some.combine_chunks() == rows.select(["vector", "id"]).take(positions).combine_chunks()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_row_columns_come_with_rows_that_are_read_at_once(dataset_uri: str, joined: list[int], stable: bool) -> None:
+    rows = table().select(["id"])
+    taken_of = dataset(dataset_uri, rows, enable_stable_row_ids=stable)
+    taken_of.delete("id % 10 = 3")
+    scanned = taken_of.to_table(with_row_id=True, with_row_address=True)
+    wanted = scanned.take(np.random.default_rng(2).integers(0, scanned.num_rows, 40))
+    columns = ["id", "_rowid", "_rowaddr"]
+    taken = taken_of._take_rows(wanted["_rowid"].to_pylist(), columns=columns)
+    assert taken.combine_chunks().select(columns) == wanted.combine_chunks().select(columns)
+    assert joined == [len(pc.unique(pc.divide(wanted["id"], ROWS // FRAGMENTS)))]
+
+
+@pytest.mark.parametrize("version", ["0.1", "2.0"])
+def test_older_files_are_read_one_by_one(dataset_uri: str, joined: list[int], version: str) -> None:
+    rows = table().select(["id", "text"])
+    taken_of = dataset(dataset_uri, rows, data_storage_version=version)
+    assert taken_of.take([1100, 3, 500])["id"].to_pylist() == [1100, 3, 500]
+    assert joined == []
+
+
+def test_fragments_of_several_files_and_dictionaries_are_read_one_by_one(dataset_uri: str, joined: list[int]) -> None:
+    rows = table().select(["id"]).append_column("kind", pa.array(["a", "b"] * (ROWS // 2)).dictionary_encode())
+    taken_of = dataset(dataset_uri, rows)
+    assert taken_of.take([1100, 3])["kind"].to_pylist() == ["a", "b"]
+    assert joined == []
+    taken_of.add_columns({"more": "id * 2"})
+    assert taken_of.take([1100, 3], columns=["id", "more"]).to_pydict() == {"id": [1100, 3], "more": [2200, 6]}
+    assert joined == []
+    assert taken_of.take([1100, 3], columns=["more"]).to_pydict() == {"more": [2200, 6]}
+    assert joined == [2]
+
+
+def test_many_rows_of_a_fragment_are_read_by_themselves(
+    dataset_uri: str, joined: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "_FEW_ROWS", 5)
+    taken_of = dataset(dataset_uri, table())
+    assert taken_of.take([0, 1, 2, 3, 4, 600])["id"].to_pylist() == [0, 1, 2, 3, 4, 600]
+    assert joined == [2]
+    assert taken_of.take([0, 1, 2, 3, 4, 5, 600])["id"].to_pylist() == [0, 1, 2, 3, 4, 5, 600]
+    assert joined == [2]
+
+
+def test_of_files_read_at_once_the_corrupt_one_is_named(dataset_uri: str) -> None:
+    taken_of = dataset(dataset_uri, table().select(["text"]))
+    place = Path(dataset_uri) / "data" / taken_of.snapshot.fragments[7].files[0].path
+    data = bytearray(place.read_bytes())
+    data[:1024] = bytes([0xFF]) * 1024
+    place.write_bytes(data)
+    with pytest.raises(CorruptFile, match=place.name):
+        lance_ops.dataset(dataset_uri).take([5, 100 * 7 + 1, 1100])
+
+
+def test_files_of_a_table_of_many_fragments_are_opened_once(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"id": np.arange(300)})
+    taken_of = lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=1)
+    opened: list[str] = []
+    open_file = FileReader.__init__
+
+    def counted(self: FileReader, *arguments: object, **options: object) -> None:
+        open_file(self, *arguments, **options)  # type: ignore[arg-type]  # as they come
+        opened.append(self.path)
+
+    monkeypatch.setattr(FileReader, "__init__", counted)
+    for _ in range(3):
+        assert taken_of.take(list(range(300)))["id"].to_pylist() == list(range(300))
+    assert len(opened) == len(set(opened)) == 300
+
+
+def test_open_files_are_kept_up_to_a_size_those_read_last_before_others() -> None:
+    store = MemoryStore()
+    uri = "memory://open-files"
+    taken_of = lance_ops.write_dataset(pa.table({"id": np.arange(6)}), uri, max_rows_per_file=1)
+    store = taken_of.snapshot.store  # type: ignore[assignment]  # whichever it is
+    places = [Place(store, path) for fragment in taken_of.snapshot.fragments for path in fragment.data_paths()]
+    held_bytes = FileReader(store, places[0].path).held_bytes
+    files = OpenFiles(3 * held_bytes)
+    first, second, third = (files.open(place, 0) for place in places[:3])
+    assert files.open(places[0], 0) is first
+    files.open(places[3], 0)
+    assert files.open(places[2], 0) is third
+    assert files.open(places[0], 0) is first
+    assert files.open(places[1], 0) is not second
+    small = OpenFiles(1)
+    assert small.open(places[0], 0) is small.open(places[0], 0)
