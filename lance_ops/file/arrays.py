@@ -31,7 +31,6 @@ __all__ = [
     "bitmap_of",
     "bits_per_value_of",
     "own_copy",
-    "positions_of",
     "spread",
     "validity_of",
     "values_of",
@@ -129,11 +128,6 @@ def spread(values: Values, present: Bools) -> Values:
             np.zeros(-(-len(present) * values.bits_per_value // 8), np.uint8), values.bits_per_value, len(present)
         )
     return select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
-
-
-def positions_of(positions: Indices) -> pa.Array:
-    """Return positions as an Arrow array, without a copy; `pa.array` would import pandas first, where there is one."""
-    return pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(np.ascontiguousarray(positions))])
 
 
 def own_copy(array: pa.Array) -> pa.Array:

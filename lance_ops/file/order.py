@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.values import VariableWidth, offsets_of_lengths
-from lance_ops.file.arrays import bitmap_of, is_variable, positions_of, validity_of, values_of
+from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
 
 __all__ = ["reorder"]
 
@@ -24,10 +25,10 @@ def reorder(table: pa.Table, positions: Integers) -> pa.Table:
     go straight from their chunks to their places.
     """
     if not any(_is_chunked(column) for column in table.columns):
-        return table.take(positions_of(positions))
+        return rows_at(table, positions)
     columns = [
-        _reorder_chunks(column, positions) if _is_chunked(column) else column.take(positions_of(positions))
-        for column in table.columns
+        _reorder_chunks(column, positions) if _is_chunked(column) else rows_at(table.select([at]), positions).column(0)
+        for at, column in enumerate(table.columns)
     ]
     return pa.Table.from_arrays(columns, schema=table.schema)
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.arrow_rows import rows_at, rows_where
 from lance_ops.indices.sort_keys import Key, Side, sort_indices, sort_keys
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
@@ -58,7 +59,7 @@ class RowOrder:
 
     def sort(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows in this order."""
-        return batch.take(self.indices(batch))
+        return rows_at(batch, self.indices(batch))
 
     def without_later(self, batch: pa.RecordBatch, bound: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows but for those that come after the last row of `bound` by the first column alone."""
@@ -66,8 +67,8 @@ class RowOrder:
         last = sort_keys(bound.column(0).slice(bound.num_rows - 1))[0]
         if last.is_valid:
             compare = pc.less_equal if direction.ascending else pc.greater_equal
-            return batch.filter(compare(keys, last).fill_null(direction.nulls_first))
-        return batch.filter(pc.is_null(keys)) if direction.nulls_first else batch
+            return rows_where(batch, compare(keys, last).fill_null(direction.nulls_first))
+        return rows_where(batch, pc.is_null(keys)) if direction.nulls_first else batch
 
     def keys(self, batch: pa.RecordBatch) -> RowKeys:
         """Return what a batch in this order is sorted by."""

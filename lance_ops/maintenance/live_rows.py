@@ -8,6 +8,7 @@ from itertools import chain, groupby
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow_rows import rows_where
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import CorruptFile, ReadTooLarge
 from lance_ops.core.schema import Schema
@@ -93,7 +94,7 @@ def _live(snapshot: Snapshot, fragments: Sequence[Fragment], table: pa.Table) ->
             deleted = offsets_in(snapshot.deletion_vector(fragment))
             live[first + deleted[deleted < fragment.physical_rows].astype(np.int64)] = False
         first += fragment.physical_rows
-    return table if live.all() else table.filter(pa.array(live))
+    return table if live.all() else rows_where(table, live)
 
 
 def _scanned(snapshot: Snapshot, fragments: Sequence[Fragment]) -> Iterator[pa.Table]:

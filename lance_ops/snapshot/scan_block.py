@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.arrow_rows import rows_at, rows_where
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.schema import Field, Schema
 from lance_ops.snapshot.fragment_reader import FragmentReader
@@ -137,7 +138,7 @@ def _wanted_of(tested: Mapping[Field, pa.ChunkedArray], mask: Mask, schema: Sche
     table = pa.Table.from_arrays([tested[field] for field in wanted], names=[field.name for field in wanted])
     places = np.flatnonzero(mask)
     few = len(places) < _TAKE_BELOW * len(mask)
-    return _columns(table.take(pa.array(places)) if few else _filtered(table, mask))
+    return _columns(rows_at(table, places) if few else _filtered(table, mask))
 
 
 def _columns(table: pa.Table) -> Columns:
@@ -164,4 +165,4 @@ def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None
 
 
 def _filtered(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
-    return table.filter(pa.array(mask)) if table.num_columns else table  # without columns it knows no length
+    return rows_where(table, mask) if table.num_columns else table  # without columns it knows no length

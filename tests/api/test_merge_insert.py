@@ -298,3 +298,27 @@ def model_merge(
         inserted = len(new_rows)
         out += new_rows
     return out, [inserted, updated, deleted]
+
+
+@pytest.mark.parametrize("verb", ["update and insert", "insert", "join"])
+def test_values_of_a_sliced_source_are_those_of_its_rows(dataset_uri: str, verb: str) -> None:
+    def matrices(count: int) -> pa.Table:
+        numbers = pa.FixedSizeListArray.from_arrays(pa.array(range(count * 6), pa.int32()), 3)
+        return pa.table({"id": range(count), "m": pa.FixedSizeListArray.from_arrays(numbers, 2)})
+
+    everything = matrices(40)
+    expected = dict(zip(everything["id"].to_pylist(), everything["m"].to_pylist(), strict=True))
+    dataset = lance_ops.write_dataset(everything.slice(0, 25), dataset_uri, max_rows_per_file=7)
+    source = everything.slice(10)
+    if verb == "update and insert":
+        upsert(dataset).execute(source)
+    elif verb == "insert":
+        dataset.merge_insert("id").when_not_matched_insert_all().execute(source)
+    else:
+        dataset.drop_columns(["m"])
+        dataset.merge(source, "id")
+    found = dataset.to_table()
+    first = 10 if verb == "join" else 0
+    assert found.num_rows == (25 if verb == "join" else 40)
+    for key, matrix in zip(found["id"].to_pylist(), found["m"].to_pylist(), strict=True):
+        assert matrix == (expected[key] if key >= first else None)

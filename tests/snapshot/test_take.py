@@ -50,6 +50,9 @@ def table() -> pa.Table:
             "struct": [{"a": at, "b": str(at % 7)} for at in range(ROWS)],
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=ROWS * 4), pa.float32()), 4),
             "same": pa.array(["one"] * ROWS),
+            "matrix": pa.FixedSizeListArray.from_arrays(
+                pa.FixedSizeListArray.from_arrays(pa.array(rng.normal(size=ROWS * 6), pa.float32()), 3), 2
+            ),
         }
     )
 

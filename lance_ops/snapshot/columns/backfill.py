@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
@@ -222,8 +223,8 @@ def _spread(rows: pa.Table, offsets: Offsets, start: int, stop: int, nulls: bool
     nearest = source.clip(min=0)
     with_nulls, without = pa.array(nearest, mask=empty), pa.array(nearest)
     columns = [
-        column.take(with_nulls if (nulls and field.nullable) or not len(rows) else without)
-        for field, column in zip(rows.schema, rows.columns, strict=True)
+        rows_at(rows.select([at]), with_nulls if (nulls and field.nullable) or not len(rows) else without).column(0)
+        for at, field in enumerate(rows.schema)
     ]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
@@ -45,7 +46,7 @@ class PatchedColumns(ColumnSource):
         old = np.arange(len(rows))
         old[places] = len(rows) + self.keys.last_row_of(codes)
         both = pa.concat_tables([rows.select(self.table.schema.names), self.table.cast(self._stored(rows))])
-        return both.take(pa.array(old))
+        return rows_at(both, old)
 
     def _stored(self, rows: pa.Table) -> pa.Schema:
         return rows.select(self.table.schema.names).schema

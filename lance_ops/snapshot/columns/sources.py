@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json_columns import table_to_text
 from lance_ops.core.predicate import Assignment
@@ -98,7 +99,7 @@ class JoinedColumns(ColumnSource):
         places, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
         taken, missing = np.zeros(len(rows), np.int64), np.ones(len(rows), np.bool_)
         taken[places], missing[places] = self.keys.last_row_of(codes), False
-        return self.table.take(pa.array(taken, mask=missing))
+        return rows_at(self.table, pa.array(taken, mask=missing))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops import kernels
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.predicate import Column
 from lance_ops.kernels.arrays import readable
 from lance_ops.snapshot.merge_insert.spec import BoundMerge, key_columns, primary_key
@@ -35,7 +36,7 @@ def inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: npt.NDArray[np.in
         return None
     keys: Sequence[Column] = [by_name[path] for path in declared]
     columns = []
-    for column in key_columns(merge.source.take(pa.array(rows)), keys):
+    for column in key_columns(rows_at(merge.source, rows), keys):
         content = _bytes_of(column)
         if content is None:
             return None

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Column, In, Predicate
 from lance_ops.snapshot.fragment_shares import fragment_shares
@@ -201,8 +202,8 @@ def _holds(
 ) -> npt.NDArray[np.bool_]:
     """Return for which pairs of rows the condition is true."""
     sides = {
-        SOURCE: _struct(merge.source.take(pa.array(source_rows))),
-        TARGET: _struct(rows.take(pa.array(places))),
+        SOURCE: _struct(rows_at(merge.source, source_rows)),
+        TARGET: _struct(rows_at(rows, places)),
     }
     return condition.holds(pa.record_batch(list(sides.values()), names=list(sides)))
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.schema import Schema
 from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.blobs import take_to_rewrite
@@ -174,7 +175,7 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     snapshot, merge = plan.snapshot, plan.merge
     keys = {key.path[0] for key in merge.keys}
     values = merge.source.drop_columns([name for name in merge.source.schema.names if name in keys])
-    values = values.take(pa.array(matches.source_rows))
+    values = rows_at(values, matches.source_rows)
     if merge.structs:
         request = ScanRequest(snapshot.schema.project(list(merge.structs)), with_row_address=True)
         old = take_to_rewrite(snapshot, matches.updated, request).drop_columns([ROW_ADDRESS])
@@ -217,7 +218,7 @@ def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: Writ
         else:  # the source has all there is of an updated row
             whole = np.concatenate((matches.source_rows[order], inserted))
         for at in range(0, len(whole), _ROWS_AT_ONCE):
-            writer.write_new(merge.source.take(pa.array(whole[at : at + _ROWS_AT_ONCE])))
+            writer.write_new(rows_at(merge.source, whole[at : at + _ROWS_AT_ONCE]))
         return writer.finish()
 
 
@@ -234,7 +235,7 @@ def _updated_rows(
         old = take_to_rewrite(snapshot, matches.updated[chosen], request)
         row_ids = old.column(ROW_ID).to_numpy()
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
-        yield _completed(merge.source.take(pa.array(matches.source_rows[chosen])), old, merge.structs), row_ids
+        yield _completed(rows_at(merge.source, matches.source_rows[chosen]), old, merge.structs), row_ids
 
 
 def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]) -> pa.Table:

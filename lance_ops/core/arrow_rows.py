@@ -1,0 +1,79 @@
+"""Some rows of Arrow data, where Arrow itself takes others.
+
+Of a slice of a fixed-size list whose items are fixed-size lists, `take` and `filter` of pyarrow 26 find the items of
+other rows, within structs too: they forget where in the inner list the slice begins. An array that was concatenated
+begins where its buffers do, and is read right.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+__all__ = ["rows_at", "rows_where"]
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
+
+def rows_at(data: Rows, positions: npt.NDArray[np.int64] | pa.Array) -> Rows:
+    """Return the rows at these positions, in their order; a null position makes a row of nulls."""
+    return _readable(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
+
+
+def rows_where(data: Rows, mask: npt.NDArray[np.bool_] | pa.Array) -> Rows:
+    """Return the rows for which the mask is true."""
+    return _readable(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
+
+
+def _readable(data: Rows) -> Rows:
+    """Return the same rows, with copies of the columns that would be misread."""
+    for at, field in enumerate(data.schema):
+        if _is_misread(field.type):
+            column = data.column(at)
+            if isinstance(column, pa.ChunkedArray):
+                column = pa.chunked_array([_copy(chunk) for chunk in column.chunks], field.type)
+            else:
+                column = _copy(column)
+            data = data.set_column(at, field, column)
+    return data
+
+
+def _positions(positions: npt.NDArray[np.int64]) -> pa.Array:
+    """Return positions as an Arrow array, without a copy; `pa.array` would import pandas first, where there is one."""
+    numbers = np.ascontiguousarray(positions, np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _copy(array: pa.Array) -> pa.Array:
+    return pa.concat_arrays([array, array.slice(0, 0)]) if _is_sliced(array) else array
+
+
+def _is_sliced(array: pa.Array) -> bool:
+    """Return whether an array or one within it begins behind the beginning of its buffers."""
+    if isinstance(array, pa.ExtensionArray):
+        return _is_sliced(array.storage)
+    if array.offset:
+        return True
+    if isinstance(array, pa.StructArray):
+        return any(_is_sliced(array.field(index)) for index in range(array.type.num_fields))
+    if isinstance(array, pa.MapArray):
+        return _is_sliced(array.keys) or _is_sliced(array.items)
+    is_list = isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray)
+    return is_list and _is_sliced(array.values)
+
+
+@lru_cache(maxsize=1024)
+def _is_misread(arrow_type: pa.DataType) -> bool:
+    arrow_type = _storage(arrow_type)
+    if pt.is_fixed_size_list(arrow_type) and pt.is_fixed_size_list(_storage(arrow_type.value_type)):
+        return True
+    return any(_is_misread(arrow_type.field(index).type) for index in range(arrow_type.num_fields))
+
+
+def _storage(arrow_type: pa.DataType) -> pa.DataType:
+    return arrow_type.storage_type if isinstance(arrow_type, pa.BaseExtensionType) else arrow_type
