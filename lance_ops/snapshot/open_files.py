@@ -26,6 +26,7 @@ class OpenFiles:
         """Keep what takes about so many bytes of memory, and the file that was read last."""
         self._capacity_bytes = capacity_bytes
         self._readers: OrderedDict[str, FileReader] = OrderedDict()
+        self._held_bytes: dict[str, int] = {}
 
     def open(self, place: Place, size_bytes: int) -> FileReader:
         """Return a reader; a `size_bytes` of 0 is not recorded. Raises what opening a file does."""
@@ -33,13 +34,16 @@ class OpenFiles:
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = FileReader(place.store, place.path, size_bytes or None)
+            self._held_bytes[name] = reader.held_bytes
             self._let_go()
         with suppress(KeyError):  # another thread has let go of it meanwhile
             self._readers.move_to_end(name)
         return reader
 
     def _let_go(self) -> None:
-        held_bytes = sum(reader.held_bytes for reader in list(self._readers.values()))
+        """Forget what was not read for longest, until the rest is small enough."""
+        held_bytes = sum(list(self._held_bytes.values()))
         with suppress(KeyError):
             while held_bytes > self._capacity_bytes and len(self._readers) > 1:
-                held_bytes -= self._readers.popitem(last=False)[1].held_bytes
+                name, _ = self._readers.popitem(last=False)
+                held_bytes -= self._held_bytes.pop(name)
