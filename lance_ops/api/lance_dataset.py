@@ -61,8 +61,8 @@ class VersionRef(TypedDict):
 class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDataset):
     """A dataset at one version.
 
-    It is opened as `lance_ops.dataset` opens one. `metadata_cache_size` and the other sizes tune the reference; so does
-    `serialized_manifest`, in bytes of its own.
+    It is opened as `lance_ops.dataset` opens one. `metadata_cache_size` and the other sizes tune the reference, but for
+    `metadata_cache_size_bytes`; so does `serialized_manifest`, in bytes of its own.
     """
 
     def __init__(
@@ -86,6 +86,10 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         snapshot = Snapshot.open(fspath(uri), version if isinstance(version, int) else None, storage_options)
         if isinstance(version, str | tuple):
             snapshot = open_reference(snapshot, version)
+        if metadata_cache_size_bytes is not None:
+            if metadata_cache_size_bytes < 0:
+                raise InvalidInput(f"metadata_cache_size_bytes must not be negative, not {metadata_cache_size_bytes}")
+            snapshot = snapshot.with_metadata_cache(metadata_cache_size_bytes)
         super().__init__(with_params(snapshot, base_store_params), default_scan_options)
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -341,8 +345,9 @@ def dataset(
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
     newer reader. `default_scan_options` are those of every scan that says nothing else, `base_store_params` storage
-    options for base paths alone, by their URIs. `block_size`, cache sizes and `read_params` tune the reference and are
-    accepted; bytes are always checked as they are decoded.
+    options for base paths alone, by their URIs. `metadata_cache_size_bytes` is the memory for what is known of data
+    files, 256 MiB if not said: where their pages and chunks are. `block_size`, sizes of other caches and `read_params`
+    tune the reference and are accepted; bytes are always checked as they are decoded.
     """
     if uri is None:
         raise InvalidInput("dataset needs a URI")
@@ -354,6 +359,7 @@ def dataset(
         commit_lock=commit_lock,
         storage_options=storage_options,
         default_scan_options=default_scan_options,
+        metadata_cache_size_bytes=metadata_cache_size_bytes,
         base_store_params=base_store_params,
     )
     return opened if asof is None else LanceDataset.of(_as_of(opened.snapshot, asof), default_scan_options)

@@ -77,6 +77,10 @@ class Snapshot:
         except DatasetNotFound:
             return None
 
+    def with_metadata_cache(self, size_bytes: int) -> Snapshot:
+        """Return the same version, with about so much memory for what is known of data files."""
+        return replace(self, _files=OpenFiles(size_bytes))
+
     @property
     def uri(self) -> str:
         """The dataset's root."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import CorruptFile
+from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader
 from lance_ops.file.joined import JoinedFile, read_joined
@@ -149,6 +149,14 @@ def test_files_of_a_table_of_many_fragments_are_opened_once(dataset_uri: str, mo
     for _ in range(3):
         assert taken_of.take(list(range(300)))["id"].to_pylist() == list(range(300))
     assert len(opened) == len(set(opened)) == 300
+
+    forgetful = lance_ops.dataset(dataset_uri, metadata_cache_size_bytes=10 * 64 << 10)
+    opened.clear()
+    for _ in range(2):
+        assert forgetful.take(list(range(300)))["id"].to_pylist() == list(range(300))
+    assert len(opened) == 600
+    with pytest.raises(InvalidInput, match="metadata_cache_size_bytes must not be negative"):
+        lance_ops.dataset(dataset_uri, metadata_cache_size_bytes=-1)
 
 
 def test_open_files_are_kept_up_to_a_size_those_read_last_before_others() -> None:
