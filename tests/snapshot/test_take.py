@@ -17,7 +17,6 @@ from lance_ops.file import FileReader
 from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.snapshot import take as room
 from lance_ops.snapshot.open_files import OpenFiles
-from lance_ops.store import MemoryStore
 from lance_ops.table.bases import Place
 
 ROWS = 1200
@@ -159,14 +158,10 @@ def test_files_of_a_table_of_many_fragments_are_opened_once(dataset_uri: str, mo
         lance_ops.dataset(dataset_uri, metadata_cache_size_bytes=-1)
 
 
-def test_open_files_are_kept_up_to_a_size_those_read_last_before_others() -> None:
-    store = MemoryStore()
-    uri = "memory://open-files"
-    taken_of = lance_ops.write_dataset(pa.table({"id": np.arange(6)}), uri, max_rows_per_file=1)
-    store = taken_of.snapshot.store  # type: ignore[assignment]  # whichever it is
-    places = [Place(store, path) for fragment in taken_of.snapshot.fragments for path in fragment.data_paths()]
-    held_bytes = FileReader(store, places[0].path).held_bytes
-    files = OpenFiles(3 * held_bytes)
+def test_open_files_are_kept_up_to_a_size_those_read_last_before_others(dataset_uri: str) -> None:
+    snapshot = lance_ops.write_dataset(pa.table({"id": np.arange(6)}), dataset_uri, max_rows_per_file=1).snapshot
+    places = [Place(snapshot.store, path) for fragment in snapshot.fragments for path in fragment.data_paths()]
+    files = OpenFiles(3 * FileReader(snapshot.store, places[0].path).held_bytes)
     first, second, third = (files.open(place, 0) for place in places[:3])
     assert files.open(places[0], 0) is first
     files.open(places[3], 0)
