@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.schema import Field, Schema
+from lance_ops.core.versions import FileVersion
 from lance_ops.file.assemble import assemble, concat_rows
 from lance_ops.file.budget import Budget
 from lance_ops.file.copied_columns import holds_alike
@@ -47,7 +48,7 @@ def can_be_joined(readers: Sequence[FileReader], schema: Schema) -> bool:
     """Return whether files are in place, of 2.1 or later, and have all fields as they are given here."""
     if any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
         return False
-    if not all(reader.is_in_place for reader in readers):
+    if not all(reader.is_in_place and reader.version >= FileVersion.V2_1 for reader in readers):
         return False
     different = {id(reader.schema): reader for reader in readers}.values()  # files of one table mostly share one
     return all(holds_alike(reader, wanted) for reader in different for wanted in schema.fields)

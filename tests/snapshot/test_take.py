@@ -101,6 +101,17 @@ def test_older_files_are_read_one_by_one(dataset_uri: str, joined: list[int], ve
     assert joined == []
 
 
+@pytest.mark.parametrize("versions", [("2.0", "2.2"), ("2.2", "2.0")])
+def test_files_of_which_one_is_older_are_read_one_by_one(
+    dataset_uri: str, joined: list[int], versions: tuple[str, str]
+) -> None:
+    rows = table().select(["id"])
+    dataset(dataset_uri, rows, data_storage_version=versions[0])
+    grown = lance_ops.write_dataset(rows, dataset_uri, mode="append", data_storage_version=versions[1])
+    assert grown.take([3, 5, ROWS + 7])["id"].to_pylist() == [3, 5, 7]
+    assert joined == []
+
+
 def test_fragments_of_several_files_and_dictionaries_are_read_one_by_one(dataset_uri: str, joined: list[int]) -> None:
     rows = table().select(["id"]).append_column("kind", pa.array(["a", "b"] * (ROWS // 2)).dictionary_encode())
     taken_of = dataset(dataset_uri, rows)
