@@ -15,23 +15,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-__all__ = ["rows_at", "rows_where"]
+__all__ = ["readable", "rows_at", "rows_where"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def rows_at(data: Rows, positions: npt.NDArray[np.int64] | pa.Array) -> Rows:
     """Return the rows at these positions, in their order; a null position makes a row of nulls."""
-    return _readable(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
+    return readable(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
 
 
 def rows_where(data: Rows, mask: npt.NDArray[np.bool_] | pa.Array) -> Rows:
     """Return the rows for which the mask is true."""
-    return _readable(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
+    return readable(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
 
 
-def _readable(data: Rows) -> Rows:
-    """Return the same rows, with copies of the columns that would be misread."""
+def readable(data: Rows) -> Rows:
+    """Return the same rows, with copies of the columns that would be misread: for who asks for some more than once."""
     for at, field in enumerate(data.schema):
         if _is_misread(field.type):
             column = data.column(at)

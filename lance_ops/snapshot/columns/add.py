@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow_rows import readable
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, parse_value
 from lance_ops.core.predicate.types import convert
@@ -100,7 +101,7 @@ def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str
         values = convert(table.column(right_on).combine_chunks(), key.arrow_type)
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
-    rest = table.drop_columns([right_on])
+    rest = readable(table.drop_columns([right_on]))
     added = pa.schema([field.with_nullable(True) for field in rest.schema])
     return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from lance_ops.core.arrow_rows import readable
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
 from lance_ops.core.predicate.resolve import Name, resolve
@@ -97,7 +98,7 @@ def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMe
     if not on:
         raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
     schema = snapshot.schema.to_arrow_storage()
-    fitted = conform_columns(source, values_schema(snapshot.schema))
+    fitted = readable(conform_columns(source, values_schema(snapshot.schema)))
     for path in on:
         snapshot.schema.field(path)
         if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
