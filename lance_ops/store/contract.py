@@ -54,6 +54,10 @@ class View:
     def __init__(self, buffer: pa.Buffer) -> None:
         self.buffer = buffer
 
+    def whole(self) -> pa.Buffer:
+        """Return the bytes, all of which will be looked at."""
+        return self.buffer
+
     def will_need(self, starts: Positions, stops: Positions) -> None:
         """Begin to read half-open byte ranges. It is advice: it may do nothing, and never fails."""
         return

@@ -11,6 +11,7 @@ import mmap
 import os
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 
 from lance_ops.store.contract import Positions, View
@@ -40,6 +41,10 @@ class FileMapping(View):
         """Map so many bytes of a file, at least one; raise `OSError`."""
         pages = _Pages(descriptor, size)
         super().__init__(pa.foreign_buffer(pages.address, size, base=pages))
+
+    def whole(self) -> pa.Buffer:
+        self.will_need(np.zeros(1, np.int64), np.array([self.buffer.size]))
+        return self.buffer
 
     def will_need(self, starts: Positions, stops: Positions) -> None:
         """Begin to read byte ranges from the disk; do nothing if some of many, which stand for all, are in memory."""
