@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,9 @@ import hypothesis
 import pyarrow as pa
 import pytest
 
+from lance_ops.core.schema import Schema
+from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.snapshot import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
 from lance_ops.table.known_manifests import KnownManifests
 from tests.manifest_servers import ManifestServer, dynalite_server
@@ -120,3 +123,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Notes how many files were read as one, each time."""
+    counts: list[int] = []
+
+    def counting(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
+        counts.append(len(files))
+        return read_joined(files, schema)
+
+    monkeypatch.setattr(joined_fragments, "read_joined", counting)
+    return counts

@@ -22,7 +22,7 @@ from lance_ops.file.copied_columns import holds_alike
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
 from lance_ops.file.pages import read_pages, reporting
 from lance_ops.file.reader import FileReader, table_of
-from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.file.rows import Rows
 from lance_ops.file.source import Ranges, SourceBytes, Steps, drive, join, merged, moved
 from lance_ops.store.contract import View
 
@@ -36,19 +36,12 @@ class JoinedFile:
     reader: FileReader
     rows: Rows
 
-    @classmethod
-    def of(cls, reader: FileReader, schema: Schema) -> JoinedFile | None:
-        """Return a file with all its rows; None if it has none or cannot be joined."""
-        return (
-            cls(reader, RowSlice(0, reader.num_rows)) if reader.num_rows and can_be_joined([reader], schema) else None
-        )
-
 
 def can_be_joined(readers: Sequence[FileReader], schema: Schema) -> bool:
-    """Return whether files are in place, of 2.1 or later, and have all fields as they are given here."""
+    """Return whether files have rows, are in place, of 2.1 or later, and have all fields as they are given here."""
     if any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
         return False
-    if not all(reader.is_in_place and reader.version >= FileVersion.V2_1 for reader in readers):
+    if not all(reader.num_rows and reader.is_in_place and reader.version >= FileVersion.V2_1 for reader in readers):
         return False
     different = {id(reader.schema): reader for reader in readers}.values()  # files of one table mostly share one
     return all(holds_alike(reader, wanted) for reader in different for wanted in schema.fields)
@@ -70,10 +63,6 @@ class _Run:
     layouts: list[PageLayout] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
-
-    def takes(self, layout: PageLayout) -> bool:
-        """Return whether a page can be read with those that are here."""
-        return layout.kin is not None and layout.kin == self.layouts[-1].kin
 
     def steps(self, budget: Budget, place: str) -> Steps[LeafRows]:
         """Return the steps that read them, by positions in all files."""
@@ -117,7 +106,7 @@ class _Joined:
                     leaves.append([])
                 runs = leaves[number]
                 for layout, rows in pages:
-                    if not runs or not runs[-1].takes(layout):
+                    if not runs or not layout.is_kin_of(runs[-1].layouts[-1]):
                         runs.append(_Run(file.reader.path))
                     runs[-1].layouts.append(layout)
                     runs[-1].rows.append(rows)

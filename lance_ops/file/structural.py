@@ -115,15 +115,15 @@ class StructuralColumns(Columns):
 
     def _goes_on(self, column: _Wanted, at: int) -> bool:
         """Return whether the pages on both sides of a boundary can be read as one."""
-        before = self._layout(column, bisect_left(column.page_starts, at) - 1).kin
-        return before is not None and before == self._layout(column, bisect_right(column.page_starts, at) - 1).kin
+        before = self._layout(column, bisect_left(column.page_starts, at) - 1)
+        return before.is_kin_of(self._layout(column, bisect_right(column.page_starts, at) - 1))
 
     def _runs(self, column: _Wanted, pages: Sequence[PageRows]) -> list[list[tuple[PageLayout, PageRows]]]:
         """Group pages that are read as one."""
         runs: list[list[tuple[PageLayout, PageRows]]] = []
         for page in pages:
             layout = self._layout(column, page.page)
-            if runs and layout.kin is not None and layout.kin == runs[-1][-1][0].kin:
+            if runs and layout.is_kin_of(runs[-1][-1][0]):
                 runs[-1].append((layout, page))
             else:
                 runs.append([(layout, page)])

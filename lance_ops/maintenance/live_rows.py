@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from lance_ops.core.arrow_rows import rows_where
 from lance_ops.core.cores import available_cores
-from lance_ops.core.errors import CorruptFile, ReadTooLarge
-from lance_ops.core.schema import Schema
 from lance_ops.file.budget import row_bytes
-from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.file.rows import RowSlice
 from lance_ops.snapshot.blobs import scan_to_rewrite
+from lance_ops.snapshot.joined_fragments import read_together
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
@@ -65,24 +64,10 @@ def _groups(fragments: Iterable[Fragment], size: Callable[[Fragment], int]) -> I
 
 
 def _read_group(snapshot: Snapshot, fragments: list[Fragment]) -> Iterable[pa.Table]:
-    """Read all the rows at once; file by file where they cannot be, or to name the one that is corrupt."""
-    try:
-        files = list(_files(snapshot, fragments, snapshot.schema))
-        if len(files) == len(fragments):
-            return [_live(snapshot, fragments, read_joined(files, snapshot.schema))]
-    except (CorruptFile, ReadTooLarge):
-        pass
-    return _scanned(snapshot, fragments)
-
-
-def _files(snapshot: Snapshot, fragments: Iterable[Fragment], schema: Schema) -> Iterator[JoinedFile]:
-    """Open the fragments' files, as far as they can be read with others."""
-    for fragment in fragments:
-        reader = snapshot.reader(fragment).whole_file(schema)
-        file = None if reader is None else JoinedFile.of(reader, schema)
-        if file is None:
-            return
-        yield file
+    """Read all the rows at once, or file by file where they cannot be."""
+    parts = [(fragment, RowSlice(0, fragment.physical_rows)) for fragment in fragments]
+    table = read_together(snapshot, parts, snapshot.schema)
+    return _scanned(snapshot, fragments) if table is None else [_live(snapshot, fragments, table)]
 
 
 def _live(snapshot: Snapshot, fragments: Sequence[Fragment], table: pa.Table) -> pa.Table:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
-from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge
+from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
-from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
 from lance_ops.file.order import reorder
 from lance_ops.file.rows import RowSet
+from lance_ops.snapshot.joined_fragments import read_together
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.scan import ScanRequest, empty_answer
 from lance_ops.snapshot.scanned import with_row_columns
@@ -129,21 +129,13 @@ def _of_each(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> It
 
 
 def _of_few(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> Sequence[pa.Table] | None:
-    """Read few rows of many fragments at once; return None where they are not so few, or cannot be read so.
-
-    Also where a file is corrupt, for whoever reads them one by one to say which.
-    """
+    """Read few rows of many fragments together; return None where they are not so few, or cannot be read so."""
     counts = [len(offsets) for _, offsets in groups]
     if len(groups) < 2 or max(counts) > _FEW_ROWS or not schema.fields:
         return None
-    readers = [snapshot.reader(fragment).whole_file(schema) for fragment, _ in groups]
-    known = [reader for reader in readers if reader is not None]
-    if len(known) < len(readers) or not can_be_joined(known, schema):
-        return None
-    try:
-        rows = [RowSet(offsets.astype(np.int64)) for _, offsets in groups]
-        table = read_joined(list(map(JoinedFile, known, rows)), schema)
-    except (CorruptFile, ReadTooLarge):
+    parts = [(fragment, RowSet(offsets.astype(np.int64))) for fragment, offsets in groups]
+    table = read_together(snapshot, parts, schema)
+    if table is None:
         return None
     firsts = np.cumsum([0, *counts[:-1]]).tolist()
     return [table.slice(first, count) for first, count in zip(firsts, counts, strict=True)]

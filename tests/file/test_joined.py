@@ -18,17 +18,21 @@ from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
 from lance_ops.file import budget
-from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
 from lance_ops.file.reader import FileReader
-from lance_ops.file.rows import RowSet
+from lance_ops.file.rows import RowSet, RowSlice
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, STRUCTURAL, same, written
 
 
+def whole_file(reader: FileReader, schema: Schema) -> JoinedFile | None:
+    return JoinedFile(reader, RowSlice(0, reader.num_rows)) if can_be_joined([reader], schema) else None
+
+
 def joined(tables: list[pa.Table], version: FileVersion, page_bytes: int | None = None) -> list[JoinedFile]:
     schema = Schema.from_arrow(tables[0].schema)
-    found = [JoinedFile.of(FileReader(written(table, version, page_bytes), PATH), schema) for table in tables]
+    found = [whole_file(FileReader(written(table, version, page_bytes), PATH), schema) for table in tables]
     assert None not in found
     return [file for file in found if file is not None]
 
@@ -51,7 +55,7 @@ def test_any_columns_of_several_files_are_read_in_order(
         at += len(part)
     schema = Schema.from_arrow(table.schema)
     readers = [FileReader(written(part, version, page_bytes), PATH) for part in tables]
-    files = [JoinedFile.of(reader, schema) for reader in readers]
+    files = [whole_file(reader, schema) for reader in readers]
     has_dictionary = any(pa.types.is_dictionary(field.arrow_type) for field in schema.walk())
     assert has_dictionary == (None in files)
     if not has_dictionary:
@@ -91,7 +95,7 @@ def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:
     tables = [pa.table({"a": [number], "b": [str(number)], "c": [number / 2]}) for number in range(3)]
     schema = Schema.from_arrow(tables[0].schema)
     wanted = Schema((schema.fields[2], schema.fields[0]))
-    files = [JoinedFile.of(FileReader(written(table), PATH), wanted) for table in tables]
+    files = [whole_file(FileReader(written(table), PATH), wanted) for table in tables]
     assert read_joined([file for file in files if file], wanted).to_pydict() == {"c": [0, 0.5, 1], "a": [0, 1, 2]}
 
 
@@ -107,20 +111,20 @@ def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:
 )
 def test_files_of_other_kinds_are_read_alone(table: pa.Table, version: FileVersion) -> None:
     schema = Schema.from_arrow(pa.schema({"c": pa.int64()}))
-    assert JoinedFile.of(FileReader(written(table, version), PATH), schema) is None
+    assert whole_file(FileReader(written(table, version), PATH), schema) is None
 
 
 def test_files_that_are_not_in_place_are_read_alone() -> None:
     table = pa.table({"c": np.random.default_rng(0).normal(size=20_000)})
     reader = FileReader(StreamedStore(written(table)), PATH)
-    assert JoinedFile.of(reader, Schema.from_arrow(table.schema)) is None
+    assert whole_file(reader, Schema.from_arrow(table.schema)) is None
 
 
 def test_blobs_are_read_alone() -> None:
     field = pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     table = pa.table([pa.array([b"one"], pa.large_binary())], schema=pa.schema([field]))
     reader = FileReader(written(table, FileVersion.V2_1), PATH)
-    assert JoinedFile.of(reader, Schema.from_arrow(table.schema)) is None
+    assert whole_file(reader, Schema.from_arrow(table.schema)) is None
 
 
 def test_a_corrupt_file_among_others_is_found_out() -> None:
@@ -131,7 +135,7 @@ def test_a_corrupt_file_among_others_is_found_out() -> None:
     data[page.buffers[0].position : page.buffers[0].end] = bytes([0xFF]) * page.buffers[0].size
     stores[1].put(PATH, bytes(data))
     schema = Schema.from_arrow(tables[0].schema)
-    files = [JoinedFile.of(FileReader(store, PATH), schema) for store in stores]
+    files = [whole_file(FileReader(store, PATH), schema) for store in stores]
     with pytest.raises(CorruptFile, match="column 'c'"):
         read_joined([file for file in files if file], schema)
 

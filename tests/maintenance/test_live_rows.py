@@ -11,24 +11,12 @@ import pytest
 import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, ReadTooLarge
-from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.file.joined import JoinedFile
 from lance_ops.maintenance import live_rows as room
 from lance_ops.maintenance.live_rows import live_rows
+from lance_ops.snapshot import joined_fragments
 
 Make = Callable[..., lance_ops.LanceDataset]
-
-
-@pytest.fixture
-def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Notes how many files were read as one, each time."""
-    counts: list[int] = []
-
-    def counting(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
-        counts.append(len(files))
-        return read_joined(files, schema)
-
-    monkeypatch.setattr(room, "read_joined", counting)
-    return counts
 
 
 def read(dataset: lance_ops.LanceDataset) -> pa.Table:
@@ -80,7 +68,7 @@ def test_more_than_one_read_may_make_is_read_file_by_file(make: Make, monkeypatc
     def refusing(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
         raise ReadTooLarge("too much")
 
-    monkeypatch.setattr(room, "read_joined", refusing)
+    monkeypatch.setattr(joined_fragments, "read_joined", refusing)
     dataset = make()
     assert read(dataset).equals(dataset.to_table().combine_chunks())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,28 +11,13 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader
-from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.snapshot import take as room
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.table.bases import Place
 
 ROWS = 1200
 FRAGMENTS = 12
-
-
-@pytest.fixture
-def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Notes of how many files rows were read at once, each time."""
-    counts: list[int] = []
-
-    def counting(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
-        counts.append(len(files))
-        return read_joined(files, schema)
-
-    monkeypatch.setattr(room, "read_joined", counting)
-    return counts
 
 
 def table() -> pa.Table:

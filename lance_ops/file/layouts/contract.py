@@ -119,6 +119,11 @@ class PageLayout(ABC):
         """What pages of one column must agree in to be read as one; None for a page that is read alone."""
         return None
 
+    def is_kin_of(self, other: PageLayout) -> bool:
+        """Return whether the two can be read as one."""
+        kin = self.kin
+        return kin is not None and kin == other.kin
+
     @classmethod
     def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
         """Read rows of pages that follow each other and are kin, as if they were one page; or of one page.
