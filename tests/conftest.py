@@ -18,6 +18,7 @@ from lance_ops.snapshot import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
 from lance_ops.table.known_manifests import KnownManifests
 from tests.manifest_servers import ManifestServer, dynalite_server
+from tests.residency import forget, resident_bytes
 from tests.s3_server import S3Server, moto_server
 from tests.servers.azure import AzureServer, azurite_server
 from tests.servers.gcs import GcsServer, fake_gcs_server
@@ -123,6 +124,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def evict() -> Callable[[Path], None]:
+    """Lets the system forget a file that nobody has mapped; skips the test where that is not to be had."""
+
+    def forget_or_skip(path: Path) -> None:
+        forget(path)
+        if resident_bytes(path):
+            pytest.skip("this file system keeps its files in memory")
+
+    return forget_or_skip
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ first round, which warms up, both must give the same answer.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from lance_ops.core.names import ManifestNaming, manifest_name
 from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import encode_manifest
 from lance_ops.transactions import Append
+from tests.residency import forget
 
 __all__ = ["ALL_TABLE_CASES", "COMMITS", "FEW_TAKEN", "TAKEN", "TableCase", "answer_path"]
 
@@ -138,12 +138,9 @@ def _num_rows(scale: float) -> int:
 
 
 def _forget(folder: Path) -> None:
-    """Let the system forget all files of a table: the next to read them waits for the disk."""
+    """Let the system forget all files of a table."""
     for file in (path for path in folder.rglob("*") if path.is_file()):
-        descriptor = os.open(file, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
+        forget(file)
 
 
 def _prepare_stable_row_ids(folder: Path, scale: float) -> None:

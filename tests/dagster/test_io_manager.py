@@ -123,6 +123,19 @@ def test_a_partition_that_cannot_be_written_keeps_its_rows_and_what_others_wrote
     assert sorted(dataset(tmp_path / "lake" / "daily.lance").to_table()["day"].to_pylist()) == [1, 1, 2, 2]
 
 
+def run_meanwhile(manager: LanceIOManager, monkeypatch: pytest.MonkeyPatch, partition_key: str) -> None:
+    """Let another run write a partition when the next run has looked for the dataset."""
+    look = LanceIOManager._open
+
+    def and_another(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:
+        found = look(self, asset_key)
+        monkeypatch.setattr(LanceIOManager, "_open", look)
+        materialize(manager, daily, partition_key=partition_key)
+        return found
+
+    monkeypatch.setattr(LanceIOManager, "_open", and_another)
+
+
 @pytest.mark.parametrize(
     "begun", [False, True], ids=["the dataset was begun meanwhile", "another was replaced meanwhile"]
 )
@@ -132,15 +145,7 @@ def test_partitions_that_are_written_at_once_are_both_there(
     if begun:
         for key in ("1", "2"):
             materialize(manager, daily, partition_key=key)
-    look = LanceIOManager._open
-
-    def and_others(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:
-        found = look(self, asset_key)
-        monkeypatch.setattr(LanceIOManager, "_open", look)
-        materialize(manager, daily, partition_key="2")
-        return found
-
-    monkeypatch.setattr(LanceIOManager, "_open", and_others)
+    run_meanwhile(manager, monkeypatch, "2")
     materialize(manager, daily, partition_key="1")
     made = dataset(tmp_path / "lake" / "daily.lance")
     assert sorted(made.to_table()["day"].to_pylist()) == [1, 1, 2, 2]
@@ -153,15 +158,7 @@ def test_of_runs_of_one_partition_at_the_same_moment_the_rows_of_the_last_to_end
 ) -> None:
     for key in before:
         materialize(manager, daily, partition_key=key)
-    look = LanceIOManager._open
-
-    def and_another(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:
-        found = look(self, asset_key)
-        monkeypatch.setattr(LanceIOManager, "_open", look)
-        materialize(manager, daily, partition_key="1")
-        return found
-
-    monkeypatch.setattr(LanceIOManager, "_open", and_another)
+    run_meanwhile(manager, monkeypatch, "1")
     last = materialize(manager, daily, partition_key="1")
     there = dataset(tmp_path / "lake" / "daily.lance").to_table(filter="day = 1")
     assert there["run"].to_pylist() == [last.run_id] * 2

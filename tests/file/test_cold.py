@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader, FileWriter
@@ -13,26 +15,26 @@ from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.store.contract import Positions, View
 from lance_ops.store.maps import MAPS
-from tests.residency import evict, resident_bytes
+from tests.residency import resident_bytes
 
 ROWS = 1_000_000
 COLUMNS = ("a", "b", "c")
 
 
-def cold_file(folder: Path) -> Path:
+@pytest.fixture
+def path(tmp_path: Path, evict: Callable[[Path], None]) -> Path:
     """Write a file of 24 MB of random numbers and texts, and let the system forget it."""
     rng = np.random.default_rng(0)
     numbers = {name: rng.integers(0, 1 << 60, ROWS) for name in COLUMNS[:2]}
     rows = pa.table(numbers | {"c": pa.array(rng.integers(0, 1 << 30, ROWS)).cast(pa.string())})
-    with FileWriter(LocalStore(str(folder)), "file.lance", Schema.from_arrow(rows.schema)) as writer:
+    with FileWriter(LocalStore(str(tmp_path)), "file.lance", Schema.from_arrow(rows.schema)) as writer:
         writer.write_batch(rows)
     MAPS.reset()
-    evict(folder / "file.lance")
-    return folder / "file.lance"
+    evict(tmp_path / "file.lance")
+    return tmp_path / "file.lance"
 
 
-def test_a_few_rows_of_a_cold_file_take_a_few_pages_of_it(tmp_path: Path) -> None:
-    path = cold_file(tmp_path)
+def test_a_few_rows_of_a_cold_file_take_a_few_pages_of_it(tmp_path: Path, path: Path) -> None:
     reader = FileReader(LocalStore(str(tmp_path)), path.name)
 
     taken = reader.take(reader.schema, np.array([3, ROWS // 2, ROWS - 9]))
@@ -41,8 +43,7 @@ def test_a_few_rows_of_a_cold_file_take_a_few_pages_of_it(tmp_path: Path) -> Non
     assert 0 < resident_bytes(path) < path.stat().st_size // 20
 
 
-def test_a_scan_of_one_column_of_a_cold_file_leaves_the_others_on_the_disk(tmp_path: Path) -> None:
-    path = cold_file(tmp_path)
+def test_a_scan_of_one_column_of_a_cold_file_leaves_the_others_on_the_disk(tmp_path: Path, path: Path) -> None:
     reader = FileReader(LocalStore(str(tmp_path)), path.name)
 
     assert reader.read(reader.schema.project(["b"])).num_rows == ROWS
