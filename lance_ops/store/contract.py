@@ -166,7 +166,7 @@ class Store(ABC):
         """
 
     def put_hint(self, path: str, data: BytesLike) -> None:
-        """Write or replace a small object that nobody relies on.
+        """Write or replace a small object that nobody needs whole.
 
         It may be lost, and whoever reads it meanwhile may find it half written: that must do no harm.
         """

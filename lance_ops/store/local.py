@@ -117,7 +117,7 @@ class LocalStore(Store):
             _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
-        """Write in place where that cuts nothing short: a new file costs more than all else that a hint takes."""
+        """Write in place where that cuts nothing short: a name for what is staged costs as much as the hint."""
         target = self._file(path)
         with self._translating("write", path):
             if not _overwrite(target, data):
@@ -444,9 +444,9 @@ def _copy_all(file: RawIOBase, descriptor: int) -> None:
 
 
 def _overwrite(target: str, data: BytesLike) -> bool:
-    """Write over a file's own bytes; return False where it is absent, longer, or another name's file as well."""
+    """Write a file, or over its own bytes; return False where it is longer, also another name's, or has no folder."""
     try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK)
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o666)
     except FileNotFoundError:
         return False
     try:

@@ -374,10 +374,10 @@ class _Attempt:
                 return replay if replay is not None else landed
 
     def _write(self, transaction: Transaction, encoded: bytes) -> None:
-        """Write the transaction's file, unless it is there as it is now."""
+        """Write the transaction's file, unless it is there as it is now. The manifest is what holds it for certain."""
         if encoded != self._written:
             self._written = encoded
-            self._store.put(transaction.path, encoded, durable=False)
+            self._store.put_hint(transaction.path, encoded)
 
     def _put(self, version: int, data: bytes, prepare: Callable[[], None]) -> Committed | Conflict | Unknown:
         """Commit once `prepare` is done, and raise what that raises."""

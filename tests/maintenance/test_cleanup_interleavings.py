@@ -29,7 +29,7 @@ WANTED = 2
 
 NEWEST_ONLY = CleanupOptions(timedelta(0), error_if_tagged_old_versions=False, delete_concurrency=1)
 SEEDS = 60
-CALLS = {"get", "put", "put_if_absent", "delete", "exists", "list", "list_names"}
+CALLS = {"get", "put", "put_hint", "put_if_absent", "delete", "exists", "list", "list_names"}
 
 
 class Actor(MemoryStore):

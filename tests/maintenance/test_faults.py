@@ -24,7 +24,7 @@ Verb = Callable[[str], None]
 Rows = list[int]
 
 OWN_FOLDERS = ("data", "_deletions", "_indices")
-WRITES = {"put", "put_if_absent", "open_writer", "write", "close", "delete", "make_durable", "copy"}
+WRITES = {"put", "put_hint", "put_if_absent", "open_writer", "write", "close", "delete", "make_durable", "copy"}
 BEFORE = list(range(12))
 
 

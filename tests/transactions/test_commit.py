@@ -137,9 +137,9 @@ class TestAlone:
         inner = LocalStore(str(tmp_path))
         table = Table(inner)
         before = table.files("")
-        store = FaultyStore(inner, Fault("put", "_transactions/*"))
+        store = FaultyStore(inner, Fault("put_hint", "_transactions/*"))
 
-        with pytest.raises(StoreError, match=r"put .*_transactions/.* simulated failure"):
+        with pytest.raises(StoreError, match=r"put_hint .*_transactions/.* simulated failure"):
             commit(PutIfAbsentCommitter(store), store, Transaction(1, append("a")))
         assert table.files("") == before
         assert list(inner.list_temporary()) == []
@@ -167,7 +167,7 @@ class TestAlone:
         store = FaultyStore(MemoryStore())
         Table(store).commit(append("a"))
 
-        writes = [call.path for call in store.calls if call.operation in ("put", "put_if_absent")]
+        writes = [call.path for call in store.calls if call.operation in ("put_hint", "put_if_absent")]
         of_version_2 = [
             path for path in writes if path.startswith((f"{TRANSACTIONS_DIR}/1-", "_versions/1844674407370955161"))
         ]
