@@ -352,15 +352,11 @@ class _Attempt:
         made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
         encoded = transaction.encode()
 
-        def prepare() -> None:
-            self._write(transaction, encoded)
-            check_adds_no_violation(newest if newest.version else None, made)
-
-        if transaction.path in self._after:
-            self._write(transaction, encoded)
+        self._write(transaction, encoded)
         self._check_same_dataset(planned, newest)
         data = encode_manifest(made, encoded)
-        match self._put(made.version, data, prepare):
+        check = partial(check_adds_no_violation, newest if newest.version else None, made)
+        match self._put(made.version, data, check):
             case Committed(location=location, newest=found):
                 self._check_not_revived(made, newest, found)
                 self._check_not_astray(made, newest)
