@@ -23,7 +23,7 @@ from lance_ops.file.layouts.contract import LeafRows, PageLayout
 from lance_ops.file.pages import read_pages, reporting
 from lance_ops.file.reader import FileReader, table_of
 from lance_ops.file.rows import Rows
-from lance_ops.file.source import Ranges, SourceBytes, Steps, drive, join, merged, moved
+from lance_ops.file.source import Ranges, SourceBytes, Steps, drive, join, merged
 from lance_ops.store.contract import View
 
 __all__ = ["JoinedFile", "can_be_joined", "read_joined"]
@@ -66,8 +66,6 @@ class _Run:
 
     def steps(self, budget: Budget, place: str) -> Steps[LeafRows]:
         """Return the steps that read them, by positions in all files."""
-        if len(self.layouts) == 1:
-            return moved(read_pages(self.layouts, self.rows, budget, self.path, place), self.begins[0])
         return read_pages(self.layouts, self.rows, budget, self.path, place, self.begins)
 
 

@@ -76,7 +76,7 @@ class SourceBytes:
         if len(self.origins) == 1:
             shift = int(self.bases[0]) - int(self.origins[0])
             return positions + shift if shift else positions
-        piece = np.searchsorted(self.origins, positions, side="right") - 1
+        piece = self.origins.searchsorted(positions, side="right") - 1
         return positions - self.origins[piece] + self.bases[piece]
 
     def moved(self, distance: int) -> SourceBytes:
@@ -90,7 +90,7 @@ class SourceBytes:
         if len(self.origins) == 1:
             shift = int(self.bases[0]) - int(self.origins[0])
         else:
-            piece = int(np.searchsorted(self.origins, start, side="right")) - 1
+            piece = int(self.origins.searchsorted(start, side="right")) - 1
             shift = int(self.bases[piece]) - int(self.origins[piece])
         return self.data[start + shift : stop + shift]
 

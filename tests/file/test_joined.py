@@ -19,6 +19,8 @@ from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
 from lance_ops.file import budget
 from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
+from lance_ops.file.layouts.contract import LeafRows, PageContext, ToArray
+from lance_ops.file.levels import Entries, LevelScheme
 from lance_ops.file.reader import FileReader
 from lance_ops.file.rows import RowSet, RowSlice
 from tests.file.strategies import columns
@@ -89,6 +91,28 @@ def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(mo
     counting(InlineBitpackingEncoding)
     assert read_joined(files, Schema.from_arrow(tables[0].schema)).equals(pa.concat_tables(tables).combine_chunks())
     assert sorted(calls) == ["FlatEncoding", "InlineBitpackingEncoding"]
+
+
+def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    values: list[list[object]] = [[7, -1, 9], ["one", "", "three"], [True, False, True], [b"x" * 40, b"y" * 40, b""]]
+    types = [pa.int64(), pa.string(), pa.bool_(), pa.binary()]
+    tables = [
+        pa.table({str(at): pa.array([column[number]] * (number + 1), types[at]) for at, column in enumerate(values)})
+        for number in range(3)
+    ]
+    nulls = [table.append_column("n", pa.nulls(len(table), pa.int32())) for table in tables]
+    files = joined(nulls, FileVersion.V2_2)
+    assert {file.reader.describe()[at][0][0] for file in files for at in range(5)} == {"constant"}
+    made: list[int] = []
+    finish = PageContext.finish
+
+    def counted(self: PageContext, num_rows: int, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
+        made.append(num_rows)
+        return finish(self, num_rows, scheme, entries, to_array)
+
+    monkeypatch.setattr(PageContext, "finish", counted)
+    assert read_joined(files, Schema.from_arrow(nulls[0].schema)).equals(pa.concat_tables(nulls).combine_chunks())
+    assert made == [6] * 5
 
 
 def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:

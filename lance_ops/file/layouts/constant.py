@@ -12,8 +12,9 @@ a value and without buffers, everything is null.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,12 +22,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.encodings.contract import CorruptValues, Encoding, check
+from lance_ops.encodings.contract import Encoding, check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
+from lance_ops.encodings.values import FixedWidth, Values, VariableWidth, offsets_of_lengths
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
-from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import (
     LeafRows,
@@ -52,19 +52,23 @@ Integers = npt.NDArray[np.int64]
 
 _MAX_VALUE_BUFFERS = 2
 _MAX_INLINE_BYTES = 32
+_COUNT = struct.Struct("<I")
 
 
 @dataclass(frozen=True, eq=False)
 class _Content:
-    """The page's levels and value; `row_starts` has the first entry of every row and their end, None without lists."""
+    """The bytes of the page's value, and its levels, if it stores any.
 
-    entries: Entries
+    `row_starts` has the first entry of every row and their end, where there are lists.
+    """
+
+    value: bytes | None
+    entries: Entries | None
     row_starts: Integers | None
-    value: Values | None
 
 
 class ConstantPage(PageLayout):
-    """A page of one value, or none; keeps its levels once they are loaded."""
+    """A page of one value, or none; keeps it and its levels once they are loaded."""
 
     MESSAGE: ClassVar[str] = "constant_layout"
 
@@ -97,24 +101,50 @@ class ConstantPage(PageLayout):
                 named += [f"{kind}:{name}" for name in names_of(encoding)]
         return named
 
+    @property
+    def kin(self) -> Hashable | None:
+        # of a page with levels every row has to be looked for, by itself
+        return None if self._level_buffers else (self._scheme, self._value_is_absent)
+
     def read(self, rows: Rows) -> Steps[LeafRows]:
-        content = self._content
-        if content is None:
-            fetched = yield Ranges.of(*((extent.position, extent.end) for extent in self._context.buffers))
-            content = self._content = self._load(fetched)
-        elements = rows.scaled(self._context.leaf.elements_per_row)
-        entries = _entries_of(elements, content)
-        visible = entries.count
-        if entries.definition is not None and self._scheme.has_invisible:
-            visible = int(np.count_nonzero(entries.definition <= self._scheme.max_visible_def))
-        value = content.value
+        return (yield from self.read_kin([self], [rows]))
+
+    @classmethod
+    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
+        head = pages[0]
+        missing = [pair for pair in zip(pages, begins or [0] * len(pages), strict=True) if pair[0]._content is None]
+        if missing:
+            extents = [(begin, extent) for page, begin in missing for extent in page._context.buffers]
+            fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in extents))
+            for page, begin in missing:
+                page._content = page._load(fetched, begin)
+        contents = [page._content for page in pages if page._content is not None]
+        elements = [part.scaled(head._context.leaf.elements_per_row) for part in rows]
+        if contents[0].entries is None:
+            counts = [part.count for part in elements]
+            entries = head._without_levels(sum(counts))
+        else:
+            entries = _entries_of(elements[0], contents[0].entries, contents[0].row_starts)
+            counts = [head._num_visible(entries)]
+        return head._finish(sum(part.count for part in rows), entries, [content.value for content in contents], counts)
+
+    def _finish(
+        self, num_rows: int, entries: Entries, values: Sequence[bytes | None], counts: Sequence[int]
+    ) -> LeafRows:
+        """Put together entries of which so many have each of the values."""
+        known = [value for value in values if value is not None]
 
         def to_array(validity: Bools | None) -> pa.Array:
-            if value is None:
-                return self._without_value(visible, entries)
-            return array_of(_repeat(value, visible), self._context.leaf.arrow_type, validity)
+            if not known:
+                return self._without_value(sum(counts), entries)
+            return array_of(_repeat(known, counts, self._value_type), self._context.leaf.arrow_type, validity)
 
-        return self._context.finish(rows.count, self._scheme, entries, to_array)
+        return self._context.finish(num_rows, self._scheme, entries, to_array)
+
+    def _num_visible(self, entries: Entries) -> int:
+        if entries.definition is None or not self._scheme.has_invisible:
+            return entries.count
+        return int(np.count_nonzero(entries.definition <= self._scheme.max_visible_def))
 
     def _without_value(self, count: int, entries: Entries) -> pa.Array:
         leaf_type = self._context.leaf.arrow_type
@@ -124,49 +154,62 @@ class ConstantPage(PageLayout):
         check(count == 0 or all_null, "values, but no value to give them")
         return pa.nulls(count, leaf_type)
 
-    def _load(self, fetched: SourceBytes) -> _Content:
-        rep = definition = None
-        if self._level_buffers:
-            rep = _levels(fetched, self._level_buffers[0], self._rep, self._num_rep)
-            definition = _levels(fetched, self._level_buffers[1], self._def, self._num_def)
-        elif self._value_is_absent and self._scheme.max_def:
+    def _without_levels(self, count: int) -> Entries:
+        """Return so many entries of a page that stores no levels."""
+        definition = None
+        if self._value_is_absent and self._scheme.max_def:
             check(self._scheme.max_def == 1 and not self._scheme.max_rep, "no levels to tell nulls apart")
-            definition = np.broadcast_to(np.uint16(1), self._context.length)  # however many: nobody may look at all
+            definition = np.broadcast_to(np.uint16(1), count)
+        check(not self._scheme.max_rep, "lists without repetition levels")
+        return Entries(count, None, definition)
+
+    def _load(self, fetched: SourceBytes, begin: int) -> _Content:
+        """Decode what was fetched of a file that begins at `begin`."""
+        if not self._level_buffers:
+            return _Content(self._value(fetched, begin), None, None)
+        rep_at, definition_at = self._level_buffers
+        rep = _levels(fetched.view(begin + rep_at.position, begin + rep_at.end), self._rep, self._num_rep)
+        definition = _levels(
+            fetched.view(begin + definition_at.position, begin + definition_at.end), self._def, self._num_def
+        )
         check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
         levels = definition if rep is None else rep
         count = self._context.length if levels is None else len(levels)
         entries = Entries(count, rep, definition)
-        if self._level_buffers:
-            check_entries(self._scheme, entries)
+        check_entries(self._scheme, entries)
         row_starts = None
         num_rows = count
         if rep is not None:
             row_starts = np.append(np.flatnonzero(rep == self._scheme.max_rep), count)
             num_rows = len(row_starts) - 1
         check(num_rows == self._context.length, f"levels of {num_rows} rows in a page of {self._context.length}")
-        return _Content(entries, row_starts, self._value(fetched))
+        return _Content(self._value(fetched, begin), entries, row_starts)
 
     @property
     def _value_is_absent(self) -> bool:
         return self._inline is None and not self._has_value_buffer
 
-    def _value(self, fetched: SourceBytes) -> Values | None:
+    @property
+    def _value_type(self) -> pa.DataType:
         leaf_type = self._context.leaf.arrow_type
-        if pt.is_dictionary(leaf_type):
-            leaf_type = leaf_type.value_type
+        return leaf_type.value_type if pt.is_dictionary(leaf_type) else leaf_type
+
+    def _value(self, fetched: SourceBytes, begin: int) -> bytes | None:
+        """Return the value's bytes; a copy, since who keeps them shall not keep all that was fetched."""
+        value_type = self._value_type
         if self._inline is not None:
-            return _fixed(np.frombuffer(self._inline, np.uint8), leaf_type)
+            return _fixed(self._inline, value_type)
         if not self._has_value_buffer:
             return None
         extent = self._context.buffers[0]
-        parts = _split(fetched.view(extent.position, extent.end))
-        if is_variable(leaf_type):
+        parts = _split(fetched.view(begin + extent.position, begin + extent.end).data)
+        if is_variable(value_type):
             check(len(parts) == 2 and len(parts[0]) in (8, 16), "not the two buffers of a variable-width value")
-            offsets = parts[0].view(f"<u{len(parts[0]) // 2}")
-            check(offsets[0] == 0 and offsets[1] == len(parts[1]), "a value that is not as long as it says")
-            return VariableWidth(np.array([0, len(parts[1])], np.int64), parts[1])
+            offsets = struct.unpack("<II" if len(parts[0]) == 8 else "<QQ", parts[0])
+            check(offsets == (0, len(parts[1])), "a value that is not as long as it says")
+            return bytes(parts[1])
         check(len(parts) == 1, f"{len(parts)} buffers of a fixed-width value")
-        return _fixed(parts[0], leaf_type)
+        return _fixed(bytes(parts[0]), value_type)
 
 
 def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
@@ -197,24 +240,20 @@ def _join(value: FixedWidth | VariableWidth) -> Bytes:
     return np.frombuffer(b"".join([sizes, *parts]), np.uint8)
 
 
-def _entries_of(rows: Rows, content: _Content) -> Entries:
-    """Return the entries of these rows."""
-    starts = content.row_starts
+def _entries_of(rows: Rows, entries: Entries, starts: Integers | None) -> Entries:
+    """Return the entries of these rows, the first of each of which is at `starts`, where there are lists."""
     if isinstance(rows, RowSlice):
         if starts is None:
-            return content.entries.take(slice(rows.start, rows.stop))
-        return content.entries.take(slice(int(starts[rows.start]), int(starts[rows.stop])))
+            return entries.take(slice(rows.start, rows.stop))
+        return entries.take(slice(int(starts[rows.start]), int(starts[rows.stop])))
     if starts is None:
-        return content.entries.take(rows.indices)
+        return entries.take(rows.indices)
     counts = starts[rows.indices + 1] - starts[rows.indices]
     ends = np.cumsum(counts)
-    return content.entries.take(np.repeat(starts[rows.indices] - (ends - counts), counts) + np.arange(int(ends[-1])))
+    return entries.take(np.repeat(starts[rows.indices] - (ends - counts), counts) + np.arange(int(ends[-1])))
 
 
-def _levels(
-    fetched: SourceBytes, extent: Extent, encoding: Encoding | None, num_levels: int
-) -> npt.NDArray[np.uint16] | None:
-    data = fetched.view(extent.position, extent.end)
+def _levels(data: Bytes, encoding: Encoding | None, num_levels: int) -> npt.NDArray[np.uint16] | None:
     if not len(data):
         return None
     if encoding is not None:
@@ -225,33 +264,38 @@ def _levels(
     return data.view("<u2")
 
 
-def _fixed(value: Bytes, leaf_type: pa.DataType) -> FixedWidth:
-    bits = bits_per_value_of(leaf_type)
-    check(len(value) == -(-bits // 8), f"a value of {len(value)} bytes in a column of {leaf_type}")
-    return FixedWidth(value, bits, 1)
+def _fixed(value: bytes, value_type: pa.DataType) -> bytes:
+    bits = bits_per_value_of(value_type)
+    check(len(value) == -(-bits // 8), f"a value of {len(value)} bytes in a column of {value_type}")
+    return value
 
 
-def _split(data: Bytes) -> list[Bytes]:
+def _split(data: memoryview) -> list[memoryview]:
     """Split a value buffer into the buffers in it."""
     check(len(data) >= 4, "a value buffer without a count")
-    count = int(data[:4].view("<u4")[0])
+    (count,) = _COUNT.unpack_from(data)
     check(
         count <= _MAX_VALUE_BUFFERS and len(data) >= 4 + 4 * count, f"{count} buffers in a value of {len(data)} bytes"
     )
-    sizes = data[4 : 4 + 4 * count].view("<u4").astype(np.int64)
-    ends = 4 + 4 * count + np.cumsum(sizes)
-    check(int(ends.max(initial=4)) <= len(data), "a value's buffers are longer than the value")
-    return [data[int(end - size) : int(end)] for end, size in zip(ends, sizes, strict=True)]
+    sizes = struct.unpack_from(f"<{count}I", data, 4)
+    bounds = list(accumulate(sizes, initial=4 + 4 * count))
+    check(bounds[-1] <= len(data), "a value's buffers are longer than the value")
+    return [data[start:stop] for start, stop in pairwise(bounds)]
 
 
-def _repeat(value: Values, count: int) -> Values:
-    check_expansion(count * value.size_bytes, value.size_bytes, "copies of a value")
-    if isinstance(value, VariableWidth):
-        offsets = np.arange(count + 1, dtype=np.int64) * value.size_bytes
-        return VariableWidth(offsets, np.tile(value.data, count))
-    if not isinstance(value, FixedWidth):
-        raise CorruptValues("a constant that is neither of fixed nor of variable width")
-    if value.bits_per_value % 8:
-        flag = np.uint8(0xFF if value.data[0] & 1 else 0)
-        return FixedWidth(np.full(-(-count // 8), flag), value.bits_per_value, count)
-    return FixedWidth(np.tile(value.data, count), value.bits_per_value, count)
+def _repeat(values: Sequence[bytes], counts: Sequence[int], value_type: pa.DataType) -> Values:
+    """Return each of the values so many times."""
+    for value, count in zip(values, counts, strict=True):
+        check_expansion(count * len(value), len(value), "copies of a value")
+    if is_variable(value_type):
+        sizes = np.repeat([len(value) for value in values], counts)
+        return VariableWidth(offsets_of_lengths(sizes, 64), _copies(values, counts))
+    bits, total = bits_per_value_of(value_type), sum(counts)
+    if bits % 8:
+        flags = np.repeat([value[0] & 1 for value in values], counts)
+        return FixedWidth(np.packbits(flags, bitorder="little"), bits, total)
+    return FixedWidth(_copies(values, counts), bits, total)
+
+
+def _copies(values: Sequence[bytes], counts: Sequence[int]) -> Bytes:
+    return np.frombuffer(b"".join([value * count for value, count in zip(values, counts, strict=True)]), np.uint8)

@@ -22,7 +22,7 @@ from lance_ops.file.container import Extent
 from lance_ops.file.layers import Layer
 from lance_ops.file.levels import Entries, LevelScheme, decode_levels, scheme_of
 from lance_ops.file.rows import Rows
-from lance_ops.file.source import Steps
+from lance_ops.file.source import Steps, moved
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
@@ -131,7 +131,8 @@ class PageLayout(ABC):
         Pages of several files that are laid end to end come with the places where their files begin.
         """
         (page,), (wanted,) = pages, rows
-        return (yield from page.read(wanted))
+        steps = page.read(wanted)
+        return (yield from moved(steps, begins[0]) if begins else steps)
 
     @abstractmethod
     def encodings(self) -> Sequence[str]:

@@ -131,7 +131,7 @@ class MiniBlockPage(PageLayout):
             extents = [(begin, extent) for page, begin in missing for extent in page._extents(with_chunks=whole)]
             fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in extents))
             for page, begin in missing:
-                page._index = page._load(fetched.moved(begin) if begin else fetched)
+                page._index = page._load(fetched, begin)
         index, wanted = head._join(pages, begins), _joined_rows(elements, [page._context.length for page in pages])
         num_rows = sum(part.count for part in rows)
         return (yield from head._read(num_rows, wanted, whole, index, fetched if len(missing) == len(pages) else None))
@@ -147,9 +147,11 @@ class MiniBlockPage(PageLayout):
         """
         indexes = [page._index.chunks for page in pages if page._index is not None]
         if begins:
-            return ChunkIndex.join([index.moved(begin) for index, begin in zip(indexes, begins, strict=True)])
+            indexes = [index.moved(begin) for index, begin in zip(indexes, begins, strict=True)]
         if len(pages) == 1:
             return indexes[0]
+        if begins:
+            return ChunkIndex.join(indexes)
         if self._joined is None or self._joined[0] != tuple(pages):
             self._joined = tuple(pages), ChunkIndex.join(indexes)
         return self._joined[1]
@@ -200,21 +202,22 @@ class MiniBlockPage(PageLayout):
         wanted = slice(elements.start - skipped, elements.stop - skipped)
         return entries.take(wanted), values.slice(wanted.start, wanted.stop)
 
-    def _load(self, fetched: SourceBytes) -> _Index:
+    def _load(self, fetched: SourceBytes, begin: int) -> _Index:
+        """Decode what was fetched of a file that begins at `begin`."""
         words_at, chunks_at = self._context.buffers[:2]
         width = 4 if self._format.large else 2
         check(words_at.size % width == 0, f"{words_at.size} bytes of {width}-byte chunk words")
-        words = fetched.view(words_at.position, words_at.end).view(f"<u{width}")
+        words = fetched.view(begin + words_at.position, begin + words_at.end).view(f"<u{width}")
         chunks = ChunkIndex.decode_words(words, self._num_items, chunks_at)
         if self._format.rep is not None:
             extent = self._context.buffers[2 + (self._dictionary is not None)]
-            data = fetched.view(extent.position, extent.end)
+            data = fetched.view(begin + extent.position, begin + extent.end)
             rows = RowIndex.decode(data, chunks.num_chunks, self._index_depth, self._context.length)
             chunks = replace(chunks, rows=rows)
         dictionary = None
         if self._dictionary is not None:
             extent = self._context.buffers[2]
-            data = fetched.view(extent.position, extent.end)
+            data = fetched.view(begin + extent.position, begin + extent.end)
             value_type = self._context.leaf.arrow_type
             if pt.is_dictionary(value_type):
                 value_type = value_type.value_type
