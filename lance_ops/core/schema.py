@@ -202,6 +202,11 @@ class Schema:
     def _has_extensions(self) -> bool:
         return any(column._has_extensions for column in self.fields)
 
+    @cached_property
+    def has_dictionaries(self) -> bool:
+        """Whether any field, at any depth, is a dictionary column."""
+        return any(node.is_dictionary for node in self.walk())
+
     @property
     def names(self) -> list[str]:
         """Names of the top-level columns, in order."""

@@ -81,7 +81,7 @@ def with_dictionaries(schema: Schema, dictionary_of: Callable[[Field], Dictionar
             return replace(field, dictionary=dictionary_of(field))
         return replace(field, children=tuple(map(changed, field.children))) if field.children else field
 
-    if not any(field.is_dictionary for field in schema.walk()):
+    if not schema.has_dictionaries:
         return schema
     return replace(schema, fields=tuple(map(changed, schema.fields)))
 

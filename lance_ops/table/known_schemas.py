@@ -1,4 +1,4 @@
-"""Schemas of manifests, decoded once: the versions of a table share one, and so do many tables.
+"""Schemas of manifests, decoded and encoded once: the versions of a table share one, and so do many tables.
 
 What a schema is asked for first, its Arrow form above all, it keeps, so that the next version finds that done as well.
 """
@@ -10,9 +10,9 @@ from functools import lru_cache
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.schema import Schema
 from lance_ops.pb import table_pb2
-from lance_ops.wire.fields import schema_from_pb
+from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 
-__all__ = ["known_schema"]
+__all__ = ["encoded_schema", "known_schema"]
 
 _KEPT = 32
 
@@ -26,7 +26,34 @@ def known_schema(message: table_pb2.Manifest, path: str) -> Schema:
         return schema_from_pb(message.fields, message.schema_metadata, path)
 
 
+def encoded_schema(schema: Schema) -> bytes:
+    """Return a manifest's message that states nothing but the schema."""
+    return _encoded(_Itself(schema))
+
+
 @lru_cache(_KEPT)
 def _decoded(encoded: bytes) -> Schema:
     part = table_pb2.Manifest.FromString(encoded)
     return schema_from_pb(part.fields, part.schema_metadata, "")
+
+
+class _Itself:
+    """A schema as a key: equal ones may say different places of their dictionaries."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.schema is other.schema
+
+
+@lru_cache(_KEPT)
+def _encoded(key: _Itself) -> bytes:
+    schema = key.schema
+    part = table_pb2.Manifest(fields=schema_to_pb(schema), schema_metadata=metadata_to_pb(schema.metadata))
+    return part.SerializeToString(deterministic=True)

@@ -15,12 +15,12 @@ from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.fragment import Fragment
 from lance_ops.table.fragments import Fragments
 from lance_ops.table.index_metadata import IndexMetadata
-from lance_ops.table.known_schemas import known_schema
-from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
+from lance_ops.table.known_schemas import encoded_schema, known_schema
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
 
+_STABLE_ROW_IDS = FeatureFlag.STABLE_ROW_IDS.value
 _MAX_FRAGMENT_ID = (1 << 32) - 1
 _NANOS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,7 +88,7 @@ class Manifest:
     @property
     def uses_stable_row_ids(self) -> bool:
         """Whether rows keep their ids when they move."""
-        return bool(self.reader_feature_flags & FeatureFlag.STABLE_ROW_IDS.value)
+        return bool(self.reader_feature_flags & _STABLE_ROW_IDS)
 
     @property
     def num_rows(self) -> int:
@@ -155,33 +155,24 @@ class Manifest:
     def to_pb(self) -> table_pb2.Manifest:
         """Return the message without its fragments and the positions of its sections. `indices` is another message."""
         message = table_pb2.Manifest(
-            fields=schema_to_pb(self.schema),
-            schema_metadata=metadata_to_pb(self.schema.metadata),
             version=self.version,
             tag=self.tag,
             reader_feature_flags=self.reader_feature_flags,
             writer_feature_flags=self.writer_feature_flags,
             max_fragment_id=self.max_fragment_id,
             transaction_file=self.transaction_file,
+            writer_version=_writer_to_pb(self.writer_version),
             next_row_id=self.next_row_id,
-            data_format=_data_format_to_pb(self.data_format),
+            data_format={"file_format": self.data_format.file_format, "version": self.data_format.version},
             config=self.config,
             table_metadata=self.table_metadata,
             base_paths=[base.to_pb() for base in self.base_paths],
             branch=self.branch,
         )
+        message.MergeFromString(encoded_schema(self.schema))
         if self.timestamp_ns is not None:
             message.timestamp.seconds, message.timestamp.nanos = divmod(self.timestamp_ns, _NANOS)
-        writer = self.writer_version
-        if writer is not None:
-            message.writer_version.CopyFrom(
-                table_pb2.Manifest.WriterVersion(
-                    library=writer.library,
-                    version=writer.version,
-                    prerelease=writer.prerelease,
-                    build_metadata=writer.build_metadata,
-                )
-            )
+        restore_unknown(message.data_format, self.data_format.unknown)
         restore_unknown(message, self.unknown)
         return message
 
@@ -210,10 +201,15 @@ def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
     return seconds * _NANOS + nanos
 
 
-def _data_format_to_pb(data_format: DataFormat) -> table_pb2.Manifest.DataStorageFormat:
-    message = table_pb2.Manifest.DataStorageFormat(file_format=data_format.file_format, version=data_format.version)
-    restore_unknown(message, data_format.unknown)
-    return message
+def _writer_to_pb(writer: WriterVersion | None) -> table_pb2.Manifest.WriterVersion | None:
+    if writer is None:
+        return None
+    return table_pb2.Manifest.WriterVersion(
+        library=writer.library,
+        version=writer.version,
+        prerelease=writer.prerelease,
+        build_metadata=writer.build_metadata,
+    )
 
 
 def _data_format(message: table_pb2.Manifest, fragments: Sequence[Fragment], path: str) -> DataFormat:

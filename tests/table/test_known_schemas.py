@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.schema import Dictionary, Schema
+from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.pb import table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
-from lance_ops.table.known_schemas import known_schema
-from tests.table.samples import manifest
+from lance_ops.table.known_schemas import encoded_schema, known_schema
+from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, manifest
 
 
 def test_versions_of_one_schema_share_it() -> None:
@@ -30,3 +32,21 @@ def test_an_unsound_schema_is_refused_in_the_name_of_each_manifest() -> None:
     for path in ("one", "other"):
         with pytest.raises(CorruptFile, match=f"{path}: .*'child' comes before its parent 7"):
             known_schema(message, path)
+
+
+def test_a_schema_is_encoded_once_and_one_that_places_its_dictionaries_elsewhere_for_itself() -> None:
+    one, other = _placed(7), _placed(8)
+    assert one == other
+
+    assert _offsets(encoded_schema(one)) == {7}
+    assert _offsets(encoded_schema(other)) == {8}
+    assert encoded_schema(one) is encoded_schema(one)
+
+
+def _placed(offset: int) -> Schema:
+    return with_dictionaries(DICTIONARY_SCHEMA, lambda field: Dictionary(offset, 3, DICTIONARIES.get(field.name)))
+
+
+def _offsets(encoded: bytes) -> set[int]:
+    fields = table_pb2.Manifest.FromString(encoded).fields
+    return {field.dictionary.offset for field in fields if field.HasField("dictionary")}
