@@ -35,18 +35,18 @@ class FileVersion(Enum):
     @classmethod
     def from_manifest(cls, text: str, where: str) -> FileVersion:
         """Read a manifest's spelling, which knows no aliases; `where` names the manifest in the error."""
-        try:
-            return cls(text)
-        except ValueError:
-            raise UnsupportedFeature(f"data storage version {text!r}", where) from None
+        version = _BY_SPELLING.get(text)
+        if version is None:
+            raise UnsupportedFeature(f"data storage version {text!r}", where)
+        return version
 
     @classmethod
     def from_numbers(cls, major: int, minor: int, where: str) -> FileVersion:
         """Read a footer's or a `DataFile`'s numbers; 2.0 files say (0, 3) in their footer, 0.1 files (0, 0 to 2)."""
-        for version, numbers in _NUMBERS.items():
-            if (major, minor) in numbers:
-                return version
-        raise UnsupportedFeature(f"file version {major}.{minor}", where)
+        version = _BY_NUMBERS.get((major, minor))
+        if version is None:
+            raise UnsupportedFeature(f"file version {major}.{minor}", where)
+        return version
 
     @property
     def footer(self) -> tuple[int, int]:
@@ -77,3 +77,6 @@ _NUMBERS: dict[FileVersion, tuple[tuple[int, int], ...]] = {
     FileVersion.V2_1: ((2, 1), (2, 1)),
     FileVersion.V2_2: ((2, 2), (2, 2)),
 }
+
+_BY_SPELLING = {version.value: version for version in FileVersion}
+_BY_NUMBERS = {numbers: version for version, spellings in _NUMBERS.items() for numbers in spellings}
