@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 
 from lance_ops.committers.contract import Committed, Committer, Conflict, Unknown, Withheld
 from lance_ops.core.errors import (
@@ -143,7 +143,6 @@ class _Attempt:
         self._context = context
         self._deadline = deadline
         self._max_retries = max_retries
-        self._new_fields = NewFields(transaction.operation)
         # Later ones need not be durable, since the manifest holds the same; this one makes their directory.
         self._after = after if transaction.read_version else (*after, transaction.path)
         self._must_rebase = False
@@ -152,6 +151,10 @@ class _Attempt:
         self._written: bytes | None = None
         self._storage_options = storage_options
         self._vectors = DeletionVectors(store, Bases(store))
+
+    @cached_property
+    def _new_fields(self) -> NewFields:
+        return NewFields(self._transaction.operation)
 
     def run(self, base: Manifest | None) -> CommitResult:
         planned: Manifest | None = None
