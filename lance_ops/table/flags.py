@@ -6,7 +6,7 @@ no more than what the manifest's content already shows, and are computed anew at
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
@@ -14,7 +14,7 @@ from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.fragment import Fragment
 from lance_ops.table.manifest import Manifest
 
-__all__ = ["check_readable", "check_writable", "flags_for"]
+__all__ = ["check_readable", "check_writable", "flags_for", "flags_with"]
 
 
 _READABLE = (
@@ -30,7 +30,13 @@ _READABLE = (
     | FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
 )
 _WRITABLE = _READABLE & ~FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
-_STICKY = (FeatureFlag.MIXED_FILE_VERSIONS | FeatureFlag.STABLE_ROW_IDS).value
+_DELETION_FILES = FeatureFlag.DELETION_FILES.value
+_STABLE_ROW_IDS = FeatureFlag.STABLE_ROW_IDS.value
+_TABLE_CONFIG = FeatureFlag.TABLE_CONFIG.value
+_BASE_PATHS = FeatureFlag.BASE_PATHS.value
+_COVERING_INDICES = FeatureFlag.COVERING_INDICES.value
+_MIXED_FILE_VERSIONS = FeatureFlag.MIXED_FILE_VERSIONS.value
+_STICKY = _MIXED_FILE_VERSIONS | _STABLE_ROW_IDS
 
 
 def check_readable(manifest: Manifest, path: str) -> None:
@@ -50,32 +56,37 @@ def flags_for(manifest: Manifest, before: Manifest | None = None) -> tuple[int, 
 
     Of fragments taken over from the version `before`, its own words tell, so that few are looked at.
     """
-    both = manifest.reader_feature_flags & _STICKY
-    fragments: Sequence[Fragment] = manifest.fragments
-    if before is not None and before.data_format == manifest.data_format:
-        fragments, some_are_gone = manifest.fragments.since(before.fragments)
-        had_deletions = bool(before.reader_feature_flags & FeatureFlag.DELETION_FILES.value)
-        if had_deletions and (manifest.fragments.have_deletions if some_are_gone else len(before.fragments)):
-            both |= FeatureFlag.DELETION_FILES.value
-    if any(fragment.deletion_file is not None for fragment in fragments):
-        both |= FeatureFlag.DELETION_FILES.value
-    if any(fragment.row_ids is not None for fragment in fragments):
-        both |= FeatureFlag.STABLE_ROW_IDS.value
-    if manifest.base_paths:
-        both |= FeatureFlag.BASE_PATHS.value
-    if any(index.covering_fields for index in manifest.indices):
-        both |= FeatureFlag.COVERING_INDICES.value
-    if _mixes_file_versions(manifest, fragments):
-        both |= FeatureFlag.MIXED_FILE_VERSIONS.value
-    return both, both | FeatureFlag.TABLE_CONFIG.value if manifest.config else both
+    if before is None or before.data_format != manifest.data_format:
+        return flags_with(manifest, manifest.fragments)
+    since = manifest.fragments.since(before.fragments)
+    reader, writer = flags_with(manifest, since.new)
+    had_deletions = before.reader_feature_flags & _DELETION_FILES
+    if had_deletions and (manifest.fragments.have_deletions if since.some_are_gone else len(before.fragments)):
+        return reader | _DELETION_FILES, writer | _DELETION_FILES
+    return reader, writer
 
 
-def _mixes_file_versions(manifest: Manifest, fragments: Iterable[Fragment]) -> bool:
+def flags_with(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[int, int]:
+    """Return the (reader, writer) words for a manifest's content if its fragments were these."""
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
-    if default is FileVersion.V0_1:
-        return False
-    numbers = {file.numbers for fragment in fragments for file in fragment.files}
-    return any(FileVersion.from_numbers(*each, where="manifest") is not default for each in numbers)
+    both = manifest.reader_feature_flags & _STICKY
+    numbers: set[tuple[int, int]] = set()
+    for fragment in fragments:
+        if fragment.deletion_file is not None:
+            both |= _DELETION_FILES
+        if fragment.row_ids is not None:
+            both |= _STABLE_ROW_IDS
+        for file in fragment.files:
+            numbers.add(file.numbers)
+    if manifest.base_paths:
+        both |= _BASE_PATHS
+    if any(index.covering_fields for index in manifest.indices):
+        both |= _COVERING_INDICES
+    if default is not FileVersion.V0_1 and any(
+        FileVersion.from_numbers(*each, where="manifest") is not default for each in numbers
+    ):
+        both |= _MIXED_FILE_VERSIONS
+    return both, both | _TABLE_CONFIG if manifest.config else both
 
 
 def _check(word: int, known: FeatureFlag, verb: str, path: str) -> None:

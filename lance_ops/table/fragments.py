@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import overload
+from typing import NamedTuple, overload
 
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts
 from lance_ops.table.fragment import Fragment
 from lance_ops.wire.framing import parse_message
 
-__all__ = ["Fragments"]
+__all__ = ["Fragments", "Since"]
+
+
+class Since(NamedTuple):
+    """What became of an earlier version's fragments: `new` ones came, in this order, and some may be gone.
+
+    `grew` says that the earlier ones are all there, as they were, and the new ones behind them.
+    """
+
+    new: list[Fragment]
+    some_are_gone: bool
+    grew: bool
+
+    def counted_on_from(self, highest_id: int) -> bool:
+        """Return whether they only grew, and by ascending ids above one that bounds those of the earlier ones."""
+        return self.grew and all(one < other for one, other in pairwise([highest_id, *(new.id for new in self.new)]))
 
 
 class Fragments(Sequence[Fragment]):
@@ -24,7 +39,7 @@ class Fragments(Sequence[Fragment]):
     Touching a fragment raises what `Fragment.from_pb` does.
     """
 
-    __slots__ = ("_decoded", "_heads", "_items", "_messages", "_path")
+    __slots__ = ("_decoded", "_heads", "_items", "_messages", "_path", "_section")
 
     def __init__(self, fragments: Iterable[Fragment] = ()) -> None:
         self._items: list[bytes | Fragment] = list(fragments)
@@ -32,6 +47,7 @@ class Fragments(Sequence[Fragment]):
         self._decoded: dict[int, Fragment] = {}
         self._heads: list[FragmentHead] | None = None
         self._messages: list[bytes] | None = None
+        self._section: bytes | None = None
 
     @classmethod
     def of(cls, fragments: Sequence[Fragment]) -> Fragments:
@@ -51,6 +67,19 @@ class Fragments(Sequence[Fragment]):
         if self._messages is None:
             self._messages = [item if isinstance(item, bytes) else _encoded(item) for item in self._items]
         return self._messages
+
+    @property
+    def section(self) -> bytes:
+        """Every fragment's message as the field of a manifest: those taken over from it are not framed anew."""
+        if self._section is None:
+            self._section = _section_of(self.to_messages())
+        return self._section
+
+    def as_read_from(self, path: str) -> Fragments:
+        """Return what a manifest of these, written to `path`, says when it is read."""
+        made = self._made([*self.to_messages()], path)
+        made._messages, made._section = self._messages, self._section
+        return made
 
     @property
     def ids(self) -> list[int]:
@@ -102,7 +131,10 @@ class Fragments(Sequence[Fragment]):
             return self
         made = self._made([*self._items, *added], self._path)
         if self._messages is not None:
-            made._messages = [*self._messages, *map(_encoded, added)]
+            encoded = [*map(_encoded, added)]
+            made._messages = [*self._messages, *encoded]
+            if self._section is not None:
+                made._section = self._section + _section_of(encoded)
         return made
 
     def in_order(self) -> Fragments:
@@ -125,20 +157,14 @@ class Fragments(Sequence[Fragment]):
             moved.append(message.SerializeToString(deterministic=True))
         return self._made(moved, self._path)
 
-    def since(self, before: Fragments) -> tuple[list[Fragment], bool]:
-        """Return the fragments that are not among those of `before`, and whether some of these are not here."""
+    def since(self, before: Fragments) -> Since:
+        """Return what became of the fragments of `before`; one that was changed is a new one."""
         first = len(before)
         if self._items[:first] == before._items:  # the same objects are equal without being looked at
-            return [self[at] for at in range(first, len(self))], False
+            return Since([self[at] for at in range(first, len(self))], some_are_gone=False, grew=True)
         known = set(before._items)
         new = [self[at] for at, item in enumerate(self._items) if item not in known]
-        return new, len(self) - len(new) < first
-
-    def grew_from(self, before: Fragments, highest_id: int) -> bool:
-        """Return whether these are those of `before` and, behind them, ascending ids above one that bounds theirs."""
-        first = len(before)
-        new = [highest_id, *(self[at].id for at in range(first, len(self)))]
-        return all(one < other for one, other in pairwise(new)) and self._items[:first] == before._items
+        return Since(new, some_are_gone=len(self) - len(new) < first, grew=False)
 
     @classmethod
     def _made(cls, items: list[bytes | Fragment], path: str) -> Fragments:
@@ -149,8 +175,7 @@ class Fragments(Sequence[Fragment]):
 
     def _all_heads(self) -> list[FragmentHead]:
         if self._heads is None:
-            section = ManifestParts(fragments=self.to_messages()).SerializeToString()
-            self._heads = list(parse_message(ManifestHeads, section, self._path, "fragments").fragments)
+            self._heads = list(parse_message(ManifestHeads, self.section, self._path, "fragments").fragments)
         return self._heads
 
     def __len__(self) -> int:
@@ -191,6 +216,10 @@ class Fragments(Sequence[Fragment]):
 
     def __reduce__(self) -> tuple[object, tuple[tuple[Fragment, ...]]]:
         return Fragments, (tuple(self),)
+
+
+def _section_of(messages: list[bytes]) -> bytes:
+    return ManifestParts(fragments=messages).SerializeToString()
 
 
 def _encoded(fragment: Fragment) -> bytes:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyroaring import BitMap
@@ -17,7 +16,7 @@ from pyroaring import BitMap
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.table.feature_flag import FeatureFlag
-from lance_ops.table.flags import flags_for
+from lance_ops.table.flags import flags_with
 from lance_ops.table.fragment import TOMBSTONED, Fragment
 from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
@@ -40,34 +39,34 @@ class Violation:
         return f"{self.invariant.replace('_', ' ')}: {self.detail}"
 
 
-def field_ids_are_unique(manifest: Manifest) -> Iterator[str]:
+def field_ids_are_unique(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     yield from _repeated((node.id for node in manifest.schema.walk()), "field id")
 
 
-def fragment_ids_are_unique(manifest: Manifest) -> Iterator[str]:
-    yield from _repeated(manifest.fragments.ids, "fragment")
+def fragment_ids_are_unique(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    yield from _repeated(fragments.ids, "fragment")
 
 
-def max_fragment_id_bounds_every_fragment(manifest: Manifest) -> Iterator[str]:
-    for fragment in manifest.fragments:
+def max_fragment_id_bounds_every_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    for fragment in fragments:
         if manifest.max_fragment_id is None or fragment.id > manifest.max_fragment_id:
             yield f"fragment {fragment.id} is above {manifest.max_fragment_id}"
 
 
-def a_data_file_belongs_to_one_fragment(manifest: Manifest) -> Iterator[str]:
-    paths = ((file.base_id, file.path) for fragment in manifest.fragments for file in fragment.files)
+def a_data_file_belongs_to_one_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    paths = ((file.base_id, file.path) for fragment in fragments for file in fragment.files)
     yield from _repeated(paths, "data file")
 
 
-def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest) -> Iterator[str]:
-    for fragment in manifest.fragments:
+def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    for fragment in fragments:
         held = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED]
         if len(set(held)) != len(held):
             yield from _repeated(held, f"fragment {fragment.id}: field")
 
 
-def column_indices_match_fields(manifest: Manifest) -> Iterator[str]:
-    for fragment in manifest.fragments:
+def column_indices_match_fields(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    for fragment in fragments:
         for file in fragment.files:
             columns = file.column_indices
             if columns and len(columns) != len(file.fields):
@@ -78,25 +77,25 @@ def column_indices_match_fields(manifest: Manifest) -> Iterator[str]:
                 yield f"{file.path}: two fields in one column"
 
 
-def fewer_rows_are_deleted_than_there_are(manifest: Manifest) -> Iterator[str]:
-    for fragment in manifest.fragments:
+def fewer_rows_are_deleted_than_there_are(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    for fragment in fragments:
         deleted = fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0
         if fragment.physical_rows and deleted > fragment.physical_rows:
             yield f"fragment {fragment.id}: {deleted} of {fragment.physical_rows}"
 
 
-def stable_row_ids_are_on_every_fragment(manifest: Manifest) -> Iterator[str]:
+def stable_row_ids_are_on_every_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     if not manifest.uses_stable_row_ids:
         return
-    for fragment in manifest.fragments:
+    for fragment in fragments:
         if fragment.row_ids is None:
             yield f"fragment {fragment.id} has none"
 
 
-def files_have_the_tables_version(manifest: Manifest) -> Iterator[str]:
+def files_have_the_tables_version(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS.value
-    examples = {file.numbers: file.path for fragment in manifest.fragments for file in fragment.files}
+    examples = {file.numbers: file.path for fragment in fragments for file in fragment.files}
     for numbers, path in examples.items():
         version = FileVersion.from_numbers(*numbers, where=path)
         legacy = FileVersion.V0_1 in (version, default)
@@ -104,31 +103,31 @@ def files_have_the_tables_version(manifest: Manifest) -> Iterator[str]:
             yield f"{path} is {version.value} in a table of {default.value}"
 
 
-def base_ids_are_declared(manifest: Manifest) -> Iterator[str]:
+def base_ids_are_declared(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     declared = {base.id for base in manifest.base_paths}
-    used = {file.base_id: file.path for fragment in manifest.fragments for file in fragment.files}
-    used |= {f.deletion_file.base_id: f"deletions of {f.id}" for f in manifest.fragments if f.deletion_file}
+    used = {file.base_id: file.path for fragment in fragments for file in fragment.files}
+    used |= {f.deletion_file.base_id: f"deletions of {f.id}" for f in fragments if f.deletion_file}
     used |= {index.base_id: f"index {index.name!r}" for index in manifest.indices}
     for base_id, user in used.items():
         if base_id is not None and base_id not in declared:
             yield f"{user} is under base {base_id}, which is none"
 
 
-def index_ids_are_unique(manifest: Manifest) -> Iterator[str]:
+def index_ids_are_unique(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     yield from _repeated((index.uuid for index in manifest.indices), "index")
 
 
-def indexed_fields_exist(manifest: Manifest) -> Iterator[str]:
+def indexed_fields_exist(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     for index in manifest.indices:
         for field_id in index.fields:
             if manifest.schema.by_id(field_id) is None and not index.is_system:
                 yield f"index {index.name!r} is on field {field_id}, which the schema lacks"
 
 
-def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest) -> Iterator[str]:
+def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     if not manifest.indices:
         return
-    live = BitMap(fragment_id for fragment_id in manifest.fragments.ids if fragment_id < 1 << 32)
+    live = BitMap(fragment_id for fragment_id in fragments.ids if fragment_id < 1 << 32)
     seen: dict[str, BitMap] = {}
     for index in manifest.indices:
         covered = index.covers(live)
@@ -138,20 +137,24 @@ def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest) -> Iterator[str
         seen[index.name] |= covered
 
 
-def flags_say_what_is_there(manifest: Manifest) -> Iterator[str]:
-    reader, writer = flags_for(manifest)
+def flags_say_what_is_there(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+    reader, writer = flags_with(manifest, fragments)
     missing = (reader & ~manifest.reader_feature_flags) | (writer & ~manifest.writer_feature_flags)
     if missing:
         yield f"not set: {FeatureFlag(missing)!r}"
 
 
-Invariant: TypeAlias = Callable[[Manifest], Iterator[str]]
+Invariant: TypeAlias = Callable[[Manifest, Fragments], Iterator[str]]
+"""Yields what breaks it: the fragments are those of the manifest, or the ones that are to be looked at."""
 
-_OF_THE_WHOLE: tuple[Invariant, ...] = (
+_OF_SCHEMA_AND_INDICES: tuple[Invariant, ...] = (
     field_ids_are_unique,
-    fragment_ids_are_unique,
     index_ids_are_unique,
     indexed_fields_exist,
+)
+
+_OF_ALL_FRAGMENTS: tuple[Invariant, ...] = (
+    fragment_ids_are_unique,
     a_fragment_is_in_one_segment_of_an_index,
 )
 
@@ -168,12 +171,12 @@ _OF_EACH_FRAGMENT: tuple[Invariant, ...] = (
 )
 """A fragment that keeps them in one version keeps them in the next, if the table around it is as before."""
 
-ALL_INVARIANTS = _OF_THE_WHOLE + _OF_EACH_FRAGMENT
+ALL_INVARIANTS = _OF_SCHEMA_AND_INDICES + _OF_ALL_FRAGMENTS + _OF_EACH_FRAGMENT
 
 
 def violations(manifest: Manifest) -> list[Violation]:
     """Return everything that is not as it should be."""
-    return [Violation(check.__name__, detail) for check in ALL_INVARIANTS for detail in check(manifest)]
+    return list(_found(ALL_INVARIANTS, manifest, manifest.fragments))
 
 
 def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
@@ -188,14 +191,23 @@ def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
 
 def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
     """Return the violations of a new version, those of fragments that were taken over left out where possible."""
-    changed, _ = after.fragments.since(before.fragments)
-    narrowed = replace(after, fragments=Fragments(changed))
-    if _frame(before) != _frame(after) or _may_share_files(after, changed):
-        narrowed = after
-    grew = after.indices == before.indices and after.fragments.grew_from(before.fragments, before.next_fragment_id - 1)
-    whole = narrowed if grew else after  # new ids are nobody else's, and no index covers them
-    checks = ((check, whole) for check in _OF_THE_WHOLE), ((check, narrowed) for check in _OF_EACH_FRAGMENT)
-    return [Violation(check.__name__, detail) for check, manifest in chain(*checks) for detail in check(manifest)]
+    since = after.fragments.since(before.fragments)
+    looked_at = Fragments(since.new)
+    if _frame(before) != _frame(after) or _may_share_files(after, since.new):
+        looked_at = after.fragments
+    same_indices = after.indices == before.indices
+    grew = same_indices and since.counted_on_from(before.next_fragment_id - 1)
+    found = [
+        *_found(_OF_ALL_FRAGMENTS, after, looked_at if grew else after.fragments),  # new ids are in no index, nor taken
+        *_found(_OF_EACH_FRAGMENT, after, looked_at),
+    ]
+    if same_indices and after.schema == before.schema:
+        return found
+    return [*_found(_OF_SCHEMA_AND_INDICES, after, looked_at), *found]
+
+
+def _found(invariants: tuple[Invariant, ...], manifest: Manifest, fragments: Fragments) -> Iterator[Violation]:
+    return (Violation(check.__name__, detail) for check in invariants for detail in check(manifest, fragments))
 
 
 def _frame(manifest: Manifest) -> tuple[object, ...]:
@@ -207,7 +219,7 @@ def _may_share_files(manifest: Manifest, changed: Sequence[Fragment]) -> bool:
     """Whether a file of a changed fragment may be another's too: a path that stands twice in the bytes says yes."""
     if len(changed) > _MAX_SEARCHED:
         return True
-    everything = b"".join(manifest.fragments.to_messages())
+    everything = manifest.fragments.section
     return any(everything.count(file.path.encode()) > 1 for fragment in changed for file in fragment.files)
 
 

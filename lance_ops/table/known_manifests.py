@@ -10,7 +10,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
 from lance_ops.table.manifest_bytes import decode_manifest
 
@@ -37,9 +36,9 @@ class KnownManifests:
 
     def add(self, data: bytes, path: str, manifest: Manifest) -> None:
         """Keep a manifest that was just written: it is what its bytes decode to, its fragments decoded or not."""
-        if manifest.data_format.version != FileVersion.V0_1.value:  # whose dictionaries know their places once read
-            fragments = Fragments.from_messages(manifest.fragments.to_messages(), path)
-            self._keep(pa.py_buffer(data), path, replace(manifest, fragments=fragments))
+        if len(data) > _LONGEST_BYTES or manifest.data_format.version == FileVersion.V0_1.value:
+            return  # the dictionaries of the latter know their places once they are read
+        self._keep(pa.py_buffer(data), path, replace(manifest, fragments=manifest.fragments.as_read_from(path)))
 
     def _keep(self, data: pa.Buffer, path: str, manifest: Manifest) -> None:
         if data.size > _LONGEST_BYTES:

@@ -52,8 +52,7 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
         message.transaction_section = sum(map(len, parts))
         parts.append(frame(transaction))
     position = sum(map(len, parts))
-    fragments = manifest_parts_pb2.ManifestParts(fragments=manifest.fragments.to_messages())
-    parts.append(frame(message.SerializeToString(deterministic=True) + fragments.SerializeToString()))
+    parts.append(frame(message.SerializeToString(deterministic=True), manifest.fragments.section))
     parts.append(_FOOTER.pack(position, _MAJOR, _MINOR, MAGIC))
     return b"".join(parts)
 

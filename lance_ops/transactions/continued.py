@@ -26,7 +26,7 @@ def was_continued(made: Manifest, before: Manifest, after: Landed, read: Callabl
     It is if it names a file that only `made` brought, or if its transaction makes the same of `made`. `read` gives the
     manifests of other versions.
     """
-    new, _ = made.fragments.since(before.fragments)
+    new = made.fragments.since(before.fragments).new
     ids = {fragment.id for fragment in new}
     brought = _files(new) - _files(before.fragments.having(ids))
     if brought & _files(after.manifest.fragments.having(ids)):

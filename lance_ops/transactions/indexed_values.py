@@ -11,7 +11,7 @@ __all__ = ["homes", "with_other_values"]
 
 def with_other_values(before: Manifest, after: Manifest, fields: Collection[int]) -> frozenset[int]:
     """Return the fragments of both versions in which values of one of the fields are in another file, or in one now."""
-    changed, _ = after.fragments.since(before.fragments)
+    changed = after.fragments.since(before.fragments).new
     known = {fragment.id: homes(fragment, fields) for fragment in before.fragments.having({one.id for one in changed})}
     return frozenset(one.id for one in changed if known.get(one.id, homes(one, fields)) != homes(one, fields))
 

@@ -25,17 +25,16 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: Context, 
     if newest.version == 0 and not operation.creates_table:
         raise InvalidInput(f"{operation.name} needs a table, and there is none yet")
     made = operation.apply(newest, context)
-    changed, _ = made.fragments.since(newest.fragments)
+    since = made.fragments.since(newest.fragments)
     # Columns may have been dropped since: what was written for them alone is as if it had been dropped with them.
     known = {node.id for node in made.schema.walk()} if newest.version > transaction.read_version else None
-    live = {fragment.id: _live_files(fragment, known) for fragment in changed}
-    cleared = {
-        fragment.id: replace(fragment, files=live[fragment.id])
-        for fragment in changed
-        if len(live[fragment.id]) < len(fragment.files)
-    }
+    cleared: dict[int, Fragment] = {}
+    for fragment in since.new:
+        files = _live_files(fragment, known)
+        if len(files) < len(fragment.files):
+            cleared[fragment.id] = replace(fragment, files=files)
     fragments = made.fragments.with_changes(cleared)
-    if not fragments.grew_from(newest.fragments, newest.next_fragment_id - 1):
+    if not since.counted_on_from(newest.next_fragment_id - 1):
         fragments = fragments.in_order()
     if fragments is not made.fragments:
         made = replace(made, fragments=fragments)

@@ -20,9 +20,9 @@ _LENGTH = struct.Struct("<I")
 M = TypeVar("M", bound=Message)
 
 
-def frame(message: bytes) -> bytes:
-    """Put a message's length before it."""
-    return _LENGTH.pack(len(message)) + message
+def frame(*message: bytes) -> bytes:
+    """Join the parts of a message, and put its length before it."""
+    return b"".join((_LENGTH.pack(sum(map(len, message))), *message))
 
 
 def unframe(data: memoryview, position: int, path: str, place: str) -> memoryview:

@@ -12,6 +12,7 @@ from hypothesis import given
 
 from lance_ops.core.errors import CorruptFile, UnsafePath
 from lance_ops.pb import table_pb2
+from lance_ops.pb.manifest_parts_pb2 import ManifestParts
 from lance_ops.table import Fragment, Fragments, check_adds_no_violation, flags_for, violations
 from tests.table.samples import FRAGMENTS, fragment, manifest
 
@@ -95,21 +96,35 @@ def test_fragments_are_put_in_order() -> None:
 def test_growth_is_told_from_other_changes() -> None:
     before = untouched(*map(fragment, range(4)))
 
-    assert before.with_added([fragment(4), fragment(8)]).grew_from(before, 3)
-    assert before.grew_from(before, 3)
-    assert not before.with_added([fragment(4)]).grew_from(before, 4)
-    assert not before.with_added([fragment(8), fragment(4)]).grew_from(before, 3)
-    assert not before.with_changes({0: fragment(0, deleted=1)}).grew_from(before, 3)
-    assert not before.with_changes({}, removed=[3]).grew_from(before, 3)
+    assert before.with_added([fragment(4), fragment(8)]).since(before).counted_on_from(3)
+    assert before.since(before).counted_on_from(3)
+    assert not before.with_added([fragment(4)]).since(before).counted_on_from(4)
+    assert not before.with_added([fragment(8), fragment(4)]).since(before).counted_on_from(3)
+    assert not before.with_changes({0: fragment(0, deleted=1)}).since(before).counted_on_from(3)
+    assert not before.with_changes({}, removed=[3]).since(before).counted_on_from(3)
+
+
+def test_a_section_that_grew_is_the_one_framed_anew() -> None:
+    before = untouched(*map(fragment, range(4)))
+    assert before.section == Fragments(before).section
+
+    for after in (
+        before.with_added([fragment(4), fragment(200)]),
+        before.with_changes({2: fragment(2, deleted=1)}),
+        before.as_read_from("n"),
+        before.with_added([fragment(4)]).as_read_from("n").with_added([fragment(5)]),
+    ):
+        assert after.section == Fragments(after).section
+        assert after.section == ManifestParts(fragments=messages(after)).SerializeToString()
 
 
 def test_what_was_not_taken_over_is_told() -> None:
     before = untouched(*map(fragment, range(4)))
 
-    assert before.with_added([fragment(8)]).since(before) == ([fragment(8)], False)
-    assert before.with_changes({2: fragment(2, deleted=1)}).since(before) == ([fragment(2, deleted=1)], True)
-    assert before.with_changes({}, removed=[0]).since(before) == ([], True)
-    assert untouched(*map(fragment, range(1, 4))).since(before) == ([], True)
+    assert before.with_added([fragment(8)]).since(before) == ([fragment(8)], False, True)
+    assert before.with_changes({2: fragment(2, deleted=1)}).since(before) == ([fragment(2, deleted=1)], True, False)
+    assert before.with_changes({}, removed=[0]).since(before) == ([], True, False)
+    assert untouched(*map(fragment, range(1, 4))).since(before) == ([], True, False)
 
 
 @pytest.mark.parametrize(

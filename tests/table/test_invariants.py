@@ -42,6 +42,9 @@ BROKEN = {
     "flags_say_what_is_there": replace(SOUND, reader_feature_flags=0),
 }
 
+OF_NEXT_MANIFEST = {"max_fragment_id_bounds_every_fragment", "flags_say_what_is_there"}
+"""Of fragments that were taken over it keeps these itself: it never lowers the id, and computes the flags."""
+
 
 def test_a_sound_manifest_breaks_none() -> None:
     assert violations(SOUND) == []
@@ -74,3 +77,9 @@ def test_a_commit_may_keep_an_old_flaw_and_add_none() -> None:
         check_adds_no_violation(flawed, replace(BROKEN["indexed_fields_exist"], version=2))
     with pytest.raises(InvalidInput, match="index ids are unique"):
         check_adds_no_violation(None, flawed)
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN.keys() - OF_NEXT_MANIFEST))
+def test_a_commit_that_breaks_one_is_refused_whatever_it_took_over(name: str) -> None:
+    with pytest.raises(InvalidInput, match=name.replace("_", " ")):
+        check_adds_no_violation(SOUND, replace(BROKEN[name], version=2))
