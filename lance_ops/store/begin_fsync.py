@@ -40,6 +40,8 @@ def begin_fsync(descriptors: Sequence[int]) -> Callable[[], None]:
     That waits until all have come to an end, and raises `OSError` if one could not be synced.
     """
     taken, wait_for_kernel = _KERNEL.begin(descriptors)
+    if taken == len(descriptors):
+        return wait_for_kernel
     under_way = [PER_PROCESS.pool().submit(_fsync, descriptor) for descriptor in descriptors[taken:]]
 
     def finish() -> None:

@@ -75,7 +75,7 @@ class Syncing:
     def _with_new_names(self, paths: Iterable[str]) -> Iterable[str]:
         """Return the paths, each once, and the directories whose names lead to them and are not durable."""
         todo = dict.fromkeys(paths)
-        for path in list(todo):
+        for path in list(todo) if _UNSYNCED else ():
             above = path if path in _UNSYNCED else os.path.dirname(path)
             while above in _UNSYNCED:
                 self._made[above] = _UNSYNCED[above]
