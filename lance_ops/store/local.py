@@ -10,7 +10,6 @@ others wait for.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import RawIOBase
 from types import TracebackType
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +53,7 @@ _FLUSH_BYTES = 4 << 20
 _RESERVED_BYTES = 256 << 10
 _DIRECTORY_ATTEMPTS = 10
 _LONGEST_TICK = timedelta(milliseconds=20)
+T = TypeVar("T")
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -79,15 +79,15 @@ class LocalStore(Store):
         return self.root
 
     def child(self, prefix: str) -> LocalStore:
-        return LocalStore(self._file(prefix))
+        with self._translating("read", prefix):
+            return LocalStore(self._file(prefix))
 
     def get(self, path: str) -> pa.Buffer:
         return self.view(path).whole()
 
     def view(self, path: str) -> View:
-        file, status = self._examine(check_path(path))
         with self._translating("read", path):
-            return MAPS.get(file, status)
+            return MAPS.get(*self._examine(check_path(path)))
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
@@ -96,30 +96,24 @@ class LocalStore(Store):
         return slice_ranges(self.uri_of(path), view.buffer, ranges)
 
     def size(self, path: str) -> int:
-        file, status = self._examine(check_path(path))
-        if status is None or stat.S_ISLNK(status.st_mode):
-            with self._translating("read", path):
-                status = os.stat(file)
-        if not stat.S_ISREG(status.st_mode):
+        status = self._status(path)
+        if status is None or not stat.S_ISREG(status.st_mode):
             raise ObjectNotFound(self.uri_of(path))
         return status.st_size
 
     def exists(self, path: str) -> bool:
-        try:
-            self.size(path)
-        except ObjectNotFound:
-            return False
-        return True
+        status = self._status(path)
+        return status is not None and stat.S_ISREG(status.st_mode)
 
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
-        target = self._file(path)
         with self._translating("write", path):
+            target = self._file(path)
             _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
         """Write in place where that cuts nothing short: a name for what is staged costs as much as the hint."""
-        target = self._file(path)
         with self._translating("write", path):
+            target = self._file(path)
             if not _overwrite(target, data):
                 _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
 
@@ -135,11 +129,11 @@ class LocalStore(Store):
         prepare: Callable[[], bool],
         follow_up: Callable[[], object],
     ) -> PutOutcome:
-        target, taken = self._examine(check_path(path))
-        needed = [self._file(other) for other in after]
-        if taken is not None:
-            return PutOutcome.EXISTS
         try:
+            target, taken = self._examine(check_path(path))
+            needed = [self._file(other) for other in after]
+            if taken is not None:
+                return PutOutcome.EXISTS
             staged = _stage(target, lambda descriptor: _write_all(descriptor, data))
             with _DiscardedOnFailure(staged), Syncing([staged, *with_names(needed)]):
                 is_wanted = prepare()
@@ -159,15 +153,15 @@ class LocalStore(Store):
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
     def make_durable(self, *paths: str) -> None:
-        files = [self._file(path) for path in paths]
         with self._translating("sync", ", ".join(paths)):
-            sync(with_names(files))
+            sync(with_names(self._file(path) for path in paths))
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
-        target = self._file(path)
-        with self._translating("write", path):
+        translation = self._translating("write", path)
+        with translation:
+            target = self._file(path)
             staged, descriptor = _create_temporary(os.path.dirname(target))
-        return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES), durable)
+        return _LocalWriter(translation, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES), durable)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._walk(check_directory(prefix), lambda name: not is_temporary(name))
@@ -176,25 +170,17 @@ class LocalStore(Store):
         return self._walk(check_directory(prefix), is_temporary)
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
-        folder = self._locate(check_directory(directory))
-        with suppress(ObjectNotFound), self._translating("list", directory):
-            return os.listdir(folder)
-        return []
+        return self._ask(check_directory(directory), os.listdir) or ()
 
     def stamp(self, directory: str) -> str | None:
-        folder = self._locate(check_directory(directory))
-        with suppress(ObjectNotFound), self._translating("list", directory):
-            return stamp(folder)
-        return None
+        return self._ask(check_directory(directory), stamp)
 
     def seal(self, directory: str) -> str | None:
-        folder = self._locate(check_directory(directory))
-        with suppress(ObjectNotFound), self._translating("list", directory):
-            return seal(folder)
-        return None
+        return self._ask(check_directory(directory), seal)
 
     def delete(self, path: str) -> None:
-        target = self._file(path)
+        with self._translating("delete", path):
+            target = self._file(path)
         MAPS.forget(target)
         try:
             os.unlink(target)
@@ -217,10 +203,11 @@ class LocalStore(Store):
             os.rmdir(self.root)
 
     def copy(self, source: str, target: str) -> None:
-        origin, destination = self._file(source), self._file(target)
+        with self._translating("write", target):
+            destination = self._file(target)
         with ExitStack() as stack:
             with self._translating("read", source):
-                file = stack.enter_context(open(origin, "rb", buffering=0))
+                file = stack.enter_context(open(self._file(source), "rb", buffering=0))
             with self._translating("write", target):
                 staged = _stage(destination, lambda descriptor: _copy_all(file, descriptor))
                 _publish(staged, destination, durable=True)
@@ -251,23 +238,39 @@ class LocalStore(Store):
         return self._examine(path)[0]
 
     def _examine(self, path: str) -> tuple[str, os.stat_result | None]:
-        """Return the absolute path and what has that name, a symbolic link unfollowed, or None if it seems absent.
+        """Return the absolute path and what has that name, a symbolic link unfollowed, or None if it is absent.
 
-        Refuses a symbolic link on the way that leads out of the root.
+        Refuses a symbolic link on the way that leads out of the root, and raises `OSError` where it cannot look.
         """
         full, status = self.root, None
         for part in path.split("/") if path else ():
             full = f"{full}/{part}" if full != "/" else f"/{part}"
             try:
                 status = os.lstat(full)
-            except OSError:
-                status = None  # absent, or beneath something that is no directory: the operation itself will say so
+            except (FileNotFoundError, NotADirectoryError):
+                status = None
                 continue
             if stat.S_ISLNK(status.st_mode):
                 root = os.path.realpath(self.root)
                 if os.path.commonpath([root, os.path.realpath(full)]) != root:
                     raise UnsafePath(f"{self.uri_of(path)}: a symbolic link leads out of the root")
         return full, status
+
+    def _status(self, path: str) -> os.stat_result | None:
+        """Return what has a name, symbolic links followed; None if it is absent."""
+        with self._translating("read", path):
+            file, status = self._examine(check_path(path))
+            if status is not None and stat.S_ISLNK(status.st_mode):
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    return os.stat(file)
+                return None
+            return status
+
+    def _ask(self, directory: str, question: Callable[[str], T]) -> T | None:
+        """Return the answer to a question about a directory; None if it is absent."""
+        with suppress(ObjectNotFound), self._translating("list", directory):
+            return question(self._locate(directory))
+        return None
 
     def _translating(self, verb: str, path: str) -> _Translation:
         return _Translation(self, verb, path)
@@ -276,11 +279,7 @@ class LocalStore(Store):
         folders = [prefix]
         while folders:
             folder = folders.pop()
-            entries: Sequence[os.DirEntry[str]] = ()
-            directory = self._locate(folder)
-            with suppress(ObjectNotFound), self._translating("list", folder), os.scandir(directory) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-            for entry in entries:
+            for entry in self._ask(folder, _entries) or ():
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(path)
@@ -342,9 +341,8 @@ class _DiscardedOnFailure:
 
 
 class _LocalWriter(StoreWriter):
-    def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
-        self._store = store
-        self._path = path
+    def __init__(self, translation: _Translation, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
+        self._translation = translation
         self._target = target
         self._staged = staged
         self._file = file
@@ -354,7 +352,7 @@ class _LocalWriter(StoreWriter):
 
     def write(self, data: BytesLike) -> None:
         size = memoryview(data).nbytes
-        with self._store._translating("write", self._path):
+        with self._translation:
             if size >= _RESERVED_BYTES:
                 reserve(self._file.fileno(), self._num_bytes, size)
             self._file.write(data)
@@ -369,7 +367,7 @@ class _LocalWriter(StoreWriter):
     def close(self) -> None:
         if self._file.closed:
             return
-        with self._store._translating("write", self._path):
+        with self._translation:
             try:
                 self._file.flush()
                 # Of a file whose bytes are on their way already, there is nothing to gain by waiting.
@@ -387,9 +385,15 @@ class _LocalWriter(StoreWriter):
         _discard(self._staged)
 
 
+def _entries(directory: str) -> Sequence[os.DirEntry[str]]:
+    """Return what is directly in a directory, by name."""
+    with os.scandir(directory) as found:
+        return sorted(found, key=lambda entry: entry.name)
+
+
 def _create_temporary(directory: str) -> tuple[str, int]:
     """Create an empty temporary file, making directories on demand; return its path and descriptor."""
-    staged = f"{directory}/{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
+    staged = f"{directory}/{TEMPORARY_PREFIX}{os.urandom(16).hex()}"
     attempts = 0
     while True:
         attempts += 1
