@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import DecodeError
@@ -203,17 +203,23 @@ def decode_column(data: bytes | memoryview, size_bytes: int, path: str, place: s
 def encode_column(column: Column, column_type_url: str) -> bytes:
     """Return a column metadata message's bytes."""
     message = file2_pb2.ColumnMetadata()
-    message.encoding.direct.encoding = Any(type_url=column_type_url, value=column.encoding).SerializeToString()
-    message.buffer_offsets.extend([buffer.position for buffer in column.buffers])
-    message.buffer_sizes.extend([buffer.size for buffer in column.buffers])
     for page in column.pages:
-        target = message.pages.add(
-            length=page.length,
-            priority=page.priority,
-            buffer_offsets=[buffer.position for buffer in page.buffers],
-            buffer_sizes=[buffer.size for buffer in page.buffers],
-        )
+        target = message.pages.add(length=page.length, priority=page.priority)
+        for buffer in page.buffers:
+            target.buffer_offsets.append(buffer.position)
+            target.buffer_sizes.append(buffer.size)
         target.encoding.direct.encoding = Any(type_url=page.type_url, value=page.encoding).SerializeToString()
+    for buffer in column.buffers:
+        message.buffer_offsets.append(buffer.position)
+        message.buffer_sizes.append(buffer.size)
+    return _encode_column_encoding(column_type_url, column.encoding) + message.SerializeToString()
+
+
+@lru_cache(maxsize=64)
+def _encode_column_encoding(type_url: str, encoding: bytes) -> bytes:
+    """Return the bytes that a column metadata message begins with; nearly all columns have the same."""
+    message = file2_pb2.ColumnMetadata()
+    message.encoding.direct.encoding = Any(type_url=type_url, value=encoding).SerializeToString()
     return message.SerializeToString()
 
 
