@@ -138,11 +138,12 @@ def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> Fi
         if num_values == 0 or (present is not None and not present.any()):
             continue  # what is there comes later
         first, last = (0, num_values - 1) if present is None else _ends(present)
-        if _value_at(values, first) != _value_at(values, last):
+        if first < last and not (
+            _value_at(values, first) == _value_at(values, last)
+            and _all_equal(values.slice(0, num_values), first, present)
+        ):
             return None
-        if first < last and not _all_equal(values.slice(0, num_values), first, present):
-            return None
-    return values.slice(first, first + 1)
+    return values if values.num_values == 1 else values.slice(first, first + 1)
 
 
 def _present(levels: EncodedLevels, num_entries: int) -> tuple[Bools | None, int]:

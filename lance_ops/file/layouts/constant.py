@@ -214,7 +214,9 @@ class ConstantPage(PageLayout):
 
 def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
     """Return a page whose visible values are all `value`, or, with None, are all null or not there."""
-    layout = pb.ConstantLayout(layers=levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
+    description = pb.PageLayout()
+    layout = description.constant_layout
+    layout.layers.extend(levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidth) and len(value.data) <= _MAX_INLINE_BYTES:
         layout.inline_value = value.data.tobytes()
@@ -224,7 +226,7 @@ def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLev
     has_one_null_kind = value is None and levels.scheme.kinds == (pb.REPDEF_NULLABLE_ITEM,)
     if (levels.rep is not None or levels.definition is not None) and not has_one_null_kind:
         buffers += [_raw(levels.rep), _raw(levels.definition)]
-    return EncodedPage(pb.PageLayout(constant_layout=layout), tuple(buffers), length)
+    return EncodedPage(description, tuple(buffers), length)
 
 
 def _raw(levels: npt.NDArray[np.uint16] | None) -> Bytes:
