@@ -30,6 +30,7 @@ __all__ = [
     "array_of",
     "bitmap_of",
     "bits_per_value_of",
+    "buffer_bytes",
     "own_copy",
     "spread",
     "validity_of",
@@ -136,6 +137,16 @@ def own_copy(array: pa.Array) -> pa.Array:
     Arrow (26.0) takes wrong values out of nested fixed-size lists that have one.
     """
     return pa.concat_arrays([array, array.slice(0, 0)])  # a single array would be handed back as it is
+
+
+def buffer_bytes(array: pa.Array) -> int:
+    """Return the bytes of an array's buffers, all of each: no less than `nbytes`, and known sooner.
+
+    `get_total_buffer_size` may be less: arrays of nulls have one buffer for all, and it counts that once.
+    """
+    if pt.is_dictionary(array.type):
+        return int(array.nbytes)  # the dictionary's are not among them
+    return sum([buffer.size for buffer in array.buffers() if buffer is not None])
 
 
 def bits_per_value_of(arrow_type: pa.DataType) -> int:

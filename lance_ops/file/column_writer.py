@@ -27,12 +27,14 @@ class ColumnWriter(ABC, Generic[Piece]):
 
     def __init__(self, field_id: int, description_url: str, column_encoding: bytes = PLAIN_COLUMN) -> None:
         self.field_id = field_id
-        self.pending_bytes = 0
         self._description_url = description_url
         self._column_encoding = column_encoding
         self._pages: list[Page] = []
         self._pending: list[Piece] = []
         self._num_own = 0
+        self._num_measured = 0
+        self._measured_bytes = 0
+        self._most_bytes = 0
         self._first_row = 0
 
     def add(self, piece: Piece, first_row: int) -> None:
@@ -40,10 +42,15 @@ class ColumnWriter(ABC, Generic[Piece]):
         if not self._pending:
             self._first_row = first_row
         self._pending.append(piece)
-        self.pending_bytes += self._size_of(piece)
+        self._most_bytes += self._most_of(piece)
+
+    def holds(self, size_bytes: float) -> bool:
+        """Return whether what is pending takes so many bytes; where it cannot, nothing is measured."""
+        return self._most_bytes >= size_bytes and self._measure() >= size_bytes
 
     def let_go(self) -> None:
         """Copy what is pending, so that it does not hold the whole batch it came with."""
+        self._measure()
         for index in range(self._num_own, len(self._pending)):
             self._pending[index] = self._copy_of(self._pending[index])
         self._num_own = len(self._pending)
@@ -53,7 +60,8 @@ class ColumnWriter(ABC, Generic[Piece]):
         if not self._pending:
             return
         pieces = self._pending
-        self._pending, self._num_own, self.pending_bytes = [], 0, 0
+        self._pending, self._num_own, self._num_measured = [], 0, 0
+        self._measured_bytes = self._most_bytes = 0
         first_row = self._first_row
         for page in self._encode(pieces, write):
             buffers = tuple(write(memoryview(buffer)) for buffer in page.buffers)  # type: ignore[arg-type]  # an array is one
@@ -69,6 +77,13 @@ class ColumnWriter(ABC, Generic[Piece]):
         """Return the column's metadata."""
         return Column(tuple(self._pages), (), self._column_encoding)
 
+    def _measure(self) -> int:
+        """Return the bytes of what is pending; each piece is looked at once, before it is copied."""
+        for piece in self._pending[self._num_measured :]:
+            self._measured_bytes += self._size_of(piece)
+        self._num_measured = len(self._pending)
+        return self._measured_bytes
+
     @abstractmethod
     def _encode(self, pieces: Sequence[Piece], write: WriteBytes) -> list[EncodedPage]:
         """Make pages, one as a rule; `write` puts bytes that stand outside of pages into the file."""
@@ -76,6 +91,10 @@ class ColumnWriter(ABC, Generic[Piece]):
     @abstractmethod
     def _size_of(self, piece: Piece) -> int:
         """Return the bytes of a piece in memory."""
+
+    def _most_of(self, piece: Piece) -> int:
+        """Return a number of bytes that a piece does not take more than, known at once."""
+        return self._size_of(piece)
 
     @abstractmethod
     def _copy_of(self, piece: Piece) -> Piece:

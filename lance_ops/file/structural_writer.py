@@ -10,6 +10,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
+from lance_ops.file.arrays import buffer_bytes
 from lance_ops.file.assemble import concat_rows
 from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.columns import Leaf, leaves_of_field
@@ -54,13 +55,20 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         return [encode_page(concat_rows(pieces), self._choice)]
 
     def _size_of(self, piece: LeafRows) -> int:
-        return int(piece.values.nbytes) + sum(8 * layer.length for layer in piece.layers)
+        return int(piece.values.nbytes) + _bytes_around(piece)
+
+    def _most_of(self, piece: LeafRows) -> int:
+        return buffer_bytes(piece.values) + _bytes_around(piece)
 
     def _copy_of(self, piece: LeafRows) -> LeafRows:
         return piece.copy()
 
     def _rows_of(self, page: EncodedPage) -> int:
         return page.length // self._leaf.elements_per_row
+
+
+def _bytes_around(piece: LeafRows) -> int:
+    return sum([8 * layer.length for layer in piece.layers])
 
 
 def _with_common_keys(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:

@@ -58,7 +58,7 @@ class V2Body(FileBody):
                 root.add(part, first_row)
                 first_row += len(part)
                 for writer in root.writers:
-                    if writer.pending_bytes >= self._page_bytes * _FULL:
+                    if writer.holds(self._page_bytes * _FULL):
                         writer.flush(self._write)
         self._num_rows += num_rows
 
