@@ -64,7 +64,7 @@ class ColumnWriter(ABC, Generic[Piece]):
         self._measured_bytes = self._most_bytes = 0
         first_row = self._first_row
         for page in self._encode(pieces, write):
-            buffers = tuple(write(memoryview(buffer)) for buffer in page.buffers)  # type: ignore[arg-type]  # an array is one
+            buffers = tuple([write(memoryview(buffer)) for buffer in page.buffers])  # type: ignore[arg-type]  # an array is one
             encoding = page.description.SerializeToString()
             self._pages.append(Page(page.length, buffers, first_row, self._description_url, encoding))
             first_row += self._rows_of(page)

@@ -74,7 +74,8 @@ class V2Body(FileBody):
         for writer in writers:
             writer.flush(self._write)
         descriptor = file_pb2.FileDescriptor(schema=_fields_to_pb(self._schema), length=self._num_rows)
-        descriptor.schema.metadata.update(metadata_to_pb(metadata))
+        if metadata:
+            descriptor.schema.metadata.update(metadata_to_pb(metadata))
         global_buffers = [self._write(descriptor.SerializeToString()), *self._global_buffers]
         columns_start = at = self._sink.tell()
         messages = [encode_column(writer.column(), _COLUMN_ENCODING_URL) for writer in writers]
@@ -94,10 +95,10 @@ class V2Body(FileBody):
                 writer.let_go()
 
     def _write(self, data: BytesLike) -> Extent:
-        gap = -self._sink.tell() % ALIGNMENT
-        if gap:
-            self._sink.write(_PAD[:gap])
-        position = self._sink.tell()
+        end = self._sink.tell()
+        position = end + -end % ALIGNMENT
+        if position > end:
+            self._sink.write(_PAD[: position - end])
         view = memoryview(data)
         if view.nbytes:
             self._sink.write(view)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json_columns import json_to_storage
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
@@ -150,13 +150,7 @@ class FileWriter:
             given, wanted = ", ".join(batch.schema.names), ", ".join(names)
             raise SchemaMismatch(f"the data has the columns {given}; the schema has {wanted}")
         for part in batch.to_batches() if isinstance(batch, pa.Table) else (batch,):
-            columns = [
-                storage_of(
-                    json_to_storage(array, given, field.storage_field) if field.holds_json else array,
-                    field,
-                )
-                for array, given, field in zip(part.columns, part.schema, self._fields, strict=True)
-            ]
+            columns = [_storage_column(part, at, field) for at, field in enumerate(self._fields)]
             if part.num_rows:
                 self._body.add(columns, part.num_rows)
                 self.num_rows += part.num_rows
@@ -200,3 +194,11 @@ class FileWriter:
             self.finish()
         else:
             self.abort()
+
+
+def _storage_column(batch: pa.RecordBatch, at: int, field: Field) -> pa.Array:
+    """Return a column of a batch as what its field stores: JSON as JSONB, extension types as their storage."""
+    array = batch.column(at)
+    if field.holds_json:
+        array = json_to_storage(array, batch.schema.field(at), field.storage_field)
+    return storage_of(array, field)
