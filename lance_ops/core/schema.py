@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -64,6 +65,16 @@ class Field:
     extension_name: str = ""
     dictionary: Dictionary | None = None
     unknown: bytes = b""
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.id, self.parent_id, self.name, self.logical_type, self.nullable, self.children))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_hash(self.__dict__)
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
@@ -158,6 +169,16 @@ class Schema:
 
     fields: tuple[Field, ...]
     metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.fields)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_hash(self.__dict__)
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
@@ -295,6 +316,11 @@ def split_path(path: str) -> list[str]:
     if quoted or not all(names):
         raise InvalidInput(f"column path {path!r} has an empty name or an unclosed back quote")
     return names
+
+
+def _without_hash(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a copy for another process takes along: hashes are others there."""
+    return {name: value for name, value in state.items() if name != "_hash"}
 
 
 def _from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -> Field:

@@ -1,3 +1,7 @@
+import os
+import pickle
+import subprocess
+import sys
 from typing import Self
 
 import pyarrow as pa
@@ -155,3 +159,21 @@ def test_an_extension_type_that_refuses_its_storage_is_a_mismatch() -> None:
                 restored()
     finally:
         pa.unregister_extension_type("lance_ops.tests.choosy")
+
+
+def test_a_schema_from_another_process_is_found_among_our_own() -> None:
+    make = "Schema.from_arrow(pa.schema([('a', pa.struct([('b', pa.string())]))]))"
+    send = f"""
+import pickle, sys
+import pyarrow as pa
+from lance_ops.core.schema import Schema
+schema = {make}
+print(hash(schema), file=sys.stderr)
+sys.stdout.buffer.write(pickle.dumps(schema))
+"""
+    seeds = {**os.environ, "PYTHONHASHSEED": "1"}, {**os.environ, "PYTHONHASHSEED": "2"}
+    sent = [subprocess.run([sys.executable, "-c", send], env=env, capture_output=True, check=True) for env in seeds]
+    assert sent[0].stderr != sent[1].stderr, "both processes hash alike"
+    known = {eval(make): "ours"}
+    for process in sent:
+        assert known[pickle.loads(process.stdout)] == "ours"
