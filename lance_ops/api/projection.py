@@ -73,7 +73,7 @@ class Projection:
     @property
     def needs_addresses(self) -> bool:
         """Whether blobs must be found: by the file that they are in."""
-        return self.blobs_as_bytes and any(map(holds_blobs_v2, self.read.fields))
+        return self.blobs_as_bytes and self.read.holds_blobs_v2
 
     @property
     def blob_columns(self) -> dict[str, Field]:

@@ -238,6 +238,16 @@ class Schema:
         """The highest id in use, -1 for a schema without fields."""
         return max((node.id for node in self.walk()), default=-1)
 
+    @cached_property
+    def num_leaves(self) -> int:
+        """Number of fields, at any depth, that have no children."""
+        return sum(not node.children for node in self.walk())
+
+    @cached_property
+    def holds_blobs_v2(self) -> bool:
+        """Whether a field, at any depth, is `lance.blob.v2`."""
+        return any(node.is_blob_v2 for node in self.walk())
+
     def walk(self) -> Iterator[Field]:
         """Yield every field, parents before their children."""
         for column in self.fields:

@@ -61,8 +61,10 @@ def page_budget(num_columns: int, cache_bytes: int | None = None, max_page_bytes
         raise InvalidInput(f"data_cache_bytes must not be negative, not {cache_bytes}")
     if max_page_bytes is not None and max_page_bytes < 1:
         raise InvalidInput(f"max_page_bytes must be positive, not {max_page_bytes}")
-    share = None if cache_bytes is None else max(1, cache_bytes // max(num_columns, 1))
-    return min((size for size in (share, max_page_bytes) if size is not None), default=None)
+    if cache_bytes is None:
+        return max_page_bytes
+    share = max(1, cache_bytes // max(num_columns, 1))
+    return share if max_page_bytes is None else min(share, max_page_bytes)
 
 
 class FileWriter:
@@ -101,8 +103,7 @@ class FileWriter:
         self._fields = list(schema.fields)
         """Those that rows come with."""
         self._num_copied: int | None = None
-        num_leaves = sum(1 for field in schema.walk() if not field.children)
-        share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(num_leaves, 1)))
+        share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(schema.num_leaves, 1)))
         self._page_bytes = page_bytes or share
         self._sink = store.open_writer(path, durable=durable)
         try:

@@ -31,7 +31,7 @@ def holds_blobs_v2(field: Field) -> bool:
 def values_schema(schema: Schema) -> pa.Schema:
     """Return the schema of rows to be written: storage types, but blobs as bytes or URIs."""
     storage = schema.to_arrow_storage()
-    if not any(holds_blobs_v2(field) for field in schema.fields):
+    if not schema.holds_blobs_v2:
         return storage
     return pa.schema([values_field(field) for field in schema.fields], storage.metadata)
 

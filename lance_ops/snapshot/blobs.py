@@ -177,7 +177,7 @@ class BlobReader:
 
 def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
     """Yield a scan's answer as `FragmentWriter` takes it: blobs with their bytes, a bounded number at a time."""
-    if not any(holds_blobs_v2(field) for field in request.schema.fields):
+    if not request.schema.holds_blobs_v2:
         yield from scan_rows(snapshot, request)
         return
     reader = BlobReader(snapshot)
@@ -193,7 +193,7 @@ def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[Scanne
 def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
     """Return live rows by address as `FragmentWriter` takes them; the request asks for their addresses."""
     table = take_addresses(snapshot, addresses, request)
-    if not any(holds_blobs_v2(field) for field in request.schema.fields):
+    if not request.schema.holds_blobs_v2:
         return table
     return _rewritable(table, table.column(ROW_ADDRESS).to_numpy(), BlobReader(snapshot), request.schema)
 

@@ -13,7 +13,6 @@ from uuid import uuid4
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
-from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.commit import removing_on_failure, removing_unless_committed
 from lance_ops.snapshot.lines import branch_of, uri_of_line
 from lance_ops.snapshot.ordered import map_ordered
@@ -140,7 +139,7 @@ class _Copies:
 
     def __init__(self, source: Snapshot) -> None:
         self._bases = source.bases
-        self._has_blobs = any(holds_blobs_v2(field) for field in source.schema.fields)
+        self._has_blobs = source.schema.holds_blobs_v2
         self.sources: dict[str, Place] = {}
         """What to copy, by its path in the new root."""
 

@@ -16,7 +16,7 @@ from lance_ops.core.names import data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter, page_budget
-from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
+from lance_ops.snapshot.blob_columns import values_schema
 from lance_ops.snapshot.blob_writer import BlobWriter, ExternalBlobs
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
@@ -92,7 +92,6 @@ class FragmentWriter:
         self._base_ids = cycle(self._targets.base_ids)
         self._dictionaries = Dictionaries(schema) if version is FileVersion.V0_1 else None
         self._schema = schema
-        self._holds_blobs = any(holds_blobs_v2(field) for field in schema.fields)
         self._arrow_schema = values_schema(schema)
         self._version = version
         self._durable = durable
@@ -113,12 +112,13 @@ class FragmentWriter:
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
         table = conform(data, self._arrow_schema)
-        while table.num_rows:
+        at = 0
+        while at < table.num_rows:
             if self._writer is None:
                 self._open()
-            room = self._limits.max_rows_per_file - self._rows
-            self._append(table.slice(0, room))
-            table = table.slice(room)
+            part = table.slice(at, self._limits.max_rows_per_file - self._rows)
+            self._append(part)
+            at += part.num_rows
 
     def finish(self) -> list[Fragment]:
         """Close the last file and return the fragments, their ids unassigned, in the order of the rows."""
@@ -162,7 +162,7 @@ class FragmentWriter:
             dictionaries=self._dictionaries,
             durable=self._durable or self._base_id is not None,
         )
-        if self._holds_blobs:
+        if self._schema.holds_blobs_v2:
             self._blobs = BlobWriter(
                 store, self._writer, self._targets.bases, self._limits.external_blobs, self._limits.pack_file_bytes
             )

@@ -22,7 +22,6 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.arrow_rows import rows_at
 from lance_ops.core.schema import Schema
-from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.blobs import take_to_rewrite
 from lance_ops.snapshot.columns.backfill import column_paths, write_columns
 from lance_ops.snapshot.columns.patch import PatchedColumns, patched_fragments, plan_patch
@@ -229,7 +228,7 @@ def _updated_rows(
     request = ScanRequest(
         snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
     )
-    step = _BLOBS_AT_ONCE if any(map(holds_blobs_v2, request.schema.fields)) else _ROWS_AT_ONCE
+    step = _BLOBS_AT_ONCE if request.schema.holds_blobs_v2 else _ROWS_AT_ONCE
     for at in range(0, len(order), step):
         chosen = order[at : at + step]
         old = take_to_rewrite(snapshot, matches.updated[chosen], request)
