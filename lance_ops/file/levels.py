@@ -192,9 +192,8 @@ def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
 
 def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
     if all(layer.validity is None for layer in layers):
-        scheme = scheme_of((pb.REPDEF_ALL_VALID_ITEM,) * len(layers))
         num_slots = layers[-1].length * (layers[-1].dimension if isinstance(layers[-1], FixedLists) else 1)
-        return EncodedLevels(scheme, num_slots, num_slots, None, None, slice(0, num_slots))
+        return _all_present(len(layers), num_slots)
     codes: Levels | None = None
     occurs = _no_occurrences(layers)
     num_slots = layers[0].length
@@ -212,6 +211,13 @@ def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
             num_slots *= layer.dimension
     scheme, definition = _number(layers, codes, occurs)
     return EncodedLevels(scheme, num_slots, num_slots, None, definition, slice(0, num_slots))
+
+
+@lru_cache(maxsize=256)
+def _all_present(num_layers: int, num_slots: int) -> EncodedLevels:
+    """Return the levels of values without nulls in no lists: nothing but a number, and most columns' of a file."""
+    scheme = scheme_of((pb.REPDEF_ALL_VALID_ITEM,) * num_layers)
+    return EncodedLevels(scheme, num_slots, num_slots, None, None, slice(0, num_slots))
 
 
 def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
