@@ -76,17 +76,19 @@ class V2Body(FileBody):
         descriptor = file_pb2.FileDescriptor(schema=_fields_to_pb(self._schema), length=self._num_rows)
         if metadata:
             descriptor.schema.metadata.update(metadata_to_pb(metadata))
-        global_buffers = [self._write(descriptor.SerializeToString()), *self._global_buffers]
-        columns_start = at = self._sink.tell()
+        description = descriptor.SerializeToString()
+        padding, position = self._next_place()
+        global_buffers = [Extent(position, len(description)), *self._global_buffers]
         messages = [encode_column(writer.column(), _COLUMN_ENCODING_URL) for writer in writers]
+        columns_start = at = position + len(description)
         columns = []
         for message in messages:
             columns.append(Extent(at, len(message)))
             at += len(message)
         column_table, global_table = encode_extents(columns), encode_extents(global_buffers)
         footer = Footer(columns_start, at, at + len(column_table), len(global_buffers), len(columns), self._version)
-        self._sink.write(b"".join([*messages, column_table, global_table, footer.encode()]))
-        return tuple(writer.field_id for writer in writers), tuple(range(len(writers)))
+        self._sink.write(b"".join([padding, description, *messages, column_table, global_table, footer.encode()]))
+        return tuple([writer.field_id for writer in writers]), tuple(range(len(writers)))
 
     def _let_go(self) -> None:
         """Release the batch before this one: until now its maker held it too, and the last is never copied."""
@@ -95,14 +97,19 @@ class V2Body(FileBody):
                 writer.let_go()
 
     def _write(self, data: BytesLike) -> Extent:
-        end = self._sink.tell()
-        position = end + -end % ALIGNMENT
-        if position > end:
-            self._sink.write(_PAD[: position - end])
+        padding, position = self._next_place()
         view = memoryview(data)
+        if padding:
+            self._sink.write(padding)
         if view.nbytes:
             self._sink.write(view)
         return Extent(position, view.nbytes)
+
+    def _next_place(self) -> tuple[bytes, int]:
+        """Return where the next buffer begins, and what stands before it."""
+        end = self._sink.tell()
+        gap = -end % ALIGNMENT
+        return _PAD[:gap], end + gap
 
 
 @lru_cache(maxsize=64)
