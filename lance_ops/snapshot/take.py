@@ -6,7 +6,7 @@ Of a request only the columns count.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -106,15 +106,16 @@ def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.
         (snapshot.fragments_by_id[fragment_id], offsets[places])
         for fragment_id, places in _grouped(fragment_of(unique))
     ]
-    tables = _of_few(snapshot, groups, request.schema) or _of_each(snapshot, groups, request.schema)
-    names = request.row_columns
-    found = pa.concat_tables(
-        [
-            with_row_columns(snapshot, table, fragment, within, names)
-            for table, (fragment, within) in zip(tables, groups, strict=True)
-        ]
-        or [empty_answer(request)]
-    )
+    found = _of_few(snapshot, groups, request.schema)
+    if found is None or request.row_columns:
+        tables = _of_each(snapshot, groups, request.schema) if found is None else _parts(found, groups)
+        found = pa.concat_tables(
+            [
+                with_row_columns(snapshot, table, fragment, within, request.row_columns)
+                for table, (fragment, within) in zip(tables, groups, strict=True)
+            ]
+            or [empty_answer(request)]
+        )
     return found if inverse is None else reorder(found, inverse)
 
 
@@ -128,17 +129,19 @@ def _of_each(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> It
     return map_ordered(read, groups, min(snapshot.calls_at_once, len(groups)), _READ_AHEAD)
 
 
-def _of_few(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> Sequence[pa.Table] | None:
+def _of_few(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> pa.Table | None:
     """Read few rows of many fragments together; return None where they are not so few, or cannot be read so."""
-    counts = [len(offsets) for _, offsets in groups]
-    if len(groups) < 2 or max(counts) > _FEW_ROWS or not schema.fields:
+    if len(groups) < 2 or max(len(offsets) for _, offsets in groups) > _FEW_ROWS or not schema.fields:
         return None
     parts = [(fragment, RowSet(offsets.astype(np.int64))) for fragment, offsets in groups]
-    table = read_together(snapshot, parts, schema)
-    if table is None:
-        return None
-    firsts = np.cumsum([0, *counts[:-1]]).tolist()
-    return [table.slice(first, count) for first, count in zip(firsts, counts, strict=True)]
+    return read_together(snapshot, parts, schema)
+
+
+def _parts(table: pa.Table, groups: Sequence[_Group]) -> list[pa.Table]:
+    """Cut rows of all groups into those of each."""
+    counts = [len(offsets) for _, offsets in groups]
+    firsts = accumulate(counts, initial=0)
+    return [table.slice(first, count) for first, count in zip(firsts, counts, strict=False)]
 
 
 def _distinct(addresses: Addresses) -> tuple[Addresses, Positions | None]:
