@@ -5,16 +5,17 @@ Only leaves have columns, in pre-order. A packed struct and a struct that descri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from lance_ops.core.schema import NO_PARENT, Field, Schema
 from lance_ops.encodings.options import EncodingOptions
 
-__all__ = ["Leaf", "Step", "is_leaf", "is_packed", "leaves_of", "leaves_of_field"]
+__all__ = ["Leaf", "LeafNumbers", "Step", "is_leaf", "is_packed", "leaves_of", "leaves_of_field", "number_leaves"]
 
 _PACKED_KEYS = ("lance-encoding:packed", "packed")
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct", "map")
@@ -84,6 +85,22 @@ def is_packed(field: Field) -> bool:
 def leaves_of(schema: Schema) -> tuple[Leaf, ...]:
     """Return the leaves of a schema in the order of its columns."""
     return tuple(leaf for root in schema.fields for leaf in leaves_of_field(root))
+
+
+class LeafNumbers(NamedTuple):
+    """The leaves of a schema in the order of its columns, the ids of their fields, and the column of each id."""
+
+    leaves: tuple[Leaf, ...]
+    field_ids: tuple[int, ...]
+    index_of: Mapping[int, int]
+
+
+@lru_cache(maxsize=64)
+def number_leaves(schema: Schema) -> LeafNumbers:
+    """Return which column of a file with this schema is whose; all files with it share the answer."""
+    leaves = leaves_of(schema)
+    field_ids = tuple([leaf.field.id for leaf in leaves])
+    return LeafNumbers(leaves, field_ids, {field_id: index for index, field_id in enumerate(field_ids)})
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import NamedTuple
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import DecodeError
@@ -49,8 +51,7 @@ MAX_ROWS = 1 << 62
 """No page and no file has more rows: sums of lengths stay within 64-bit arithmetic."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """Some bytes of the file."""
 
     position: int
@@ -129,11 +130,11 @@ def encode_extents(extents: Iterable[Extent]) -> bytes:
 
 def decode_extents(table: bytes, size_bytes: int, path: str, place: str) -> tuple[Extent, ...]:
     """Parse an offset table; raise `CorruptFile` for an entry that leaves the file."""
-    extents = tuple(Extent(position, size) for position, size in _EXTENT.iter_unpack(table))
-    for index, extent in enumerate(extents):
-        if extent.end > size_bytes:
-            raise _outside(extent, size_bytes, path, f"{place} {index}")
-    check_apart((extent.size for extent in extents), size_bytes, path, f"{place} table")
+    extents = tuple(map(Extent._make, _EXTENT.iter_unpack(table)))
+    for index, (position, size) in enumerate(extents):
+        if position + size > size_bytes:
+            raise _outside(extents[index], size_bytes, path, f"{place} {index}")
+    check_apart([extent.size for extent in extents], size_bytes, path, f"{place} table")
     return extents
 
 
@@ -166,15 +167,12 @@ class Column:
     @cached_property
     def page_starts(self) -> tuple[int, ...]:
         """The first row (or item) of every page, and the end of the last."""
-        starts = [0]
-        for page in self.pages:
-            starts.append(starts[-1] + page.length)
-        return tuple(starts)
+        return tuple(accumulate([page.length for page in self.pages], initial=0))
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all pages' buffers."""
-        return sum(buffer.size for page in self.pages for buffer in page.buffers)
+        return sum([buffer.size for page in self.pages for buffer in page.buffers])
 
     @property
     def length(self) -> int:
@@ -191,10 +189,11 @@ def decode_column(data: bytes | memoryview, size_bytes: int, path: str, place: s
         where = f"{place}, page {index}"
         type_url, encoding = _unpack(page.encoding, path, where)
         buffers = _extents(page.buffer_offsets, page.buffer_sizes, size_bytes, path, where)
-        total += page.length
+        length = page.length
+        total += length
         if total > MAX_ROWS:
-            raise CorruptFile(path, where, f"a length of {page.length} rows")
-        pages.append(Page(page.length, buffers, page.priority, type_url, encoding))
+            raise CorruptFile(path, where, f"a length of {length} rows")
+        pages.append(Page(length, buffers, page.priority, type_url, encoding))
     buffers = _extents(message.buffer_offsets, message.buffer_sizes, size_bytes, path, place)
     encoding = _unpack(message.encoding, path, place)[1] if message.encoding.WhichOneof("location") else b""
     return Column(tuple(pages), buffers, encoding)
@@ -225,18 +224,17 @@ def _encode_column_encoding(type_url: str, encoding: bytes) -> bytes:
 
 def _unpack(encoding: file2_pb2.Encoding, path: str, place: str) -> tuple[str, bytes]:
     location = encoding.WhichOneof("location")
+    if location == "direct":
+        try:
+            description = Any.FromString(encoding.direct.encoding)
+        except DecodeError as error:
+            raise CorruptFile(path, place, f"not an encoding: {error}") from error
+        return description.type_url, description.value
     if location == "indirect":
         raise UnsupportedFeature("an encoding described elsewhere in the file", f"{path}: {place}")
     if location is None:
         raise CorruptFile(path, place, "no encoding")
-    if location == "none":
-        return "", b""
-    description = Any()
-    try:
-        description.ParseFromString(encoding.direct.encoding)
-    except DecodeError as error:
-        raise CorruptFile(path, place, f"not an encoding: {error}") from error
-    return description.type_url, description.value
+    return "", b""
 
 
 def _extents(
@@ -244,10 +242,10 @@ def _extents(
 ) -> tuple[Extent, ...]:
     if len(positions) != len(sizes):
         raise CorruptFile(path, place, f"{len(positions)} buffer positions, {len(sizes)} sizes")
-    extents = tuple(map(Extent, positions, sizes))
-    for index, extent in enumerate(extents):
-        if extent.end > size_bytes:
-            raise _outside(extent, size_bytes, path, f"{place}, buffer {index}")
+    extents = tuple(map(Extent._make, zip(positions, sizes, strict=True)))
+    for index, (position, size) in enumerate(extents):
+        if position + size > size_bytes:
+            raise _outside(extents[index], size_bytes, path, f"{place}, buffer {index}")
     return extents
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -114,17 +115,16 @@ class _Joined:
     def _fetch(self, ranges: Ranges) -> SourceBytes:
         """Return bytes by their positions in all files, copied together."""
         starts, stops = merged(ranges)
-        bounds = np.searchsorted(starts, [*self._begins, starts[-1] + 1])
+        bounds = [*starts.searchsorted(self._begins).tolist(), len(starts)]
         pieces = []
-        for number in np.flatnonzero(np.diff(bounds)).tolist():
-            these, begin = slice(bounds[number], bounds[number + 1]), self._begins[number]
-            view = self._view(number)
-            view.will_need(starts[these] - begin, stops[these] - begin)
+        for number, (first, last) in enumerate(pairwise(bounds)):
+            if first == last:
+                continue
+            begin, view = self._begins[number], self._view(number)
+            own_starts, own_stops = starts[first:last] - begin, stops[first:last] - begin
+            view.will_need(own_starts, own_stops)
             data = np.frombuffer(view.buffer, np.uint8)
-            pieces += [
-                data[start:stop]
-                for start, stop in zip((starts[these] - begin).tolist(), (stops[these] - begin).tolist(), strict=True)
-            ]
+            pieces += [data[start:stop] for start, stop in zip(own_starts.tolist(), own_stops.tolist(), strict=True)]
         sizes = stops - starts
         data = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return SourceBytes(data, starts, np.cumsum(sizes) - sizes)

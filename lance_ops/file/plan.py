@@ -42,10 +42,10 @@ def split_rows(rows: Rows, page_starts: Sequence[int]) -> list[PageRows]:
     ]
 
 
-def shared_boundaries(page_starts: Sequence[Sequence[int]]) -> list[int]:
+def shared_boundaries(page_starts: Sequence[Sequence[int]]) -> Sequence[int]:
     """Return the rows at which a page starts (or the last ends) in every one of some columns."""
-    shared = set(page_starts[0]).intersection(*page_starts[1:])
-    return sorted(shared)
+    first, *others = page_starts
+    return sorted(set(first).intersection(*others)) if others else tuple(dict.fromkeys(first))
 
 
 def cut_rows(rows: Rows, boundaries: Sequence[int]) -> list[Rows]:

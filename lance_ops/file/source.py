@@ -122,7 +122,8 @@ class FileSource:
             view = store.view(path)
             source = cls(store, path, size_bytes, actual=view.buffer.size)
             start = max(0, source.size_bytes - tail_bytes)
-            return source, _lent(view, Ranges.of((start, source.size_bytes))).view(start, source.size_bytes).tobytes()
+            view.will_need(np.array([start]), np.array([source.size_bytes]))
+            return source, view.buffer.slice(start).to_pybytes()
         source = cls(store, path, size_bytes)
         tail = source.read(max(0, source.size_bytes - tail_bytes), source.size_bytes)
         if len(tail) == source.size_bytes:

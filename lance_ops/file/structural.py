@@ -12,7 +12,7 @@ from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.assemble import assemble, concat_rows
 from lance_ops.file.budget import Budget
-from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field
+from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field, number_leaves
 from lance_ops.file.container import Column
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
@@ -50,9 +50,7 @@ class StructuralColumns(Columns):
         self._num_rows = num_rows
         self._size_bytes = size_bytes
         self._load = load
-        self._leaves = leaves_of(schema)
-        self._field_ids = tuple([leaf.field.id for leaf in self._leaves])
-        self._index_of = {field_id: index for index, field_id in enumerate(self._field_ids)}
+        self._leaves, self._field_ids, self._index_of = number_leaves(schema)
         self._pages: dict[tuple[int, int, bool], PageLayout] = {}
         self._roots: dict[Field, _Root] = {}
 

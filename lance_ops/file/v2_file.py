@@ -25,12 +25,26 @@ def open_v2(source: FileSource, tail: bytes) -> OpenFile:
     return _Opener(source, tail).open()
 
 
-def _schema_from_pb(message: file_pb2.Schema, path: str) -> Schema:
-    """Read a file's schema; files of one table say the same, and share what is made of it."""
+def _describe(data: bytes, path: str) -> tuple[Schema, int]:
+    """Read a file's schema and its number of rows; files of one table share what is made of the same."""
     try:
-        return _shared_schema(message.SerializeToString(deterministic=True))
+        return _described(data)
     except CorruptFile:  # said again with the file's name
-        return schema_from_pb(message.fields, message.metadata, path)
+        message = _descriptor_from(data, path)
+        return schema_from_pb(message.schema.fields, message.schema.metadata, path), message.length
+
+
+@lru_cache(maxsize=64)
+def _described(data: bytes) -> tuple[Schema, int]:
+    message = _descriptor_from(data, "")
+    return _shared_schema(message.schema.SerializeToString(deterministic=True)), message.length
+
+
+def _descriptor_from(data: bytes, path: str) -> file_pb2.FileDescriptor:
+    message = parse_message(file_pb2.FileDescriptor, data, path, "global buffer 0")
+    if message.length > MAX_ROWS:
+        raise CorruptFile(path, "global buffer 0", f"a length of {message.length} rows")
+    return message
 
 
 @lru_cache(maxsize=64)
@@ -53,24 +67,19 @@ class _Opener:
     def open(self) -> OpenFile:
         name, size = self._source.name, self._source.size_bytes
         footer = Footer.decode(self._tail, size, name)
-        global_buffers = decode_extents(self._read([footer.global_extent])[0], size, name, "global buffer")
-        described = self._read(global_buffers[:1])[0]
-        descriptor = parse_message(file_pb2.FileDescriptor, described, name, "global buffer 0")
-        if descriptor.length > MAX_ROWS:
-            raise CorruptFile(name, "global buffer 0", f"a length of {descriptor.length} rows")
-        schema = _schema_from_pb(descriptor.schema, name)
-        self._column_extents = decode_extents(self._read([footer.column_extent])[0], size, name, "column")
+        global_table, column_table = self._read([footer.global_extent, footer.column_extent])
+        global_buffers = decode_extents(global_table, size, name, "global buffer")
+        schema, num_rows = _describe(self._read(global_buffers[:1])[0], name)
+        self._column_extents = decode_extents(column_table, size, name, "column")
         kind = StructuralColumns if footer.version >= FileVersion.V2_1 else ArrayColumns
-        columns = kind(name, schema, descriptor.length, size, self.load_columns)
+        columns = kind(name, schema, num_rows, size, self.load_columns)
         if columns.num_columns != len(self._column_extents):
             reason = f"{len(self._column_extents)} columns where the schema has {columns.num_columns}"
             raise CorruptFile(name, "schema", reason)
-        global_bytes = sum(extent.size for extent in global_buffers)
-        metadata_bytes = sum(extent.size for extent in self._column_extents)
+        global_bytes = sum([extent.size for extent in global_buffers])
+        metadata_bytes = sum([extent.size for extent in self._column_extents])
         sections = Sections(footer.column_metadata_start - global_bytes, metadata_bytes, global_bytes)
-        return OpenFile(
-            footer.version, schema, descriptor.length, columns, global_buffers, self.load_columns, sections, None
-        )
+        return OpenFile(footer.version, schema, num_rows, columns, global_buffers, self.load_columns, sections, None)
 
     def load_columns(self, indices: Sequence[int]) -> list[Column]:
         """Return columns, parsing the metadata of those that are met for the first time."""
@@ -86,13 +95,13 @@ class _Opener:
 
     def _read(self, extents: Sequence[Extent]) -> list[bytes]:
         """Return some bytes each, from the tail where they are in it."""
-        outside = [extent for extent in extents if extent.position < self._tail_start]
-        fetched = self._source.fetch(Ranges.of(*((e.position, e.end) for e in outside))) if outside else None
+        outside = [(extent.position, extent.end) for extent in extents if extent.position < self._tail_start]
+        fetched = self._source.fetch(Ranges.of(*outside)) if outside else None
         found = []
-        for extent in extents:
-            if extent.position >= self._tail_start or fetched is None:
-                at = extent.position - self._tail_start
-                found.append(self._tail[at : at + extent.size])
+        for position, size in extents:
+            if fetched is None or position >= self._tail_start:
+                at = position - self._tail_start
+                found.append(self._tail[at : at + size])
             else:
-                found.append(fetched.view(extent.position, extent.end).tobytes())
+                found.append(fetched.view(position, position + size).tobytes())
         return found

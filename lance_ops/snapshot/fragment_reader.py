@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -180,8 +180,16 @@ class FragmentReader:
 def _map_ids(file: DataFile, reader: FileReader) -> Mapping[int, int]:
     """Return the file's own field ids by the table's, empty if all are the same."""
     stored = reader.field_ids
+    if stored == file.fields and file.column_indices == _ascending(len(stored)):
+        return {}
     ids = {field_id: stored[at] for field_id, at in _placed(file, reader)}
     return {} if all(field_id == own for field_id, own in ids.items()) else ids
+
+
+@lru_cache(maxsize=64)
+def _ascending(count: int) -> tuple[int, ...]:
+    """Return the numbers from 0 on: the columns of a file that was written for its table."""
+    return tuple(range(count))
 
 
 def _placed(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
