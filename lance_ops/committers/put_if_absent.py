@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -104,6 +104,7 @@ class PutIfAbsentCommitter(Committer):
             if legacy is not None:
                 self._adopt(legacy)
         naming, is_first = self._naming or self._new_naming, self._is_new
+        path, needed = manifest_path(version, naming), tuple(after)
         newest: int | None = None
 
         def follow_up() -> None:
@@ -113,25 +114,10 @@ class PutIfAbsentCommitter(Committer):
                 with suppress(LanceOpsError):  # the version is there, and nobody needs the hint
                     newest = self._hint_at(version, is_first)
 
-        outcome = self._create(manifest_path(version, naming), version, data, tuple(after), prepare, follow_up)
-        return replace(outcome, newest=newest) if isinstance(outcome, Committed) else outcome
-
-    def remove(self, version: int) -> None:
-        self._store.delete(self.location(version))
-
-    def _create(
-        self,
-        path: str,
-        version: int,
-        data: bytes,
-        after: tuple[str, ...],
-        prepare: Callable[[], bool],
-        follow_up: Callable[[], object],
-    ) -> CommitOutcome:
         def create() -> Committed | Withheld | None:
-            match self._store.put_if_absent_between(path, data, after=after, prepare=prepare, follow_up=follow_up):
+            match self._store.put_if_absent_between(path, data, after=needed, prepare=prepare, follow_up=follow_up):
                 case PutOutcome.CREATED:
-                    return Committed(version, path)
+                    return Committed(version, path, newest=newest)
                 case PutOutcome.WITHHELD:
                     return Withheld(version)
             return None
@@ -145,9 +131,12 @@ class PutIfAbsentCommitter(Committer):
                 return Conflict(version, found)
             self._store.make_durable(path)
             follow_up()
-            return Committed(version, path, recognised=True)
+            return Committed(version, path, recognised=True, newest=newest)
 
         return self._certainty.of(version, create, look)
+
+    def remove(self, version: int) -> None:
+        self._store.delete(self.location(version))
 
     def _hint_at(self, version: int, is_first: bool) -> int | None:
         """Leave a hint at the newest version, the one just made unless others were quick; return it if it was found."""

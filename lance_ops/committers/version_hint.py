@@ -60,7 +60,8 @@ def newest_by_hint(store: Store, stamp: str) -> int | None:
         version = int(match[1])
         if _seal(version, stamp) != match[2].decode():
             return None
-        is_there, has_next = (store.exists(manifest_path(each, ManifestNaming.V2)) for each in (version, version + 1))
+        is_there = store.exists(manifest_path(version, ManifestNaming.V2))
+        has_next = store.exists(manifest_path(version + 1, ManifestNaming.V2))
     except LanceOpsError:
         return None
     return version if is_there and not has_next else None
