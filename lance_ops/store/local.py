@@ -47,6 +47,7 @@ __all__ = ["LocalStore"]
 
 _WRITE_BUFFER_BYTES = 64 << 10
 _COPY_BYTES = 4 << 20
+_MODE = 0o666  # but for what the process's mask takes of it
 # A file's bytes are on their way to the disk in pieces of this size while the next are being made.
 _FLUSH_BYTES = 4 << 20
 # What is at least this long gets its room on the disk in one piece.
@@ -113,8 +114,8 @@ class LocalStore(Store):
     def put_hint(self, path: str, data: BytesLike) -> None:
         """Write in place where that cuts nothing short: a name for what is staged costs as much as the hint."""
         with self._translating("write", path):
-            target = self._file(path)
-            if not _overwrite(target, data):
+            if not self._overwrite(check_path(path), data):
+                target = self._file(path)
                 _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
@@ -266,11 +267,38 @@ class LocalStore(Store):
                 return None
             return status
 
-    def _ask(self, directory: str, question: Callable[[str], T]) -> T | None:
-        """Return the answer to a question about a directory; None if it is absent."""
+    def _ask(self, directory: str, question: Callable[[int], T]) -> T | None:
+        """Return the answer to a question about an open directory; None if it is absent."""
         with suppress(ObjectNotFound), self._translating("list", directory):
-            return question(self._locate(directory))
+            descriptor = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                return question(descriptor)
+            finally:
+                os.close(descriptor)
         return None
+
+    def _open(self, path: str, flags: int) -> int:
+        """Open what has a name; what can be opened as no symbolic link need not be looked at before."""
+        above, _, name = path.rpartition("/")
+        try:
+            return os.open(f"{self._locate(above)}/{name}", flags | os.O_NOFOLLOW, _MODE)
+        except OSError:
+            return os.open(self._locate(path), flags, _MODE)
+
+    def _overwrite(self, path: str, data: BytesLike) -> bool:
+        """Write a file, or over its own bytes; return False where it is longer, also another's, or has no folder."""
+        try:
+            descriptor = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return False
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > memoryview(data).nbytes:
+                return False
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+        return True
 
     def _translating(self, verb: str, path: str) -> _Translation:
         return _Translation(self, verb, path)
@@ -279,7 +307,10 @@ class LocalStore(Store):
         folders = [prefix]
         while folders:
             folder = folders.pop()
-            for entry in self._ask(folder, _entries) or ():
+            entries: Sequence[os.DirEntry[str]] = ()
+            with suppress(ObjectNotFound), self._translating("list", folder), os.scandir(self._locate(folder)) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+            for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(path)
@@ -385,12 +416,6 @@ class _LocalWriter(StoreWriter):
         _discard(self._staged)
 
 
-def _entries(directory: str) -> Sequence[os.DirEntry[str]]:
-    """Return what is directly in a directory, by name."""
-    with os.scandir(directory) as found:
-        return sorted(found, key=lambda entry: entry.name)
-
-
 def _create_temporary(directory: str) -> tuple[str, int]:
     """Create an empty temporary file, making directories on demand; return its path and descriptor."""
     staged = f"{directory}/{TEMPORARY_PREFIX}{os.urandom(16).hex()}"
@@ -398,7 +423,7 @@ def _create_temporary(directory: str) -> tuple[str, int]:
     while True:
         attempts += 1
         try:
-            return staged, os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            return staged, os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
         except FileNotFoundError:  # not made yet, or a concurrent delete pruned it after it was made here
             if attempts == _DIRECTORY_ATTEMPTS:
                 raise
@@ -445,19 +470,3 @@ def _write_all(descriptor: int, data: BytesLike) -> None:
 def _copy_all(file: RawIOBase, descriptor: int) -> None:
     with open(descriptor, "wb", buffering=0, closefd=False) as copy:
         shutil.copyfileobj(file, copy, _COPY_BYTES)
-
-
-def _overwrite(target: str, data: BytesLike) -> bool:
-    """Write a file, or over its own bytes; return False where it is longer, also another name's, or has no folder."""
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o666)
-    except FileNotFoundError:
-        return False
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > memoryview(data).nbytes:
-            return False
-        _write_all(descriptor, data)
-    finally:
-        os.close(descriptor)
-    return True

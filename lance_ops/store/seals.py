@@ -16,40 +16,32 @@ __all__ = ["seal", "stamp"]
 _BITS_BACK = 24  # at most 17 ms: no more than by how much a file system's clock may lag anyway
 
 
-def stamp(directory: str) -> str:
-    """Return which directory it is, and in which state; raise `OSError`.
+def stamp(directory: int) -> str:
+    """Return which open directory it is, and in which state; raise `OSError`.
 
-    It is opened, since only then a network file system asks its server.
+    It is opened for that, since only then a network file system asks its server.
     """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        return _stamp(os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
+    return _stamp(os.fstat(directory))
 
 
-def seal(directory: str) -> str | None:
-    """Move a directory's time of modification a little back and return its stamp; raise `OSError`.
+def seal(directory: int) -> str | None:
+    """Move an open directory's time of modification a little back and return its stamp; raise `OSError`.
 
     Returns None if that is not allowed, as in another user's directory, if the file system does not keep the time it
     is given, and if the last change did not set both times alike: then somebody else has just sealed the directory, or
     changes in it would not break a seal.
     """
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    status = os.fstat(directory)
+    if status.st_mtime_ns != status.st_ctime_ns:
+        return None
+    # At random, so that not even two seals of one tick of the clock are alike.
+    moved = status.st_mtime_ns - 1 - secrets.randbits(_BITS_BACK)
     try:
-        status = os.fstat(descriptor)
-        if status.st_mtime_ns != status.st_ctime_ns:
-            return None
-        # At random, so that not even two seals of one tick of the clock are alike.
-        moved = status.st_mtime_ns - 1 - secrets.randbits(_BITS_BACK)
-        try:
-            os.utime(descriptor, ns=(status.st_atime_ns, moved))
-        except OSError:
-            return None
-        status = os.fstat(descriptor)
-        return _stamp(status) if status.st_mtime_ns == moved != status.st_ctime_ns else None
-    finally:
-        os.close(descriptor)
+        os.utime(directory, ns=(status.st_atime_ns, moved))
+    except OSError:
+        return None
+    status = os.fstat(directory)
+    return _stamp(status) if status.st_mtime_ns == moved != status.st_ctime_ns else None
 
 
 def _stamp(status: os.stat_result) -> str:

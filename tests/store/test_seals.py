@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from lance_ops.core.errors import UnsafePath
 from lance_ops.store import LocalStore
-from lance_ops.store.seals import seal, stamp
+
+
+def seal(folder: str) -> str | None:
+    return LocalStore(folder).seal("")
+
+
+def stamp(folder: str) -> str | None:
+    return LocalStore(folder).stamp("")
 
 
 @pytest.fixture
@@ -119,3 +127,19 @@ def test_a_directory_that_is_not_there_has_neither_stamp_nor_seal(tmp_path: Path
     store = LocalStore(str(tmp_path))
     store.put("file", b"")
     assert [store.stamp(name) or store.seal(name) for name in ("none", "none/deeper", "file")] == [None] * 3
+
+
+def test_a_link_to_a_directory_is_followed_within_the_root_and_refused_out_of_it(folder: Path) -> None:
+    store = LocalStore(str(folder.parent))
+    outside = LocalStore(str(folder))
+    (folder.parent / "link").symlink_to(folder)
+    (folder / "out").symlink_to(folder.parent)
+
+    sealed = store.seal("link")
+    assert sealed is not None
+    assert store.stamp("link") == store.stamp("folder") == sealed
+    assert sorted(store.list_names("link")) == ["out", "there"]
+    for ask in (outside.stamp, outside.seal, outside.list_names):
+        for path in ("out", "out/folder"):
+            with pytest.raises(UnsafePath, match="symbolic link"):
+                ask(path)
