@@ -47,8 +47,6 @@ def commit_operation(
     After `CommitStateUnknown` they stay. Files that are not durable yet are those `after` which the version may appear.
     The other errors are those of `transactions.commit`.
     """
-    with removing_on_failure(snapshot.store, own_files):
-        _check_counts(snapshot, operation)
     transaction = Transaction(snapshot.version, operation, transaction_properties=dict(properties or {}))
     root = DatasetRoot(snapshot.store, snapshot.committer, snapshot.storage_options)
     manifest = _commit(root, transaction, snapshot.manifest, own_files, after, file_version, max_retries)
@@ -154,12 +152,12 @@ def removing_unless_committed(
         raise
 
 
-def _check_counts(snapshot: Snapshot, operation: Operation) -> None:
+def _check_counts(base: Manifest, operation: Operation, uri: str) -> None:
     """Refuse to carry on row counts that a manifest without a writer's name may have wrong."""
-    if snapshot.manifest.writer_version is None and not isinstance(operation, Overwrite):
+    if base.writer_version is None and not isinstance(operation, Overwrite):
         raise UnsupportedFeature(
             "changing a table whose manifest names no writer (its row counts may be wrong: copy it with write_dataset)",
-            snapshot.uri,
+            uri,
         )
 
 
@@ -177,6 +175,8 @@ def _commit(
 ) -> Manifest:
     storage_version = file_version.value if file_version else None
     with removing_unless_committed(root.store, own_files, kept_after=kept_after):
+        if base is not None:
+            _check_counts(base, transaction.operation, root.store.uri)
         result = commit(
             root.committer,
             root.store,
