@@ -22,35 +22,43 @@ UNASSIGNED = 0
 """The id of a fragment that no commit has numbered yet. The first fragment of a table really is 0."""
 
 
-def number_fragments(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[Manifest, tuple[Fragment, ...]]:
-    """Number the fragments that have no id; return them and the manifest that knows the highest id given out."""
-    next_id = manifest.next_fragment_id
+def number_fragments(
+    fragments: Iterable[Fragment], max_fragment_id: int | None
+) -> tuple[tuple[Fragment, ...], int | None]:
+    """Number the fragments that have no id; return them and the highest id given out, which was `max_fragment_id`."""
+    next_id = 0 if max_fragment_id is None else max_fragment_id + 1
     numbered = []
     for fragment in fragments:
         if fragment.id == UNASSIGNED:
             fragment = replace(fragment, id=next_id)
             next_id += 1
         numbered.append(fragment)
-    highest = max((fragment.id for fragment in numbered), default=-1)
-    return replace(manifest, max_fragment_id=max(next_id - 1, highest)) if numbered else manifest, tuple(numbered)
+    if not numbered:
+        return (), max_fragment_id
+    return tuple(numbered), max(next_id - 1, *(fragment.id for fragment in numbered))
 
 
-def number_new_rows(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[Manifest, tuple[Fragment, ...]]:
-    """Number fragments of rows that are all new: ids, and in a table of stable row ids theirs and their version."""
-    manifest, numbered = number_fragments(manifest, fragments)
+def number_new_rows(fragments: Iterable[Fragment], manifest: Manifest) -> tuple[tuple[Fragment, ...], int | None, int]:
+    """Number fragments of rows that are all new: ids, and in a table of stable row ids theirs and their version.
+
+    Returns them, and the manifest's `max_fragment_id` and `next_row_id` with them.
+    """
+    numbered, max_fragment_id = number_fragments(fragments, manifest.max_fragment_id)
     if not manifest.uses_stable_row_ids:
-        return manifest, numbered
-    manifest, numbered = with_row_ids(manifest, numbered)
+        return numbered, max_fragment_id, manifest.next_row_id
+    numbered, next_row_id = with_row_ids(numbered, manifest.next_row_id)
     stamped = []
     for fragment in numbered:
         versions = encode_uniform_versions(manifest.version + 1, fragment.physical_rows)
         stamped.append(replace(fragment, last_updated_at_versions=versions, created_at_versions=versions))
-    return manifest, tuple(stamped)
+    return tuple(stamped), max_fragment_id, next_row_id
 
 
-def with_row_ids(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[Manifest, tuple[Fragment, ...]]:
-    """Complete the row ids: rows beyond those a fragment has ids for are new, and get the next ones."""
-    next_row_id = manifest.next_row_id
+def with_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[tuple[Fragment, ...], int]:
+    """Complete the row ids: rows beyond those a fragment has ids for are new, and get the next ones.
+
+    Returns the fragments and the id after the last one given out.
+    """
     done = []
     for fragment in fragments:
         rows = fragment.physical_rows
@@ -70,4 +78,4 @@ def with_row_ids(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[Man
                 fragment = replace(fragment, row_ids=encode_row_ids(RowIds.joined((kept, fresh))))
                 next_row_id += rows - known
         done.append(fragment)
-    return replace(manifest, next_row_id=next_row_id), tuple(done)
+    return tuple(done), next_row_id

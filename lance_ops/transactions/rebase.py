@@ -110,11 +110,11 @@ def _merged(rows: Rows, current: Mapping[int, Fragment], vectors: DeletionVector
 
 def _rebase_rewrite(operation: Rewrite, newest: Manifest, vectors: DeletionVectors) -> Rebased | Retry:
     current = by_id(newest.fragments)
-    numbering = newest
+    highest = newest.max_fragment_id
     groups = []
     hidden: Rows = {}
     for group in operation.groups:
-        numbering, new = number_fragments(numbering, group.new_fragments)  # deletion files are named by these ids
+        new, highest = number_fragments(group.new_fragments, highest)  # deletion files are named by these ids
         groups.append(replace(group, new_fragments=new))
         rows = _deleted_since(group, current, vectors)
         if not rows:

@@ -36,5 +36,6 @@ class Append(Operation):
         )
 
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
-        manifest, new = number_new_rows(manifest, self.fragments)
-        return replace(manifest, fragments=manifest.fragments.with_added(new))
+        new, max_fragment_id, next_row_id = number_new_rows(self.fragments, manifest)
+        fragments = manifest.fragments.with_added(new)
+        return replace(manifest, fragments=fragments, max_fragment_id=max_fragment_id, next_row_id=next_row_id)

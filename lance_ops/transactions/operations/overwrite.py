@@ -66,11 +66,13 @@ class Overwrite(Operation):
                 reader_feature_flags=manifest.reader_feature_flags | both,
                 writer_feature_flags=manifest.writer_feature_flags | both,
             )
-        manifest, fragments = number_new_rows(manifest, self.fragments)
+        fragments, max_fragment_id, next_row_id = number_new_rows(self.fragments, manifest)
         return replace(
             manifest,
             schema=self.schema,
             fragments=Fragments(fragments),
+            max_fragment_id=max_fragment_id,
+            next_row_id=next_row_id,
             indices=(),
             data_format=self._data_format(manifest, context, is_new=is_new),
             config={**manifest.config, **self.config_upsert_values},

@@ -141,14 +141,16 @@ class Rewrite(Operation):
         present = BitMap(manifest.fragments.ids)
         added: list[Fragment] = []
         exchanged = []
+        highest = manifest.max_fragment_id
         for group in self.groups:
-            manifest, numbered = number_fragments(manifest, group.new_fragments)
+            numbered, highest = number_fragments(group.new_fragments, highest)
             new = tuple(fragment for fragment in numbered if fragment.num_rows or not fragment.physical_rows)
             added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
             exchanged.append((read & present, BitMap(fragment.id for fragment in new)))
         fragments = manifest.fragments.with_changes({}, gone, added)
-        return replace(manifest, fragments=fragments, indices=self._indices(manifest, exchanged))
+        indices = self._indices(manifest, exchanged)
+        return replace(manifest, fragments=fragments, indices=indices, max_fragment_id=highest)
 
     def _expected(self, manifest: Manifest) -> Iterator[int]:
         """Yield the old fragments that must be there: a missing one's rows have to be deleted in the new ones."""

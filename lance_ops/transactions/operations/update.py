@@ -119,29 +119,31 @@ class Update(Operation):
         updated = by_id(self.updated_fragments)
         removed = frozenset(self.removed_fragment_ids)
         check_present(manifest, removed | updated.keys(), self.name)
-        before = manifest
-        manifest, new = number_fragments(manifest, self.new_fragments)
-        touched = list(before.fragments.having(removed | updated.keys()))
+        new, max_fragment_id = number_fragments(self.new_fragments, manifest.max_fragment_id)
+        next_row_id = manifest.next_row_id
+        touched = list(manifest.fragments.having(removed | updated.keys()))
         indices = uncover(manifest.indices, updated, self.fields_modified)
         kept = {
             fragment.id: self._updated(fragment, updated[fragment.id]) if fragment.id in updated else fragment
-            for fragment in before.fragments.having((updated.keys() | self.updated_offsets.keys()) - removed)
+            for fragment in manifest.fragments.having((updated.keys() | self.updated_offsets.keys()) - removed)
         }
         if manifest.uses_stable_row_ids:
             moved = {fragment.id for fragment in new if _has_only_moved_rows(fragment)}
-            manifest, new = with_row_ids(manifest, new)
-            new = stamp_moved_rows(touched, new, before.version + 1)
+            new, next_row_id = with_row_ids(new, next_row_id)
+            new = stamp_moved_rows(touched, new, manifest.version + 1)
             kept = {
                 fragment_id: stamp_rewritten_offsets(
-                    fragment, self.updated_offsets.get(fragment_id), before.version + 1
+                    fragment, self.updated_offsets.get(fragment_id), manifest.version + 1
                 )
                 for fragment_id, fragment in kept.items()
             }
             if not self.in_place:
                 indices = self._cover_moved(indices, moved, [fragment.id for fragment in touched])
-        fragments = before.fragments.with_changes(kept, removed, new)
+        fragments = manifest.fragments.with_changes(kept, removed, new)
         indices = drop_orphans(indices, manifest.schema, fragments)
-        return replace(manifest, fragments=fragments, indices=indices)
+        return replace(
+            manifest, fragments=fragments, indices=indices, max_fragment_id=max_fragment_id, next_row_id=next_row_id
+        )
 
     def _updated(self, fragment: Fragment, update: Fragment) -> Fragment:
         """Take over what the update changed, and nothing else: the rest may have changed meanwhile."""
