@@ -12,7 +12,7 @@ Descriptions and buffers come from files and may lie. `CorruptValues` says so; w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -80,6 +80,11 @@ class ChunkBuffers:
         """The number of chunks."""
         return len(self.num_values)
 
+    def slice(self, start: int, stop: int) -> ChunkBuffers:
+        """Return some of the chunks."""
+        starts, sizes = [tuple([part[start:stop] for part in parts]) for parts in (self.starts, self.sizes)]
+        return ChunkBuffers(self.data, starts, sizes, self.num_values[start:stop], located=True)
+
     @property
     def total_values(self) -> int:
         """The number of values in all chunks."""
@@ -106,6 +111,11 @@ class Picks:
     def count(self) -> int:
         """The number of values."""
         return len(self.within)
+
+    def slice(self, start: int, stop: int) -> Picks:
+        """Return those of the chunks `start` to `stop`, which they count from the first of."""
+        first, last = self.chunk_of.searchsorted((start, stop)).tolist()
+        return Picks(self.chunk_of[first:last] - start, self.within[first:last])
 
     def positions(self, num_values: Integers) -> Integers:
         """Return their positions among all values of chunks that have `num_values` each."""
@@ -164,6 +174,11 @@ class Encoding(ABC):
     @abstractmethod
     def to_pb(self) -> pb.CompressiveEncoding:
         """Return the description, wrapped as a page wants it."""
+
+    @property
+    def kin(self) -> Hashable:
+        """What encodings must agree in to have values of one shape, in chunks that are laid out alike."""
+        return self
 
     @property
     def num_buffers(self) -> int:

@@ -9,6 +9,7 @@ are, "TSSF".
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
@@ -62,6 +63,10 @@ class FsstEncoding(Encoding):
         if not isinstance(values, VariableEncoding):
             raise UnsupportedFeature(f"FSST codes in the {values.MESSAGE} encoding")
         return cls(message.symbol_table, values)
+
+    @property
+    def kin(self) -> Hashable:
+        return type(self), self.values  # every page has a table of its own
 
     @cached_property
     def _table(self) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:

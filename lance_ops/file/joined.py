@@ -7,7 +7,7 @@ it is into its own, and the files before it are long. For that their bytes must 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -58,9 +58,10 @@ def read_joined(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Pages that are read as one, and for each where its file begins."""
+    """Pages that are read as one, being alike, and for each where its file begins."""
 
     path: str
+    alike: Hashable | None
     layouts: list[PageLayout] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
@@ -105,8 +106,9 @@ class _Joined:
                     leaves.append([])
                 runs = leaves[number]
                 for layout, rows in pages:
-                    if not runs or not layout.is_kin_of(runs[-1].layouts[-1]):
-                        runs.append(_Run(file.reader.path))
+                    alike = layout.alike
+                    if alike is None or not runs or runs[-1].alike != alike:
+                        runs.append(_Run(file.reader.path, alike))
                     runs[-1].layouts.append(layout)
                     runs[-1].rows.append(rows)
                     runs[-1].begins.append(begin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
 from lance_ops.file import budget
 from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
+from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.layouts.contract import LeafRows, PageContext, ToArray
 from lance_ops.file.levels import Entries, LevelScheme
 from lance_ops.file.reader import FileReader
@@ -113,6 +115,41 @@ def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: p
     monkeypatch.setattr(PageContext, "finish", counted)
     assert read_joined(files, Schema.from_arrow(nulls[0].schema)).equals(pa.concat_tables(nulls).combine_chunks())
     assert made == [6] * 5
+
+
+@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
+def test_texts_of_which_every_page_has_its_own_symbols_are_found_by_one_call(
+    version: FileVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(5)
+    tables = []
+    for number in range(4):
+        texts = pa.array([f"{number} is the file of text {at}" for at in rng.integers(0, 1 << 40, 4000).tolist()])
+        offsets = pa.array(np.arange(0, 4001, 2), pa.int32(), mask=np.arange(2001) % 7 == 1)
+        nulls = pa.array(texts.to_pylist()[:2000], mask=rng.random(2000) < 0.2)
+        tables.append(pa.table({"text": texts[:2000], "null": nulls, "list": pa.ListArray.from_arrays(offsets, texts)}))
+    files = joined(tables, version)
+    assert all("fsst" in file.reader.describe()[at][0] for file in files for at in range(3))
+    calls: list[int] = []
+    locate = ChunkFormat.locate
+
+    def counted(self: ChunkFormat, data: Any, starts: Any, stops: Any, counts: Any) -> ChunkParts:
+        calls.append(len(starts))
+        return locate(self, data, starts, stops, counts)
+
+    monkeypatch.setattr(ChunkFormat, "locate", counted)
+    schema = Schema.from_arrow(tables[0].schema)
+    assert read_joined(files, schema).equals(pa.concat_tables(tables).combine_chunks())
+    rows = [np.array([3, 4, 1999]), np.array([0]), np.arange(0, 2000, 2), np.array([700, 1500])]
+    some = [table.take(wanted) for table, wanted in zip(tables, rows, strict=True)]
+    wanted = [JoinedFile(file.reader, RowSet(picked)) for file, picked in zip(files, rows, strict=True)]
+    assert read_joined(wanted, schema).combine_chunks().equals(pa.concat_tables(some).combine_chunks())
+    ranges = [
+        JoinedFile(file.reader, RowSlice(*bound)) for file, bound in zip(files[1:3], [(900, 2000), (0, 9)], strict=True)
+    ]
+    some = [tables[1].slice(900), tables[2].slice(0, 9)]
+    assert read_joined(ranges, schema).combine_chunks().equals(pa.concat_tables(some).combine_chunks())
+    assert len(calls) == 9
 
 
 def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:

@@ -10,7 +10,9 @@ Python is paid once for them.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +20,12 @@ import numpy.typing as npt
 from lance_ops import kernels
 from lance_ops.encodings.contract import ChunkBuffers, Encoding, Picks, check
 from lance_ops.encodings.select import select
-from lance_ops.encodings.values import Values
+from lance_ops.encodings.values import Values, concat_values
 from lance_ops.file.layouts.contract import levels_of
 from lance_ops.file.levels import Entries, LevelScheme
 from lance_ops.kernels.arrays import readable
 
-__all__ = ["ChunkFormat", "ChunkParts"]
+__all__ = ["ChunkFormat", "ChunkParts", "Turn"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -39,6 +41,14 @@ class ChunkParts:
     rep: ChunkBuffers | None
     definition: ChunkBuffers | None
     values: ChunkBuffers
+
+
+class Turn(NamedTuple):
+    """Chunks of some that are read together, `start` to `stop`, and how the values in these are encoded."""
+
+    encoding: Encoding
+    start: int
+    stop: int
 
 
 @dataclass(frozen=True)
@@ -104,25 +114,47 @@ class ChunkFormat:
                 definition = definition[picks.positions(blocks.num_values)]
         return self._checked(Entries(picks.count, None, definition))
 
-    def decode_values(self, parts: ChunkParts) -> Values:
-        """Return all values of the chunks."""
-        values = self.values.decode_chunks(parts.values)
-        check(values.num_values == parts.values.total_values, "an encoding that lost count of its values")
-        return values
+    @property
+    def alike(self) -> Hashable:
+        """What formats must agree in for chunks of all of them to be read together, if their values in turn."""
+        return self.scheme, self.rep, self.definition, self.values.kin, self.num_buffers, self.large
 
-    def pick_values(self, parts: ChunkParts, picks: Picks) -> Values:
+    def decode_values(self, parts: ChunkParts, turns: Sequence[Turn] = ()) -> Values:
+        """Return all values of the chunks; `turns` tell which are encoded in which way, where there are several."""
+        if not turns:
+            return _decoded(self.values, parts.values)
+        return concat_values([_decoded(turn.encoding, parts.values.slice(turn.start, turn.stop)) for turn in turns])
+
+    def pick_values(self, parts: ChunkParts, picks: Picks, turns: Sequence[Turn] = ()) -> Values:
         """Return some values of the chunks."""
-        if not _is_sparse(picks, parts.values.total_values):
-            return select(self.decode_values(parts), picks.positions(parts.values.num_values))
-        values = self.values.pick_chunks(parts.values, picks)
-        check(values.num_values == picks.count, "an encoding that lost count of its values")
-        return values
+        if not turns:
+            return _picked(self.values, parts.values, picks)
+        return concat_values(
+            [
+                _picked(turn.encoding, parts.values.slice(turn.start, turn.stop), picks.slice(turn.start, turn.stop))
+                for turn in turns
+            ]
+        )
 
     def _checked(self, entries: Entries) -> Entries:
         check(entries.rep is None or len(entries.rep) == entries.count, "repetition levels are not one an entry")
         whole = entries.definition is None or len(entries.definition) == entries.count
         check(whole, "definition levels are not one an entry")
         return entries
+
+
+def _decoded(encoding: Encoding, chunks: ChunkBuffers) -> Values:
+    values = encoding.decode_chunks(chunks)
+    check(values.num_values == chunks.total_values, "an encoding that lost count of its values")
+    return values
+
+
+def _picked(encoding: Encoding, chunks: ChunkBuffers, picks: Picks) -> Values:
+    if not _is_sparse(picks, chunks.total_values):
+        return select(_decoded(encoding, chunks), picks.positions(chunks.num_values))
+    values = encoding.pick_chunks(chunks, picks)
+    check(values.num_values == picks.count, "an encoding that lost count of its values")
+    return values
 
 
 def _is_sparse(picks: Picks, num_values: int) -> bool:

@@ -12,7 +12,7 @@ goes on in the next chunk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,7 @@ class ChunkIndex:
 
     def moved(self, distance: int) -> ChunkIndex:
         """Return the same chunks, so much farther on."""
-        return replace(self, starts=self.starts + distance, stops=self.stops + distance)
+        return ChunkIndex(self.starts + distance, self.stops + distance, self.first_values, self.rows)
 
     @property
     def num_chunks(self) -> int:

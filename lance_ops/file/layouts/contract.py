@@ -124,6 +124,11 @@ class PageLayout(ABC):
         kin = self.kin
         return kin is not None and kin == other.kin
 
+    @property
+    def alike(self) -> Hashable | None:
+        """What pages must agree in to be read as one where no two are decoded at a time; less than kin, perhaps."""
+        return self.kin
+
     @classmethod
     def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
         """Read rows of pages that follow each other and are kin, as if they were one page; or of one page.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow.types as pt
 from lance_ops import kernels
 from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.choose import choose_block, choose_levels, choose_limits, choose_mini_block
-from lance_ops.encodings.contract import CorruptValues, EncodedChunks, Picks, check
+from lance_ops.encodings.contract import CorruptValues, EncodedChunks, Encoding, Picks, check
 from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, Values
@@ -29,7 +30,7 @@ from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.items import take_items
-from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts
+from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts, Turn
 from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.layouts.chunk_rows import find_rows, find_slice
 from lance_ops.file.layouts.contract import (
@@ -113,6 +114,10 @@ class MiniBlockPage(PageLayout):
         # positions in a dictionary mean nothing in a page that has another
         return None if self._dictionary is not None else self._format
 
+    @property
+    def alike(self) -> Hashable | None:
+        return None if self._dictionary is not None else self._format.alike
+
     def read(self, rows: Rows) -> Steps[LeafRows]:
         return (yield from self.read_kin([self], [rows]))
 
@@ -134,7 +139,8 @@ class MiniBlockPage(PageLayout):
                 page._index = page._load(fetched, begin)
         index, wanted = head._join(pages, begins), _joined_rows(elements, [page._context.length for page in pages])
         num_rows = sum(part.count for part in rows)
-        return (yield from head._read(num_rows, wanted, whole, index, fetched if len(missing) == len(pages) else None))
+        known = fetched if len(missing) == len(pages) else None
+        return (yield from head._read(num_rows, wanted, whole, index, _ends_by_encoding(pages), known))
 
     def _extents(self, *, with_chunks: bool) -> Sequence[Extent]:
         buffers = self._context.buffers
@@ -157,9 +163,18 @@ class MiniBlockPage(PageLayout):
         return self._joined[1]
 
     def _read(
-        self, num_rows: int, elements: Rows, whole: bool, index: ChunkIndex, fetched: SourceBytes | None
+        self,
+        num_rows: int,
+        elements: Rows,
+        whole: bool,
+        index: ChunkIndex,
+        ends: Sequence[tuple[Encoding, int]],
+        fetched: SourceBytes | None,
     ) -> Steps[LeafRows]:
-        """Read chunks and keep what is wanted of them; `fetched` holds them already where all are."""
+        """Read chunks and keep what is wanted of them; `fetched` holds them already where all are.
+
+        Where values are encoded in several ways, `ends` says before which chunk each of them ends.
+        """
         chunks: slice | Integers
         picks: Picks | None = None
         if isinstance(elements, RowSlice):
@@ -174,21 +189,28 @@ class MiniBlockPage(PageLayout):
         counts = index.counts_of(chunks)
         positions = fetched.locate(starts)
         parts = self._format.locate(fetched.data, positions, positions + (stops - starts), counts)
+        turns = _turns(ends, chunks) if ends else ()
         if picks is not None:
-            entries, values = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks)
+            entries, values = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks, turns)
         elif isinstance(elements, RowSet):
             found = find_rows(elements, index, chunks, self._format, parts)
-            entries, values = found.entries, self._format.pick_values(parts, found.picks)
+            entries, values = found.entries, self._format.pick_values(parts, found.picks, turns)
         else:
-            entries, values = self._read_slice(elements, whole, index, chunks, parts)
+            entries, values = self._read_slice(elements, whole, index, chunks, parts, turns)
         check_entries(self._scheme, entries)
         dictionary = None if self._index is None else self._index.dictionary
         return self._context.finish(num_rows, self._scheme, entries, self._to_array(values, dictionary))
 
     def _read_slice(
-        self, elements: RowSlice, whole: bool, index: ChunkIndex, chunks: slice | Integers, parts: ChunkParts
+        self,
+        elements: RowSlice,
+        whole: bool,
+        index: ChunkIndex,
+        chunks: slice | Integers,
+        parts: ChunkParts,
+        turns: Sequence[Turn],
     ) -> tuple[Entries, Values]:
-        values, entries = self._format.decode_values(parts), self._format.decode_entries(parts)
+        values, entries = self._format.decode_values(parts, turns), self._format.decode_entries(parts)
         assert isinstance(chunks, slice)
         if index.rows is not None:
             self._check_count(entries, values)
@@ -341,6 +363,26 @@ def _joined_rows(parts: Sequence[Rows], lengths: Sequence[int]) -> Rows:
     if isinstance(first, RowSlice) and isinstance(last, RowSlice):
         return RowSlice(first.start, int(bases[-1]) + last.stop)
     return RowSet(np.concatenate([part.indices + base for part, base in zip(parts, bases, strict=True)]))
+
+
+def _ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[Encoding, int]]:
+    """Return how the values of each page are encoded, with the number of chunks up to its end; nothing if all alike."""
+    first, *others = [page._format.values for page in pages]
+    if all(encoding == first for encoding in others):
+        return ()
+    counts = [page._index.chunks.num_chunks for page in pages if page._index is not None]
+    return list(zip((first, *others), accumulate(counts), strict=True))
+
+
+def _turns(ends: Sequence[tuple[Encoding, int]], chunks: slice | Integers) -> list[Turn]:
+    """Return which of these chunks, ascending, are encoded in which way."""
+    last = [end for _, end in ends]
+    if isinstance(chunks, slice):
+        stops = [min(max(end - chunks.start, 0), chunks.stop - chunks.start) for end in last]
+    else:
+        stops = chunks.searchsorted(last).tolist()
+    bounds = pairwise([0, *stops])
+    return [Turn(encoding, *bound) for (encoding, _), bound in zip(ends, bounds, strict=True) if bound[0] < bound[1]]
 
 
 def _all_below(values: FixedWidth, validity: Bools | None, bound: int) -> bool:
