@@ -292,13 +292,11 @@ def encode_mini_block(
     chunk_ends = _entry_ends(levels, chunks.num_values) if has_levels else np.zeros(chunks.num_chunks, np.int64)
     num_levels = np.diff(chunk_ends, prepend=0) if has_levels else chunk_ends
     large = choice.large_chunks
-    layout = pb.MiniBlockLayout(
-        value_compression=encoding.to_pb(),
-        layers=levels.scheme.kinds,  # type: ignore[arg-type]  # numbers of the enum
-        num_buffers=len(chunks.data),
-        num_items=values.num_values,
-        has_large_chunk=large,
-    )
+    description = pb.PageLayout()
+    layout = description.mini_block_layout
+    layout.value_compression.CopyFrom(encoding.to_pb())
+    layout.layers.extend(levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
+    layout.num_buffers, layout.num_items, layout.has_large_chunk = len(chunks.data), values.num_values, large
     level_parts: list[EncodedChunks] = []
     for kind, part in (("rep_compression", levels.rep), ("def_compression", levels.definition)):
         if part is not None:
@@ -306,7 +304,8 @@ def encode_mini_block(
             compression = choose_levels(as_values, num_levels, choice.version)
             level_parts.append(compression.encode_blocks(as_values, num_levels))
             getattr(layout, kind).CopyFrom(compression.to_pb())
-    if any(int(sizes.max(initial=0)) > _MAX_U16 for sizes in (num_levels, *(part.sizes[0] for part in level_parts))):
+    counted = (num_levels, *(part.sizes[0] for part in level_parts)) if has_levels else ()
+    if any(int(sizes.max(initial=0)) > _MAX_U16 for sizes in counted):
         return None
     words, body = _join_chunks(num_levels, level_parts, chunks, large)
     if not large and int(words.max(initial=0)) > _MAX_U16:
@@ -322,7 +321,7 @@ def encode_mini_block(
         layout.repetition_index_depth = 1
         buffers.append(encode_row_index(levels.rep, levels.scheme.max_rep, chunk_ends))
         length = levels.num_rows
-    return EncodedPage(pb.PageLayout(mini_block_layout=layout), tuple(buffers), length)
+    return EncodedPage(description, tuple(buffers), length)
 
 
 def _entry_ends(levels: EncodedLevels, num_values: Integers) -> Integers:
