@@ -185,15 +185,18 @@ class EncodedLevels:
 
 def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
     """Flatten layers, outermost first. Kinds of layers are those that the data needs: no level that no entry has."""
-    if any(isinstance(layer, Lists) for layer in layers):
-        return _encode_with_lists(layers)
-    return _encode_items(layers)
+    all_present = True
+    for layer in layers:
+        if isinstance(layer, Lists):
+            return _encode_with_lists(layers)
+        all_present = all_present and layer.validity is None
+    if not all_present:
+        return _encode_items(layers)
+    leaf = layers[-1]
+    return _all_present(len(layers), leaf.length * leaf.dimension if isinstance(leaf, FixedLists) else leaf.length)
 
 
 def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
-    if all(layer.validity is None for layer in layers):
-        num_slots = layers[-1].length * (layers[-1].dimension if isinstance(layers[-1], FixedLists) else 1)
-        return _all_present(len(layers), num_slots)
     codes: Levels | None = None
     occurs = _no_occurrences(layers)
     num_slots = layers[0].length
