@@ -86,6 +86,8 @@ def values_of(array: pa.Array) -> Values:
     Lists' items keep theirs. The array is no dictionary and no view.
     """
     arrow_type = array.type
+    if is_variable(arrow_type):
+        return _variable_values(array)
     if pt.is_fixed_size_list(arrow_type):
         dimension = arrow_type.list_size
         items = array.values.slice(array.offset * dimension, len(array) * dimension)
@@ -94,8 +96,6 @@ def values_of(array: pa.Array) -> Values:
         return FixedSizeListValues(inner, dimension, _validity_bits(items))
     if pt.is_struct(arrow_type):
         return PackedValues(tuple(values_of(array.field(i)) for i in range(arrow_type.num_fields)))
-    if is_variable(arrow_type):
-        return _variable_values(array)
     if pt.is_null(arrow_type):
         return FixedWidth(np.empty(0, np.uint8), 0, len(array))
     bits = bits_per_value_of(arrow_type)

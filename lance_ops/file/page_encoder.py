@@ -133,7 +133,8 @@ def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> Fi
     if choice.version < FileVersion.V2_2 or not isinstance(values, FixedWidth | VariableWidth):
         return None
     # most columns differ soon, and none is looked at further
-    for num_entries in sorted({min(_FIRST_ENTRIES, levels.num_entries), levels.num_entries}):
+    every = levels.num_entries
+    for num_entries in (_FIRST_ENTRIES, every) if every > _FIRST_ENTRIES else (every,):
         present, num_values = _present(levels, num_entries)
         if num_values == 0 or (present is not None and not present.any()):
             continue  # what is there comes later

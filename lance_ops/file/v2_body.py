@@ -35,12 +35,14 @@ class V2Body(FileBody):
         self._schema = schema
         self._version = version
         self._page_bytes = page_bytes
+        self._full_bytes = page_bytes * _FULL
         self._num_rows = 0
         self._global_buffers: list[Extent] = []
-        self._roots: list[RootWriter] = [
-            StructuralRoot(field, version) if version >= FileVersion.V2_1 else ArrayRoot(field)
-            for field in schema.fields
-        ]
+        self._roots: list[RootWriter] = (
+            [ArrayRoot(field) for field in schema.fields]
+            if version is FileVersion.V2_0
+            else [StructuralRoot(field, version) for field in schema.fields]
+        )
         self._filling = list(self._roots)
 
     def copy_columns(self, at: int, columns: Sequence[Column], read: Callable[[Extent], BytesLike]) -> None:
@@ -51,14 +53,15 @@ class V2Body(FileBody):
         self._filling.remove(root)
 
     def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
-        self._let_go()
+        if self._num_rows:
+            self._let_go()
         for root, column in zip(self._filling, columns, strict=True):
             first_row = self._num_rows
             for part in _slices(column, self._page_bytes):
                 root.add(part, first_row)
                 first_row += len(part)
                 for writer in root.writers:
-                    if writer.holds(self._page_bytes * _FULL):
+                    if writer.holds(self._full_bytes):
                         writer.flush(self._write)
         self._num_rows += num_rows
 
