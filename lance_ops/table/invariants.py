@@ -25,7 +25,8 @@ __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations
 
 _NO_COLUMN = -1
 _MAX_SEARCHED = 64  # fragments; for more, decoding all costs less
-_FLAGS_ON_FRAGMENTS = (FeatureFlag.STABLE_ROW_IDS | FeatureFlag.MIXED_FILE_VERSIONS).value
+_MIXED_FILE_VERSIONS = FeatureFlag.MIXED_FILE_VERSIONS.value
+_FLAGS_ON_FRAGMENTS = FeatureFlag.STABLE_ROW_IDS.value | _MIXED_FILE_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,11 @@ def stable_row_ids_are_on_every_fragment(manifest: Manifest, fragments: Fragment
 
 def files_have_the_tables_version(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
-    may_mix = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS.value
+    may_mix = manifest.reader_feature_flags & _MIXED_FILE_VERSIONS
     examples = {file.numbers: file.path for fragment in fragments for file in fragment.files}
     for numbers, path in examples.items():
         version = FileVersion.from_numbers(*numbers, where=path)
-        legacy = FileVersion.V0_1 in (version, default)
-        if version is not default and (legacy or not may_mix):
+        if version is not default and (not may_mix or FileVersion.V0_1 in (version, default)):
             yield f"{path} is {version.value} in a table of {default.value}"
 
 
