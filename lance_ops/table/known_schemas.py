@@ -27,8 +27,11 @@ def known_schema(message: table_pb2.Manifest, path: str) -> Schema:
 
 
 def encoded_schema(schema: Schema) -> bytes:
-    """Return a manifest's message that states nothing but the schema."""
-    return _encoded(_Itself(schema))
+    """Return a manifest's message that states nothing but the schema.
+
+    One with dictionaries is not kept: it may hold their values, and says anew in each version where they are.
+    """
+    return _encode(schema) if schema.has_dictionaries else _encode_once(_Itself(schema))
 
 
 @lru_cache(_KEPT)
@@ -38,7 +41,7 @@ def _decoded(encoded: bytes) -> Schema:
 
 
 class _Itself:
-    """A schema as a key: equal ones may say different places of their dictionaries."""
+    """A schema as a key that costs the same for any number of columns: versions share the very object."""
 
     __slots__ = ("schema",)
 
@@ -53,7 +56,10 @@ class _Itself:
 
 
 @lru_cache(_KEPT)
-def _encoded(key: _Itself) -> bytes:
-    schema = key.schema
+def _encode_once(key: _Itself) -> bytes:
+    return _encode(key.schema)
+
+
+def _encode(schema: Schema) -> bytes:
     part = table_pb2.Manifest(fields=schema_to_pb(schema), schema_metadata=metadata_to_pb(schema.metadata))
     return part.SerializeToString(deterministic=True)

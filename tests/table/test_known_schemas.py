@@ -12,7 +12,7 @@ from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.pb import table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
 from lance_ops.table.known_schemas import encoded_schema, known_schema
-from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, manifest
+from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, SCHEMA, manifest
 
 
 def test_versions_of_one_schema_share_it() -> None:
@@ -34,13 +34,20 @@ def test_an_unsound_schema_is_refused_in_the_name_of_each_manifest() -> None:
             known_schema(message, path)
 
 
-def test_a_schema_is_encoded_once_and_one_that_places_its_dictionaries_elsewhere_for_itself() -> None:
-    one, other = _placed(7), _placed(8)
-    assert one == other
+def test_a_schema_is_encoded_once() -> None:
+    schema = replace(SCHEMA, metadata={"a": "b"})
 
+    assert encoded_schema(schema) is encoded_schema(schema)
+    assert known_schema(table_pb2.Manifest.FromString(encoded_schema(schema)), "m") == schema
+    assert encoded_schema(replace(SCHEMA, metadata={"a": "c"})) != encoded_schema(schema)
+
+
+def test_a_schema_with_dictionaries_says_where_its_own_are() -> None:
+    one, other = _placed(7), _placed(8)
+
+    assert one == other
     assert _offsets(encoded_schema(one)) == {7}
     assert _offsets(encoded_schema(other)) == {8}
-    assert encoded_schema(one) is encoded_schema(one)
 
 
 def _placed(offset: int) -> Schema:
