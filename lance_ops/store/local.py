@@ -17,8 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from io import RawIOBase
-from types import TracebackType
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -80,15 +79,19 @@ class LocalStore(Store):
         return self.root
 
     def child(self, prefix: str) -> LocalStore:
-        with self._translating("read", prefix):
+        try:
             return LocalStore(self._file(prefix))
+        except OSError as error:
+            self._fail("read", prefix, error)
 
     def get(self, path: str) -> pa.Buffer:
         return self.view(path).whole()
 
     def view(self, path: str) -> View:
-        with self._translating("read", path):
+        try:
             return MAPS.get(*self._examine(check_path(path)))
+        except OSError as error:
+            self._fail("read", path, error)
 
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
         check_ranges(path, ranges)
@@ -107,16 +110,20 @@ class LocalStore(Store):
         return status is not None and stat.S_ISREG(status.st_mode)
 
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
-        with self._translating("write", path):
+        try:
             target = self._file(path)
             _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable)
+        except OSError as error:
+            self._fail("write", path, error)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
         """Write in place where that cuts nothing short: a name for what is staged costs as much as the hint."""
-        with self._translating("write", path):
+        try:
             if not self._overwrite(check_path(path), data):
                 target = self._file(path)
                 _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
+        except OSError as error:
+            self._fail("write", path, error)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
         return self.put_if_absent_between(path, data, after=after, prepare=lambda: True, follow_up=lambda: None)
@@ -136,14 +143,18 @@ class LocalStore(Store):
             if taken is not None:
                 return PutOutcome.EXISTS
             staged = _stage(target, lambda descriptor: _write_all(descriptor, data))
-            with _DiscardedOnFailure(staged), Syncing([staged, *with_names(needed)]):
-                is_wanted = prepare()
+            try:
+                with Syncing([staged, *with_names(needed)]):
+                    is_wanted = prepare()
+            except BaseException:
+                _discard(staged)
+                raise
         except OSError as error:  # before the name is taken, nothing can have appeared
             raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
         if not is_wanted:
             _discard(staged)
             return PutOutcome.WITHHELD
-        with self._translating("write", path):
+        try:
             try:
                 created = take_name(staged, target)
             finally:
@@ -151,18 +162,23 @@ class LocalStore(Store):
             if created:
                 with Syncing([os.path.dirname(target)]):
                     follow_up()
+        except OSError as error:
+            self._fail("write", path, error)
         return PutOutcome.CREATED if created else PutOutcome.EXISTS
 
     def make_durable(self, *paths: str) -> None:
-        with self._translating("sync", ", ".join(paths)):
+        try:
             sync(with_names(self._file(path) for path in paths))
+        except OSError as error:
+            self._fail("sync", ", ".join(paths), error)
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
-        translation = self._translating("write", path)
-        with translation:
+        try:
             target = self._file(path)
             staged, descriptor = _create_temporary(os.path.dirname(target))
-        return _LocalWriter(translation, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES), durable)
+        except OSError as error:
+            self._fail("write", path, error)
+        return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES), durable)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._walk(check_directory(prefix), lambda name: not is_temporary(name))
@@ -180,17 +196,16 @@ class LocalStore(Store):
         return self._ask(check_directory(directory), seal)
 
     def delete(self, path: str) -> None:
-        with self._translating("delete", path):
-            target = self._file(path)
-        MAPS.forget(target)
         try:
+            target = self._file(path)
+            MAPS.forget(target)
             os.unlink(target)
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            if os.path.isdir(target):  # EISDIR or EPERM, by system; a directory is no object
+            if os.path.isdir(f"{self.root}/{path}"):  # EISDIR or EPERM, by system; a directory is no object
                 return
-            raise StoreError(f"cannot delete {self.uri_of(path)}: {error.strerror or error}") from error
+            self._fail("delete", path, error)
         self._prune(os.path.dirname(target))
 
     def clear(self) -> None:
@@ -204,14 +219,17 @@ class LocalStore(Store):
             os.rmdir(self.root)
 
     def copy(self, source: str, target: str) -> None:
-        with self._translating("write", target):
-            destination = self._file(target)
+        check_path(target)
         with ExitStack() as stack:
-            with self._translating("read", source):
+            try:
                 file = stack.enter_context(open(self._file(source), "rb", buffering=0))
-            with self._translating("write", target):
-                staged = _stage(destination, lambda descriptor: _copy_all(file, descriptor))
-                _publish(staged, destination, durable=True)
+            except OSError as error:
+                self._fail("read", source, error)
+            try:
+                destination = self._file(target)
+                _publish(_stage(destination, lambda descriptor: _copy_all(file, descriptor)), destination, durable=True)
+            except OSError as error:
+                self._fail("write", target, error)
 
     def now(self) -> datetime:
         """Return the file system's time, which on a network mount is another machine's; ours where we cannot write.
@@ -232,7 +250,7 @@ class LocalStore(Store):
         return ours if timedelta(0) <= ours - stamp < _LONGEST_TICK else stamp
 
     def _file(self, path: str) -> str:
-        return self._locate(check_path(path))
+        return self._examine(check_path(path))[0]
 
     def _locate(self, path: str) -> str:
         """Return the absolute path, as `_examine` does."""
@@ -259,23 +277,26 @@ class LocalStore(Store):
 
     def _status(self, path: str) -> os.stat_result | None:
         """Return what has a name, symbolic links followed; None if it is absent."""
-        with self._translating("read", path):
+        try:
             file, status = self._examine(check_path(path))
-            if status is not None and stat.S_ISLNK(status.st_mode):
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    return os.stat(file)
-                return None
-            return status
+            return os.stat(file) if status is not None and stat.S_ISLNK(status.st_mode) else status
+        except _ABSENT:  # what a link leads to
+            return None
+        except OSError as error:
+            self._fail("read", path, error)
 
     def _ask(self, directory: str, question: Callable[[int], T]) -> T | None:
         """Return the answer to a question about an open directory; None if it is absent."""
-        with suppress(ObjectNotFound), self._translating("list", directory):
+        try:
             descriptor = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 return question(descriptor)
             finally:
                 os.close(descriptor)
-        return None
+        except _ABSENT:
+            return None
+        except OSError as error:
+            self._fail("list", directory, error)
 
     def _open(self, path: str, flags: int) -> int:
         """Open what has a name; what can be opened as no symbolic link need not be looked at before."""
@@ -300,16 +321,25 @@ class LocalStore(Store):
             os.close(descriptor)
         return True
 
-    def _translating(self, verb: str, path: str) -> _Translation:
-        return _Translation(self, verb, path)
+    def _fail(self, verb: str, path: str, error: OSError) -> NoReturn:
+        """Raise the system's error as the store's."""
+        if isinstance(error, StoreError):
+            raise error
+        if verb != "write" and isinstance(error, _ABSENT):
+            raise ObjectNotFound(self.uri_of(path)) from error
+        raise StoreError(f"cannot {verb} {self.uri_of(path)}: {error.strerror or error}") from error
 
     def _walk(self, prefix: str, wanted: Callable[[str], bool]) -> Iterator[ObjectInfo]:
         folders = [prefix]
         while folders:
             folder = folders.pop()
-            entries: Sequence[os.DirEntry[str]] = ()
-            with suppress(ObjectNotFound), self._translating("list", folder), os.scandir(self._locate(folder)) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            try:
+                with os.scandir(self._locate(folder)) as found:
+                    entries = sorted(found, key=lambda entry: entry.name)
+            except _ABSENT:
+                continue
+            except OSError as error:
+                self._fail("list", folder, error)
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir(follow_symlinks=False):
@@ -330,50 +360,10 @@ class LocalStore(Store):
             directory = os.path.dirname(directory)
 
 
-class _Translation:
-    """Raises the system's errors as the store's. A class, since a generator costs more, several times in each call."""
-
-    __slots__ = ("_path", "_store", "_verb")
-
-    def __init__(self, store: LocalStore, verb: str, path: str) -> None:
-        self._store = store
-        self._verb = verb
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, OSError) or isinstance(error, StoreError):
-            return
-        if self._verb != "write" and isinstance(error, _ABSENT):
-            raise ObjectNotFound(self._store.uri_of(self._path)) from error
-        raise StoreError(f"cannot {self._verb} {self._store.uri_of(self._path)}: {error.strerror or error}") from error
-
-
-class _DiscardedOnFailure:
-    """Removes a file when the block raises. A class for the reason that the one above is."""
-
-    __slots__ = ("_written",)
-
-    def __init__(self, written: str) -> None:
-        self._written = written
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            _discard(self._written)
-
-
 class _LocalWriter(StoreWriter):
-    def __init__(self, translation: _Translation, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
-        self._translation = translation
+    def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
+        self._store = store
+        self._path = path
         self._target = target
         self._staged = staged
         self._file = file
@@ -383,10 +373,12 @@ class _LocalWriter(StoreWriter):
 
     def write(self, data: BytesLike) -> None:
         size = memoryview(data).nbytes
-        with self._translation:
+        try:
             if size >= _RESERVED_BYTES:
                 reserve(self._file.fileno(), self._num_bytes, size)
             self._file.write(data)
+        except OSError as error:
+            self._store._fail("write", self._path, error)
         self._num_bytes += size
         if self._num_bytes - self._num_flushed >= _FLUSH_BYTES:
             start_writeback(self._file.fileno(), self._num_flushed, self._num_bytes - self._num_flushed)
@@ -398,15 +390,16 @@ class _LocalWriter(StoreWriter):
     def close(self) -> None:
         if self._file.closed:
             return
-        with self._translation:
-            try:
-                self._file.flush()
-                # Of a file whose bytes are on their way already, there is nothing to gain by waiting.
-                _publish(self._staged, self._target, self._durable or self._num_flushed > 0)
-                self._file.close()
-            except BaseException:
-                self.abort()
-                raise
+        try:
+            self._file.flush()
+            # Of a file whose bytes are on their way already, there is nothing to gain by waiting.
+            _publish(self._staged, self._target, self._durable or self._num_flushed > 0)
+            self._file.close()
+        except BaseException as error:
+            self.abort()
+            if isinstance(error, OSError):
+                self._store._fail("write", self._path, error)
+            raise
 
     def abort(self) -> None:
         if self._file.closed:
@@ -433,11 +426,14 @@ def _create_temporary(directory: str) -> tuple[str, int]:
 def _stage(target: str, fill: Callable[[int], object]) -> str:
     """Fill a temporary file beside `target` and return its path; leave nothing on failure."""
     staged, descriptor = _create_temporary(os.path.dirname(target))
-    with _DiscardedOnFailure(staged):
+    try:
         try:
             fill(descriptor)
         finally:
             os.close(descriptor)
+    except BaseException:
+        _discard(staged)
+        raise
     return staged
 
 
@@ -449,16 +445,22 @@ def _discard(staged: str) -> None:
 
 def _publish(staged: str, target: str, durable: bool) -> None:
     """Give a staged file its name; leave nothing of it on failure."""
-    with _DiscardedOnFailure(staged):
+    try:
         replaces = durable and os.path.lexists(target)
         if replaces:
             sync([staged])  # a power cut leaves the old object or the new
         os.replace(staged, target)
+    except BaseException:
+        _discard(staged)
+        raise
     if replaces:
         sync([os.path.dirname(target)])
     elif durable:
-        with _DiscardedOnFailure(target):
+        try:
             sync(with_names([target]))
+        except BaseException:
+            _discard(target)
+            raise
 
 
 def _write_all(descriptor: int, data: BytesLike) -> None:
