@@ -29,8 +29,8 @@ _NOTHING_TO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # what some file systems say o
 _NUMBERS = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
 """Of io_setup, io_submit and io_getevents, which the C library does not wrap."""
 _REQUEST = struct.Struct("<QIiHhIQQqQII")  # iocb of linux/aio_abi.h
-_DESCRIPTOR, _DESCRIPTOR_AT = struct.Struct("<I"), 20  # in a request
-_EVENT = struct.Struct("<QQqq")  # io_event: whose, which request, its result, 0
+_DESCRIPTOR_AT = 20  # in a request
+_EVENT, _RESULT_AT = struct.Struct("<QQqq"), 16  # io_event: whose, which request, its result, 0
 _FSYNC = 2  # IOCB_CMD_FSYNC
 
 
@@ -66,20 +66,23 @@ class _Context:
 
     def __init__(self, number: ctypes.c_ulong) -> None:
         self.number = number
-        requests = _REQUEST.pack(0, 0, 0, _FSYNC, 0, 0, 0, 0, 0, 0, 0, 0) * MOST_AT_ONCE
-        self._requests = ctypes.create_string_buffer(requests, len(requests))
-        first = ctypes.addressof(self._requests)
+        requests = ctypes.create_string_buffer(
+            _REQUEST.pack(0, 0, 0, _FSYNC, 0, 0, 0, 0, 0, 0, 0, 0) * MOST_AT_ONCE, MOST_AT_ONCE * _REQUEST.size
+        )
+        first = ctypes.addressof(requests)
         self.places = (ctypes.c_void_p * MOST_AT_ONCE)(*range(first, first + len(requests), _REQUEST.size))
         self.events = ctypes.create_string_buffer(MOST_AT_ONCE * _EVENT.size)
+        self._descriptors = memoryview(requests).cast("B").cast("I")[_DESCRIPTOR_AT // 4 :: _REQUEST.size // 4]
+        self._results = memoryview(self.events).cast("B").cast("q")[_RESULT_AT // 8 :: _EVENT.size // 8]
 
     def ask_for(self, descriptors: Sequence[int]) -> None:
         """Let the first requests be for these."""
         for at, descriptor in enumerate(descriptors):
-            _DESCRIPTOR.pack_into(self._requests, at * _REQUEST.size + _DESCRIPTOR_AT, descriptor)
+            self._descriptors[at] = descriptor
 
     def results(self, ended: int) -> list[int]:
         """Return the results of the first so many events."""
-        return [_EVENT.unpack_from(self.events, at * _EVENT.size)[2] for at in range(ended)]
+        return self._results[:ended].tolist()
 
 
 class _Kernel:
