@@ -73,7 +73,8 @@ if not TYPE_CHECKING:  # a checker that saw these would accept any name at all
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module 'lance_ops' has no attribute {name!r}")
-        return getattr(import_module(_API), name)
+        found = globals()[name] = getattr(import_module(_API), name)
+        return found
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
