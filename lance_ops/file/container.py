@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -164,7 +164,7 @@ class Column:
     buffers: tuple[Extent, ...]
     encoding: bytes
 
-    @cached_property
+    @property
     def page_starts(self) -> tuple[int, ...]:
         """The first row (or item) of every page, and the end of the last."""
         return tuple(accumulate([page.length for page in self.pages], initial=0))
@@ -240,6 +240,8 @@ def _unpack(encoding: file2_pb2.Encoding, path: str, place: str) -> tuple[str, b
 def _extents(
     positions: Sequence[int], sizes: Sequence[int], size_bytes: int, path: str, place: str
 ) -> tuple[Extent, ...]:
+    if not positions and not sizes:
+        return ()
     if len(positions) != len(sizes):
         raise CorruptFile(path, place, f"{len(positions)} buffer positions, {len(sizes)} sizes")
     extents = tuple(map(Extent._make, zip(positions, sizes, strict=True)))

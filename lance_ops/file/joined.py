@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.assemble import assemble, concat_rows
 from lance_ops.file.budget import Budget
+from lance_ops.file.columns import leaves_of_field
 from lance_ops.file.copied_columns import holds_alike
 from lance_ops.file.layouts.contract import LeafRows, PageLayout
 from lance_ops.file.pages import read_pages, reporting
@@ -83,7 +84,7 @@ class _Joined:
 
     def read(self, schema: Schema) -> pa.Table:
         path = self._files[0].reader.path
-        runs = [self._runs(wanted) for wanted in schema.fields]
+        runs = self._runs(schema)
         steps = [
             run.steps(self._budget, f"column {wanted.name!r}")
             for wanted, leaves in zip(schema.fields, runs, strict=True)
@@ -97,14 +98,12 @@ class _Joined:
                 arrays.append([assemble(wanted, [concat_rows([next(results) for _ in leaf]) for leaf in leaves])])
         return table_of(schema, arrays, sum(file.rows.count for file in self._files), path)
 
-    def _runs(self, wanted: Field) -> list[list[_Run]]:
-        """Return, for each leaf of a field, the pages of all files that are read as one."""
-        leaves: list[list[_Run]] = []
+    def _runs(self, schema: Schema) -> list[list[list[_Run]]]:
+        """Return, for each leaf of each field, the pages of all files that are read as one."""
+        found: list[list[list[_Run]]] = [[[] for _ in leaves_of_field(wanted)] for wanted in schema.fields]
         for file, begin in zip(self._files, self._begins.tolist(), strict=True):
-            for number, pages in enumerate(file.reader.pages(wanted, file.rows)):
-                if number == len(leaves):
-                    leaves.append([])
-                runs = leaves[number]
+            columns = chain.from_iterable(file.reader.pages(schema.fields, file.rows))
+            for runs, pages in zip(chain.from_iterable(found), columns, strict=True):
                 for layout, rows in pages:
                     alike = layout.alike
                     if alike is None or not runs or runs[-1].alike != alike:
@@ -112,7 +111,7 @@ class _Joined:
                     runs[-1].layouts.append(layout)
                     runs[-1].rows.append(rows)
                     runs[-1].begins.append(begin)
-        return leaves
+        return found
 
     def _fetch(self, ranges: Ranges) -> SourceBytes:
         """Return bytes by their positions in all files, copied together."""

@@ -37,6 +37,10 @@ class Columns(ABC):
         """Number of columns that the file's schema asks for."""
         return len(self.field_ids)
 
+    def expect(self, fields: Sequence[Field]) -> None:
+        """Read at once what is missing of the metadata of columns, of which each would be read by itself otherwise."""
+        return
+
     @abstractmethod
     def load(self, field: Field) -> None:
         """Read the metadata of a column ahead of `tasks`, which reads what is missing; raises as that does."""

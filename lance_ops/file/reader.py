@@ -128,15 +128,16 @@ class FileReader:
         assert view is not None
         return view
 
-    def pages(self, field: Field, rows: Rows) -> list[list[tuple[PageLayout, Rows]]]:
-        """Return the pages of each column of a field that have some of these rows, and which of their own those are.
+    def pages(self, fields: Sequence[Field], rows: Rows) -> list[list[list[tuple[PageLayout, Rows]]]]:
+        """Return, for each column of each field, the pages with some of these rows, and which of their own those are.
 
         The file is of 2.1 or later and has the rows. Raises `CorruptFile`, and `InvalidInput` for a field that it does
         not have.
         """
         columns = self._file.columns
         assert isinstance(columns, StructuralColumns)
-        return columns.pages(field, rows)
+        columns.expect(fields)
+        return [columns.pages(field, rows) for field in fields]
 
     def buffer(self, extent: Extent) -> pa.Buffer:
         """Return some of the file's bytes: of a mapped file those in the map."""
@@ -175,6 +176,7 @@ class FileReader:
 
     def load(self, schema: Schema) -> None:
         """Read the metadata of columns whose rows will be read."""
+        self._file.columns.expect(schema.fields)
         for field in schema.fields:
             self._file.columns.load(field)
 
@@ -271,6 +273,7 @@ class FileReader:
         budget = Budget(self.size_bytes)
         with reporting(self.path, "schema"):
             budget.expect(rows.count, _row_bytes(projection))
+        self._file.columns.expect(projection.fields)
         chunks = [
             (at, *chunk)
             for at, field in enumerate(projection.fields)

@@ -61,6 +61,11 @@ class StructuralColumns(Columns):
     def encoded_bytes(self, schema: Schema) -> int:
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
+    def expect(self, fields: Sequence[Field]) -> None:
+        missing = [field for field in fields if field not in self._roots]
+        if len(missing) > 1:
+            self._load([self._find(leaf) for field in missing for leaf in leaves_of_field(field)])
+
     def load(self, field: Field) -> None:
         for column in self._root(field).columns:
             if column.column.pages:

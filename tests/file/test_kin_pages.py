@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops import kernels
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import ChunkBuffers
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
@@ -105,3 +106,15 @@ def test_a_value_takes_two_reads_after_the_metadata(name: str, version: FileVers
     row = len(column) // 2
     assert reader.take(None, [row])["x"].to_pylist() == column[row : row + 1].to_pylist()
     assert store.calls <= 2
+
+
+def test_what_a_file_says_of_the_columns_of_one_read_is_read_at_once() -> None:
+    table = pa.table({f"column {number:04}": [number, -number] for number in range(2000)})
+    store = CountedStore(written(table))
+    reader = FileReader(store, PATH)
+    wanted = Schema(reader.schema.fields[:9])
+    store.calls = 0
+    assert reader.read(wanted).equals(table.select(wanted.names))
+    assert store.calls == 2
+    assert reader.take(wanted, [1]).equals(table.select(wanted.names).slice(1))
+    assert store.calls == 3
