@@ -62,8 +62,8 @@ class StructuralColumns(Columns):
         return sum(column.size_bytes for column in self._load([self._find(leaf) for leaf in leaves_of(schema)]))
 
     def expect(self, fields: Sequence[Field]) -> None:
-        missing = [field for field in fields if field not in self._roots]
-        if len(missing) > 1:
+        missing = [field for field in fields if field not in self._roots] if len(fields) > 1 else []
+        if missing:
             self._load([self._find(leaf) for field in missing for leaf in leaves_of_field(field)])
 
     def load(self, field: Field) -> None:

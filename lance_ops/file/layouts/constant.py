@@ -25,7 +25,7 @@ import pyarrow.types as pt
 from lance_ops.encodings.contract import Encoding, check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.values import FixedWidth, Values, VariableWidth, offsets_of_lengths
+from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.layouts.contract import (
@@ -119,32 +119,23 @@ class ConstantPage(PageLayout):
             for page, begin in missing:
                 page._content = page._load(fetched, begin)
         contents = [page._content for page in pages if page._content is not None]
-        elements = [part.scaled(head._context.leaf.elements_per_row) for part in rows]
+        num_rows, each = sum([part.count for part in rows]), head._context.leaf.elements_per_row
         if contents[0].entries is None:
-            counts = [part.count for part in elements]
-            entries = head._without_levels(sum(counts))
+            counts = [part.count * each for part in rows]
+            entries = head._without_levels(num_rows * each)
         else:
-            entries = _entries_of(elements[0], contents[0].entries, contents[0].row_starts)
-            counts = [head._num_visible(entries)]
-        return head._finish(sum(part.count for part in rows), entries, [content.value for content in contents], counts)
-
-    def _finish(
-        self, num_rows: int, entries: Entries, values: Sequence[bytes | None], counts: Sequence[int]
-    ) -> LeafRows:
-        """Put together entries of which so many have each of the values."""
-        known = [value for value in values if value is not None]
+            entries = _entries_of(rows[0].scaled(each), contents[0].entries, contents[0].row_starts)
+            counts = [entries.count]
+            if entries.definition is not None and head._scheme.has_invisible:
+                counts = [int(np.count_nonzero(entries.definition <= head._scheme.max_visible_def))]
+        values = [content.value for content in contents if content.value is not None]
 
         def to_array(validity: Bools | None) -> pa.Array:
-            if not known:
-                return self._without_value(sum(counts), entries)
-            return array_of(_repeat(known, counts, self._value_type), self._context.leaf.arrow_type, validity)
+            if not values:
+                return head._without_value(sum(counts), entries)
+            return array_of(_repeat(values, counts, head._value_type), head._context.leaf.arrow_type, validity)
 
-        return self._context.finish(num_rows, self._scheme, entries, to_array)
-
-    def _num_visible(self, entries: Entries) -> int:
-        if entries.definition is None or not self._scheme.has_invisible:
-            return entries.count
-        return int(np.count_nonzero(entries.definition <= self._scheme.max_visible_def))
+        return head._context.finish(num_rows, head._scheme, entries, to_array)
 
     def _without_value(self, count: int, entries: Entries) -> pa.Array:
         leaf_type = self._context.leaf.arrow_type
@@ -290,11 +281,12 @@ def _repeat(values: Sequence[bytes], counts: Sequence[int], value_type: pa.DataT
     for value, count in zip(values, counts, strict=True):
         check_expansion(count * len(value), len(value), "copies of a value")
     if is_variable(value_type):
-        sizes = np.repeat([len(value) for value in values], counts)
-        return VariableWidth(offsets_of_lengths(sizes, 64), _copies(values, counts))
+        offsets = np.zeros(sum(counts) + 1, np.int64)
+        np.array([len(value) for value in values]).repeat(counts).cumsum(out=offsets[1:])
+        return VariableWidth(offsets, _copies(values, counts))
     bits, total = bits_per_value_of(value_type), sum(counts)
     if bits % 8:
-        flags = np.repeat([value[0] & 1 for value in values], counts)
+        flags = np.array([value[0] & 1 for value in values]).repeat(counts)
         return FixedWidth(np.packbits(flags, bitorder="little"), bits, total)
     return FixedWidth(_copies(values, counts), bits, total)
 

@@ -366,11 +366,11 @@ def _joined_rows(parts: Sequence[Rows], lengths: Sequence[int]) -> Rows:
 
 def _ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[Encoding, int]]:
     """Return how the values of each page are encoded, with the number of chunks up to its end; nothing if all alike."""
-    first, *others = [page._format.values for page in pages]
-    if all(encoding == first for encoding in others):
+    encodings = [page._format.values for page in pages]
+    if encodings.count(encodings[0]) == len(encodings):
         return ()
     counts = [page._index.chunks.num_chunks for page in pages if page._index is not None]
-    return list(zip((first, *others), accumulate(counts), strict=True))
+    return list(zip(encodings, accumulate(counts), strict=True))
 
 
 def _turns(ends: Sequence[tuple[Encoding, int]], chunks: slice | Integers) -> list[Turn]:
