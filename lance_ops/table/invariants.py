@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ParamSpec
 
 from pyroaring import BitMap
 
@@ -18,10 +18,11 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.table.feature_flag import FeatureFlag
 from lance_ops.table.flags import flags_with
 from lance_ops.table.fragment import TOMBSTONED, Fragment
-from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest import Manifest
 
 __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations"]
+
+P = ParamSpec("P")
 
 _NO_COLUMN = -1
 _MAX_SEARCHED = 64  # fragments; for more, decoding all costs less
@@ -40,33 +41,33 @@ class Violation:
         return f"{self.invariant.replace('_', ' ')}: {self.detail}"
 
 
-def field_ids_are_unique(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def field_ids_are_unique(manifest: Manifest) -> Iterator[str]:
     yield from _repeated((node.id for node in manifest.schema.walk()), "field id")
 
 
-def fragment_ids_are_unique(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
-    yield from _repeated(fragments.ids, "fragment")
+def fragment_ids_are_unique(manifest: Manifest, fragment_ids: Iterable[int]) -> Iterator[str]:
+    yield from _repeated(fragment_ids, "fragment")
 
 
-def max_fragment_id_bounds_every_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def max_fragment_id_bounds_every_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     for fragment in fragments:
         if manifest.max_fragment_id is None or fragment.id > manifest.max_fragment_id:
             yield f"fragment {fragment.id} is above {manifest.max_fragment_id}"
 
 
-def a_data_file_belongs_to_one_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def a_data_file_belongs_to_one_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     paths = ((file.base_id, file.path) for fragment in fragments for file in fragment.files)
     yield from _repeated(paths, "data file")
 
 
-def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     for fragment in fragments:
         held = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED]
         if len(set(held)) != len(held):
             yield from _repeated(held, f"fragment {fragment.id}: field")
 
 
-def column_indices_match_fields(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def column_indices_match_fields(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     for fragment in fragments:
         for file in fragment.files:
             columns = file.column_indices
@@ -78,14 +79,14 @@ def column_indices_match_fields(manifest: Manifest, fragments: Fragments) -> Ite
                 yield f"{file.path}: two fields in one column"
 
 
-def fewer_rows_are_deleted_than_there_are(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def fewer_rows_are_deleted_than_there_are(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     for fragment in fragments:
         deleted = fragment.deletion_file.num_deleted_rows if fragment.deletion_file else 0
         if fragment.physical_rows and deleted > fragment.physical_rows:
             yield f"fragment {fragment.id}: {deleted} of {fragment.physical_rows}"
 
 
-def stable_row_ids_are_on_every_fragment(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def stable_row_ids_are_on_every_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     if not manifest.uses_stable_row_ids:
         return
     for fragment in fragments:
@@ -93,7 +94,7 @@ def stable_row_ids_are_on_every_fragment(manifest: Manifest, fragments: Fragment
             yield f"fragment {fragment.id} has none"
 
 
-def files_have_the_tables_version(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def files_have_the_tables_version(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     may_mix = manifest.reader_feature_flags & _MIXED_FILE_VERSIONS
     examples = {file.numbers: file.path for fragment in fragments for file in fragment.files}
@@ -103,7 +104,7 @@ def files_have_the_tables_version(manifest: Manifest, fragments: Fragments) -> I
             yield f"{path} is {version.value} in a table of {default.value}"
 
 
-def base_ids_are_declared(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def base_ids_are_declared(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     declared = {base.id for base in manifest.base_paths}
     used = {file.base_id: file.path for fragment in fragments for file in fragment.files}
     used |= {f.deletion_file.base_id: f"deletions of {f.id}" for f in fragments if f.deletion_file}
@@ -113,21 +114,21 @@ def base_ids_are_declared(manifest: Manifest, fragments: Fragments) -> Iterator[
             yield f"{user} is under base {base_id}, which is none"
 
 
-def index_ids_are_unique(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def index_ids_are_unique(manifest: Manifest) -> Iterator[str]:
     yield from _repeated((index.uuid for index in manifest.indices), "index")
 
 
-def indexed_fields_exist(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def indexed_fields_exist(manifest: Manifest) -> Iterator[str]:
     for index in manifest.indices:
         for field_id in index.fields:
             if manifest.schema.by_id(field_id) is None and not index.is_system:
                 yield f"index {index.name!r} is on field {field_id}, which the schema lacks"
 
 
-def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest, fragment_ids: Iterable[int]) -> Iterator[str]:
     if not manifest.indices:
         return
-    live = BitMap(fragment_id for fragment_id in fragments.ids if fragment_id < 1 << 32)
+    live = BitMap(fragment_id for fragment_id in fragment_ids if fragment_id < 1 << 32)
     seen: dict[str, BitMap] = {}
     for index in manifest.indices:
         covered = index.covers(live)
@@ -137,28 +138,25 @@ def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest, fragments: Frag
         seen[index.name] |= covered
 
 
-def flags_say_what_is_there(manifest: Manifest, fragments: Fragments) -> Iterator[str]:
+def flags_say_what_is_there(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     reader, writer = flags_with(manifest, fragments)
     missing = (reader & ~manifest.reader_feature_flags) | (writer & ~manifest.writer_feature_flags)
     if missing:
         yield f"not set: {FeatureFlag(missing)!r}"
 
 
-Invariant: TypeAlias = Callable[[Manifest, Fragments], Iterator[str]]
-"""Yields what breaks it: the fragments are those of the manifest, or the ones that are to be looked at."""
-
-_OF_SCHEMA_AND_INDICES: tuple[Invariant, ...] = (
+_OF_SCHEMA_AND_INDICES: tuple[Callable[[Manifest], Iterator[str]], ...] = (
     field_ids_are_unique,
     index_ids_are_unique,
     indexed_fields_exist,
 )
 
-_OF_ALL_FRAGMENTS: tuple[Invariant, ...] = (
+_OF_FRAGMENT_IDS: tuple[Callable[[Manifest, Iterable[int]], Iterator[str]], ...] = (
     fragment_ids_are_unique,
     a_fragment_is_in_one_segment_of_an_index,
 )
 
-_OF_EACH_FRAGMENT: tuple[Invariant, ...] = (
+_OF_EACH_FRAGMENT: tuple[Callable[[Manifest, Sequence[Fragment]], Iterator[str]], ...] = (
     max_fragment_id_bounds_every_fragment,
     a_data_file_belongs_to_one_fragment,
     a_field_lies_in_one_file_of_a_fragment,
@@ -171,12 +169,16 @@ _OF_EACH_FRAGMENT: tuple[Invariant, ...] = (
 )
 """A fragment that keeps them in one version keeps them in the next, if the table around it is as before."""
 
-ALL_INVARIANTS = _OF_SCHEMA_AND_INDICES + _OF_ALL_FRAGMENTS + _OF_EACH_FRAGMENT
+ALL_INVARIANTS = (*_OF_SCHEMA_AND_INDICES, *_OF_FRAGMENT_IDS, *_OF_EACH_FRAGMENT)
 
 
 def violations(manifest: Manifest) -> list[Violation]:
     """Return everything that is not as it should be."""
-    return list(_found(ALL_INVARIANTS, manifest, manifest.fragments))
+    return [
+        *_found(_OF_SCHEMA_AND_INDICES, manifest),
+        *_found(_OF_FRAGMENT_IDS, manifest, manifest.fragments.ids),
+        *_found(_OF_EACH_FRAGMENT, manifest, manifest.fragments),
+    ]
 
 
 def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
@@ -192,22 +194,22 @@ def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
 def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
     """Return the violations of a new version, those of fragments that were taken over left out where possible."""
     since = after.fragments.since(before.fragments)
-    looked_at = Fragments(since.new)
+    looked_at: Sequence[Fragment] = since.new
     if _frame(before) != _frame(after) or _may_share_files(after, since.new):
         looked_at = after.fragments
     same_indices = after.indices == before.indices
-    grew = same_indices and since.counted_on_from(before.next_fragment_id - 1)
-    found = [
-        *_found(_OF_ALL_FRAGMENTS, after, looked_at if grew else after.fragments),  # new ids are in no index, nor taken
+    ids_are_fresh = same_indices and since.counted_on_from(before.next_fragment_id - 1)
+    ids = [fragment.id for fragment in since.new] if ids_are_fresh else after.fragments.ids
+    is_defined_as_before = same_indices and after.schema == before.schema
+    return [
+        *([] if is_defined_as_before else _found(_OF_SCHEMA_AND_INDICES, after)),
+        *_found(_OF_FRAGMENT_IDS, after, ids),
         *_found(_OF_EACH_FRAGMENT, after, looked_at),
     ]
-    if same_indices and after.schema == before.schema:
-        return found
-    return [*_found(_OF_SCHEMA_AND_INDICES, after, looked_at), *found]
 
 
-def _found(invariants: tuple[Invariant, ...], manifest: Manifest, fragments: Fragments) -> Iterator[Violation]:
-    return (Violation(check.__name__, detail) for check in invariants for detail in check(manifest, fragments))
+def _found(checks: Iterable[Callable[P, Iterator[str]]], *args: P.args, **kwargs: P.kwargs) -> list[Violation]:
+    return [Violation(check.__name__, detail) for check in checks for detail in check(*args, **kwargs)]
 
 
 def _frame(manifest: Manifest) -> tuple[object, ...]:

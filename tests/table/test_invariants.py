@@ -83,3 +83,11 @@ def test_a_commit_may_keep_an_old_flaw_and_add_none() -> None:
 def test_a_commit_that_breaks_one_is_refused_whatever_it_took_over(name: str) -> None:
     with pytest.raises(InvalidInput, match=name.replace("_", " ")):
         check_adds_no_violation(SOUND, replace(BROKEN[name], version=2))
+
+
+def test_a_new_fragment_that_two_segments_covered_beforehand_is_noticed() -> None:
+    before = manifest(fragment(0), indices=(index(1, covers=(0, 1)), index(2, covers=(1,))))
+    after = replace(before, version=2, fragments=before.fragments.with_added([fragment(1)]), max_fragment_id=1)
+
+    with pytest.raises(InvalidInput, match=r"in one segment of an index: .* \[1\] twice"):
+        check_adds_no_violation(before, after)
