@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from lance_ops.file.container import Column, Extent, Page
+from lance_ops.file.container import Extent, Page, add_page, encode_column
 from lance_ops.file.encoded import EncodedPage
+from lance_ops.pb import file2_pb2
 
 __all__ = ["PLAIN_COLUMN", "ColumnWriter", "RootWriter", "WriteBytes"]
+
+_COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 
 PLAIN_COLUMN = b"\n\x00"
 """A column encoding whose one field, an empty message, says that there is nothing to say."""
@@ -23,13 +25,13 @@ Piece = TypeVar("Piece")
 
 
 class ColumnWriter(ABC, Generic[Piece]):
-    """What makes the next page of one column, and its pages so far."""
+    """What makes the next page of one column, and the metadata of its pages so far."""
 
     def __init__(self, field_id: int, description_url: str, column_encoding: bytes = PLAIN_COLUMN) -> None:
         self.field_id = field_id
         self._description_url = description_url
         self._column_encoding = column_encoding
-        self._pages: list[Page] = []
+        self._metadata = file2_pb2.ColumnMetadata()
         self._pending: list[Piece] = []
         self._num_own = 0
         self._num_measured = 0
@@ -64,18 +66,20 @@ class ColumnWriter(ABC, Generic[Piece]):
         self._measured_bytes = self._most_bytes = 0
         first_row = self._first_row
         for page in self._encode(pieces, write):
-            buffers = tuple([write(memoryview(buffer)) for buffer in page.buffers])  # type: ignore[arg-type]  # an array is one
+            buffers = [write(memoryview(buffer)) for buffer in page.buffers]  # type: ignore[arg-type]  # an array is one
             encoding = page.description.SerializeToString()
-            self._pages.append(Page(page.length, buffers, first_row, self._description_url, encoding))
+            add_page(self._metadata, page.length, buffers, first_row, self._description_url, encoding)
             first_row += self._rows_of(page)
 
     def copy_pages(self, pages: Iterable[Page], copy: Callable[[Extent], Extent]) -> None:
         """Begin with pages of another file; `copy` puts one of their buffers into this one."""
-        self._pages.extend(replace(page, buffers=tuple(map(copy, page.buffers))) for page in pages)
+        for page in pages:
+            buffers = map(copy, page.buffers)
+            add_page(self._metadata, page.length, buffers, page.priority, page.type_url, page.encoding)
 
-    def column(self) -> Column:
-        """Return the column's metadata."""
-        return Column(tuple(self._pages), (), self._column_encoding)
+    def metadata(self) -> bytes:
+        """Return the column's metadata message."""
+        return encode_column(self._metadata, _COLUMN_ENCODING_URL, self._column_encoding)
 
     def _measure(self) -> int:
         """Return the bytes of what is pending; each piece is looked at once, before it is copied."""

@@ -199,19 +199,25 @@ def decode_column(data: bytes | memoryview, size_bytes: int, path: str, place: s
     return Column(tuple(pages), buffers, encoding)
 
 
-def encode_column(column: Column, column_type_url: str) -> bytes:
-    """Return a column metadata message's bytes."""
-    message = file2_pb2.ColumnMetadata()
-    for page in column.pages:
-        target = message.pages.add(length=page.length, priority=page.priority)
-        for buffer in page.buffers:
-            target.buffer_offsets.append(buffer.position)
-            target.buffer_sizes.append(buffer.size)
-        target.encoding.direct.encoding = Any(type_url=page.type_url, value=page.encoding).SerializeToString()
-    for buffer in column.buffers:
-        message.buffer_offsets.append(buffer.position)
-        message.buffer_sizes.append(buffer.size)
-    return _encode_column_encoding(column_type_url, column.encoding) + message.SerializeToString()
+def add_page(
+    column: file2_pb2.ColumnMetadata,
+    length: int,
+    buffers: Iterable[Extent],
+    priority: int,
+    type_url: str,
+    encoding: bytes,
+) -> None:
+    """Add a page, as `Page` has it, to the metadata of a column that is being written."""
+    page = column.pages.add(length=length, priority=priority)
+    for buffer in buffers:
+        page.buffer_offsets.append(buffer.position)
+        page.buffer_sizes.append(buffer.size)
+    page.encoding.direct.encoding = Any(type_url=type_url, value=encoding).SerializeToString()
+
+
+def encode_column(column: file2_pb2.ColumnMetadata, type_url: str, encoding: bytes) -> bytes:
+    """Return the bytes of a column's metadata, with the encoding of the column as a whole, which it lacks so far."""
+    return _encode_column_encoding(type_url, encoding) + column.SerializeToString()
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.column_writer import RootWriter
-from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, encode_column, encode_extents
+from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, encode_extents
 from lance_ops.file.structural_writer import StructuralRoot
 from lance_ops.file.v2_0.writer import ArrayRoot
 from lance_ops.pb import file_pb2
@@ -20,7 +20,6 @@ from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
 
 __all__ = ["V2Body"]
 
-_COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 _FULL = 2 / 3
 """A page with this much of its budget is written: `_slices` makes no smaller parts, so none waits to be joined."""
 
@@ -82,7 +81,7 @@ class V2Body(FileBody):
         description = descriptor.SerializeToString()
         padding, position = self._next_place()
         global_buffers = [Extent(position, len(description)), *self._global_buffers]
-        messages = [encode_column(writer.column(), _COLUMN_ENCODING_URL) for writer in writers]
+        messages = [writer.metadata() for writer in writers]
         columns_start = at = position + len(description)
         columns = []
         for message in messages:

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, Page, encode_column, encode_extents
+from lance_ops.file.container import ALIGNMENT, Extent, Footer, add_page, encode_column, encode_extents
 from lance_ops.pb import encodings_v2_0_pb2 as pb
-from lance_ops.pb import file_pb2
+from lance_ops.pb import file2_pb2, file_pb2
 from lance_ops.wire.fields import schema_to_pb
 
 __all__ = ["HAND_MADE", "HandMade", "PageBytes", "file_of"]
@@ -74,18 +74,21 @@ def file_of(
 
     written = []
     for pages in columns:
-        first_row, made = 0, []
+        first_row, column = 0, file2_pb2.ColumnMetadata()
         for page in pages:
-            extents = tuple(add(buffer) for buffer in page.buffers)
             encoding = page.described.SerializeToString()
-            made.append(Page(page.length, extents, first_row, "/lance.encodings.ArrayEncoding", encoding))
+            extents = map(add, page.buffers)
+            add_page(column, page.length, extents, first_row, "/lance.encodings.ArrayEncoding", encoding)
             first_row += page.length
-        written.append(Column(tuple(made), tuple(map(add, column_buffers)), column_encoding))
+        for own in map(add, column_buffers):
+            column.buffer_offsets.append(own.position)
+            column.buffer_sizes.append(own.size)
+        written.append(column)
     fields = file_pb2.Schema(fields=schema_to_pb(Schema.from_arrow(schema)))
     described = add(file_pb2.FileDescriptor(schema=fields, length=num_rows).SerializeToString())
     start, places = len(data), []
     for column in written:
-        message = encode_column(column, "/lance.encodings.ColumnEncoding")
+        message = encode_column(column, "/lance.encodings.ColumnEncoding", column_encoding)
         places.append(Extent(len(data), len(message)))
         data.extend(message)
     tables = len(data)
