@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -115,6 +116,21 @@ def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: p
     monkeypatch.setattr(PageContext, "finish", counted)
     assert read_joined(files, Schema.from_arrow(nulls[0].schema)).equals(pa.concat_tables(nulls).combine_chunks())
     assert made == [6] * 5
+
+
+def test_a_long_value_of_a_constant_page_is_not_kept_with_the_open_file() -> None:
+    tables = [pa.table({"c": [letter * (1 << 20)] * 2}) for letter in "ab"]
+    files = joined(tables, FileVersion.V2_2)
+    assert {file.reader.describe()[0][0][0] for file in files} == {"constant"}
+    tracemalloc.start()
+    try:
+        for _ in range(2):
+            found = read_joined(files, Schema.from_arrow(tables[0].schema))
+            assert found.equals(pa.concat_tables(tables).combine_chunks())
+        del found
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)

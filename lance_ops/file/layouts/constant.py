@@ -52,6 +52,7 @@ Integers = npt.NDArray[np.int64]
 
 _MAX_VALUE_BUFFERS = 2
 _MAX_INLINE_BYTES = 32
+_MAX_KEPT_BYTES = 4096
 _COUNT = struct.Struct("<I")
 
 
@@ -68,7 +69,7 @@ class _Content:
 
 
 class ConstantPage(PageLayout):
-    """A page of one value, or none; keeps it and its levels once they are loaded."""
+    """A page of one value, or none; keeps it and its levels once they are loaded, unless the value is long."""
 
     MESSAGE: ClassVar[str] = "constant_layout"
 
@@ -112,13 +113,14 @@ class ConstantPage(PageLayout):
     @classmethod
     def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
         head = pages[0]
-        missing = [pair for pair in zip(pages, begins or [0] * len(pages), strict=True) if pair[0]._content is None]
+        kept = [page._content for page in pages]
+        missing = [at for at, content in enumerate(kept) if content is None]
         if missing:
-            extents = [(begin, extent) for page, begin in missing for extent in page._context.buffers]
-            fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in extents))
-            for page, begin in missing:
-                page._content = page._load(fetched, begin)
-        contents = [page._content for page in pages if page._content is not None]
+            places = [(begins[at] if begins else 0, extent) for at in missing for extent in pages[at]._context.buffers]
+            fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in places))
+            for at in missing:
+                kept[at] = pages[at]._load(fetched, begins[at] if begins else 0)
+        contents = [content for content in kept if content is not None]
         num_rows, each = sum([part.count for part in rows]), head._context.leaf.elements_per_row
         if contents[0].entries is None:
             counts = [part.count * each for part in rows]
@@ -155,7 +157,13 @@ class ConstantPage(PageLayout):
         return Entries(count, None, definition)
 
     def _load(self, fetched: SourceBytes, begin: int) -> _Content:
-        """Decode what was fetched of a file that begins at `begin`."""
+        """Decode what was fetched of a file that begins at `begin`; keep it, but for a long value."""
+        content = self._decode(fetched, begin)
+        if content.value is None or len(content.value) <= _MAX_KEPT_BYTES:
+            self._content = content
+        return content
+
+    def _decode(self, fetched: SourceBytes, begin: int) -> _Content:
         if not self._level_buffers:
             return _Content(self._value(fetched, begin), None, None)
         rep_at, definition_at = self._level_buffers

@@ -93,8 +93,7 @@ class MiniBlockPage(PageLayout):
         check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
         if rep is None:
             check(self._num_items == context.length, f"{self._num_items} values in a page of {context.length} rows")
-        for index in range(2 + (self._dictionary is not None) + (rep is not None)):
-            context.buffer(index)
+        context.buffer(1 + (self._dictionary is not None) + (rep is not None))  # and so all before it
 
     @classmethod
     def from_pb(cls, message: pb.MiniBlockLayout, context: PageContext, nested: ReadLayout) -> Self:
@@ -140,7 +139,8 @@ class MiniBlockPage(PageLayout):
         index, wanted = head._join(pages, begins), _joined_rows(elements, [page._context.length for page in pages])
         num_rows = sum(part.count for part in rows)
         known = fetched if len(missing) == len(pages) else None
-        return (yield from head._read(num_rows, wanted, whole, index, _ends_by_encoding(pages), known))
+        ends = _ends_by_encoding(pages) if len(pages) > 1 else ()
+        return (yield from head._read(num_rows, wanted, whole, index, ends, known))
 
     def _extents(self, *, with_chunks: bool) -> Sequence[Extent]:
         buffers = self._context.buffers
