@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -39,7 +40,10 @@ class _Root:
     """The columns of a top-level field, and where pages of all of them end."""
 
     columns: Sequence[_Wanted]
-    shared: Sequence[int]
+
+    @cached_property
+    def shared(self) -> Sequence[int]:
+        return shared_boundaries([column.page_starts for column in self.columns])
 
 
 class StructuralColumns(Columns):
@@ -103,8 +107,7 @@ class StructuralColumns(Columns):
                 _Wanted(index, column, self._page_starts(index, column), self._is_described(leaf, index))
                 for leaf, index, column in zip(leaves, indices, self._load(indices), strict=True)
             ]
-            root = _Root(columns, shared_boundaries([column.page_starts for column in columns]))
-            self._roots[field] = root
+            root = self._roots[field] = _Root(columns)
         return root
 
     def _cuts(self, rows: Rows, root: _Root) -> Sequence[int]:
