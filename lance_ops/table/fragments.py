@@ -70,15 +70,18 @@ class Fragments(Sequence[Fragment]):
 
     @property
     def section(self) -> bytes:
-        """Every fragment's message as the field of a manifest: those taken over from it are not framed anew."""
+        """The fragments as a manifest's bytes state them: their messages, framed one behind the other.
+
+        It is kept, and what is added to these is framed behind it.
+        """
         if self._section is None:
             self._section = _section_of(self.to_messages())
         return self._section
 
     def as_read_from(self, path: str) -> Fragments:
         """Return what a manifest of these, written to `path`, says when it is read."""
-        made = self._made([*self.to_messages()], path)
-        made._messages, made._section = self._messages, self._section
+        made = self.from_messages(self.to_messages(), path)
+        made._section = self._section
         return made
 
     @property
