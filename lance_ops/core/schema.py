@@ -225,8 +225,8 @@ class Schema:
 
     @cached_property
     def has_dictionaries(self) -> bool:
-        """Whether any field, at any depth, is a dictionary column, or says of a dictionary where it is."""
-        return any(node.is_dictionary or node.dictionary is not None for node in self.walk())
+        """Whether any field, at any depth, is a dictionary column."""
+        return any(node.is_dictionary for node in self.walk())
 
     @property
     def names(self) -> list[str]:

@@ -29,9 +29,9 @@ def known_schema(message: table_pb2.Manifest, path: str) -> Schema:
 def encoded_schema(schema: Schema) -> bytes:
     """Return a manifest's message that states nothing but the schema.
 
-    One with dictionaries is not kept: it may hold their values, and equals those that have them in other places.
+    One with dictionaries is not kept: it may hold their values, and says anew in each version where they are.
     """
-    return _encode(schema) if schema.has_dictionaries else _encode_once(schema)
+    return _encode(schema) if schema.has_dictionaries else _encode_once(_Itself(schema))
 
 
 @lru_cache(_KEPT)
@@ -40,9 +40,29 @@ def _decoded(encoded: bytes) -> Schema:
     return schema_from_pb(part.fields, part.schema_metadata, "")
 
 
+class _Itself:
+    """A schema as a key that costs the same for any number of columns: versions share the very object.
+
+    To compare it with an equal one, field by field, would take about as long as to encode it.
+    """
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.schema is other.schema
+
+
+@lru_cache(_KEPT)
+def _encode_once(key: _Itself) -> bytes:
+    return _encode(key.schema)
+
+
 def _encode(schema: Schema) -> bytes:
     part = table_pb2.Manifest(fields=schema_to_pb(schema), schema_metadata=metadata_to_pb(schema.metadata))
     return part.SerializeToString(deterministic=True)
-
-
-_encode_once = lru_cache(_KEPT)(_encode)
