@@ -56,6 +56,9 @@ def _build(field: Field, leaves: Sequence[LeafRows], depth: int) -> tuple[pa.Arr
         narrow = new_array(len(layer.offsets), np.int32)
         narrow[:] = layer.offsets
         offsets = pa.py_buffer(narrow)
+    if pt.is_map(arrow_type):  # Arrow ends the process where a map has such
+        (entries,) = children
+        check(not entries.null_count and not entries.field(0).null_count, f"nulls among the keys of {field.name!r}")
     return pa.Array.from_buffers(arrow_type, layer.length, [bitmap, offsets], children=children), rest
 
 

@@ -13,6 +13,7 @@ OUTCOMES = {
     "a_schema_that_is_none.arrow": "CorruptFile",
     "dictionaries_with_nulls_among_their_entries.lance": "rows",
     "fragments_beyond_32_bits.manifest": "CorruptFile",
+    "nulls_for_keys_of_maps.lance": "CorruptFile",
     "nulls_that_may_not_be_null.lance": "CorruptFile",
     "nulls_without_end_in_lists.lance": "CorruptFile+ReadTooLarge",
     "numbers_with_children.lance": "UnsupportedFeature+rows",
