@@ -150,7 +150,7 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
                 if value.count(":") > _MAX_NESTING:
                     raise ValueError("dictionaries of dictionaries")
                 return pa.dictionary(arrow_type_of(key, (), name), arrow_type_of(value, (), name), ordered == "true")
-    except (ValueError, KeyError, IndexError, TypeError, pa.ArrowException) as error:
+    except (ValueError, KeyError, IndexError, OverflowError, TypeError, pa.ArrowException) as error:
         raise InvalidInput(f"column {name!r}: logical type {logical_type!r} is malformed: {error}") from error
     raise UnsupportedFeature(f"logical type {logical_type!r}", f"column {name!r}")
 

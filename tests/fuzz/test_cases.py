@@ -19,6 +19,7 @@ OUTCOMES = {
     "numbers_with_children.lance": "UnsupportedFeature+rows",
     "petabytes_of_deletions.arrow": "CorruptFile",
     "rows_beyond_64_bits.lance": "CorruptFile",
+    "sizes_beyond_32_bits.manifest": "CorruptFile",
     "structs_without_their_children.lance": "CorruptFile",
     "validity_that_is_null.lance": "CorruptFile",
 }
