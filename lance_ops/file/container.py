@@ -131,9 +131,7 @@ def encode_extents(extents: Iterable[Extent]) -> bytes:
 def decode_extents(table: bytes, size_bytes: int, path: str, place: str) -> tuple[Extent, ...]:
     """Parse an offset table; raise `CorruptFile` for an entry that leaves the file."""
     extents = tuple(map(Extent._make, _EXTENT.iter_unpack(table)))
-    for index, (position, size) in enumerate(extents):
-        if position + size > size_bytes:
-            raise _outside(extents[index], size_bytes, path, f"{place} {index}")
+    _check_inside(extents, size_bytes, path, place)
     check_apart([extent.size for extent in extents], size_bytes, path, f"{place} table")
     return extents
 
@@ -251,11 +249,11 @@ def _extents(
     if len(positions) != len(sizes):
         raise CorruptFile(path, place, f"{len(positions)} buffer positions, {len(sizes)} sizes")
     extents = tuple(map(Extent._make, zip(positions, sizes, strict=True)))
-    for index, (position, size) in enumerate(extents):
-        if position + size > size_bytes:
-            raise _outside(extents[index], size_bytes, path, f"{place}, buffer {index}")
+    _check_inside(extents, size_bytes, path, f"{place}, buffer")
     return extents
 
 
-def _outside(extent: Extent, size_bytes: int, path: str, place: str) -> CorruptFile:
-    return CorruptFile(path, place, f"ends at byte {extent.end} of a file of {size_bytes}")
+def _check_inside(extents: Iterable[Extent], size_bytes: int, path: str, place: str) -> None:
+    for index, (position, size) in enumerate(extents):
+        if position + size > size_bytes:
+            raise CorruptFile(path, f"{place} {index}", f"ends at byte {position + size} of a file of {size_bytes}")
