@@ -17,7 +17,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json_columns import json_to_text, text_field
 from lance_ops.core.predicate import Assignment, Column
 from lance_ops.core.schema import Field, Schema
-from lance_ops.snapshot.blob_columns import holds_blobs_v2, with_blobs_as
+from lance_ops.snapshot.blob_columns import with_blobs_as
 from lance_ops.snapshot.blobs import BlobReader, cut_by_blobs
 from lance_ops.snapshot.columns.add import bind_computed
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
@@ -103,7 +103,7 @@ class Projection:
         reader = BlobReader(self.snapshot)
         addresses = table.column(ROW_ADDRESS).to_numpy()
         for position, field in enumerate(self.read.fields):
-            if holds_blobs_v2(field):
+            if field.holds_blobs_v2:
                 column = reader.with_bytes(table.column(field.name), field, addresses)
                 table = table.set_column(position, with_blobs_as(field, pa.large_binary()), column)
         return table
@@ -193,11 +193,11 @@ def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
 
 def _read(field: Field) -> pa.Field:
     """Return a field as it is when blobs that are asked for as bytes have been read."""
-    return with_blobs_as(field, pa.large_binary()) if holds_blobs_v2(field) else field.storage_field
+    return with_blobs_as(field, pa.large_binary()) if field.holds_blobs_v2 else field.storage_field
 
 
 def _shown(field: Field) -> pa.Field:
-    return text_field(_read(field)) if holds_blobs_v2(field) else field.to_arrow()
+    return text_field(_read(field)) if field.holds_blobs_v2 else field.to_arrow()
 
 
 def _column(table: pa.Table, output: _Output, uri: str) -> pa.ChunkedArray:

@@ -105,6 +105,11 @@ class Field:
         """Whether the values are JSON or have some below them."""
         return holds_json(self.storage_field)
 
+    @cached_property
+    def holds_blobs_v2(self) -> bool:
+        """Whether the field is `lance.blob.v2` or has one below it."""
+        return self.is_blob_v2 or any(child.holds_blobs_v2 for child in self.children)
+
     @property
     def is_dictionary(self) -> bool:
         """Whether files hold keys, and the values apart from them."""
@@ -246,7 +251,7 @@ class Schema:
     @cached_property
     def holds_blobs_v2(self) -> bool:
         """Whether a field, at any depth, is `lance.blob.v2`."""
-        return any(node.is_blob_v2 for node in self.walk())
+        return any(column.holds_blobs_v2 for column in self.fields)
 
     def walk(self) -> Iterator[Field]:
         """Yield every field, parents before their children."""

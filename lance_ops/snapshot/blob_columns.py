@@ -15,17 +15,12 @@ from lance_ops.core.extensions import EXTENSION_NAME
 from lance_ops.core.nested import child_fields, children_of, items_of, with_child_fields, with_children
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["Convert", "Owners", "holds_blobs_v2", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
+__all__ = ["Convert", "Owners", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
 
 Owners: TypeAlias = npt.NDArray[np.uint64]
 """For every value of an array, something about the row it belongs to."""
 
 Convert: TypeAlias = Callable[[pa.Array, Field, Owners], pa.Array]
-
-
-def holds_blobs_v2(field: Field) -> bool:
-    """Return whether a field is `lance.blob.v2` or has one below it."""
-    return field.is_blob_v2 or any(holds_blobs_v2(child) for child in field.children)
 
 
 def values_schema(schema: Schema) -> pa.Schema:
@@ -46,7 +41,7 @@ def with_blobs_as(field: Field, arrow_type: pa.DataType, metadata: dict[str, str
     if field.is_blob_v2:
         return pa.field(field.name, arrow_type, field.nullable, metadata)
     stored = field.storage_field
-    if not holds_blobs_v2(field):
+    if not field.holds_blobs_v2:
         return stored
     below = [with_blobs_as(child, arrow_type, metadata) for child in field.children]
     return stored.with_type(with_child_fields(stored.type, below))
@@ -56,7 +51,7 @@ def walk_blobs(array: pa.Array, field: Field, owners: Owners, convert: Convert) 
     """Return an array of a field with every array of blobs in it converted; one owner for each value."""
     if field.is_blob_v2:
         return convert(array, field, owners)
-    if not holds_blobs_v2(field):
+    if not field.holds_blobs_v2:
         return array
     if pt.is_fixed_size_list(array.type):
         owners = np.repeat(owners, array.type.list_size)

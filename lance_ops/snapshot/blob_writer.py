@@ -20,7 +20,7 @@ from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
-from lance_ops.snapshot.blob_columns import Owners, holds_blobs_v2, walk_blobs
+from lance_ops.snapshot.blob_columns import Owners, walk_blobs
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.store import Store
 from lance_ops.store.contract import StoreWriter
@@ -74,7 +74,7 @@ class BlobWriter:
         """
         columns = []
         for column, field in zip(table.columns, schema.fields, strict=True):
-            if holds_blobs_v2(field):
+            if field.holds_blobs_v2:
                 nobody = np.zeros(len(column), np.uint64)
                 chunks = [walk_blobs(part, field, nobody[: len(part)], self._write) for part in column.chunks]
                 column = pa.chunked_array(chunks, field.arrow_type)

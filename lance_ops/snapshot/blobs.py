@@ -20,7 +20,7 @@ from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.source import FileSource, Ranges
-from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_field, walk_blobs, with_blobs_as
+from lance_ops.snapshot.blob_columns import values_field, walk_blobs, with_blobs_as
 from lance_ops.snapshot.row_columns import ROW_ADDRESS
 from lance_ops.snapshot.scan import ScanRequest, scan_rows
 from lance_ops.snapshot.scanned import ScannedRows, in_array
@@ -120,7 +120,7 @@ class BlobReader:
         arrow_type: pa.DataType,
         convert: Callable[[pa.StructArray, Field, Addresses], pa.Array],
     ) -> pa.ChunkedArray:
-        if not holds_blobs_v2(field):
+        if not field.holds_blobs_v2:
             return column
         chunks, at = [], 0
         for chunk in column.chunks:
@@ -200,7 +200,7 @@ def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanReque
 
 def _rewritable(table: pa.Table, addresses: Addresses, reader: BlobReader, schema: Schema) -> pa.Table:
     for position, field in enumerate(schema.fields):
-        if holds_blobs_v2(field):
+        if field.holds_blobs_v2:
             column = reader.with_values(table.column(position), field, addresses)
             table = table.set_column(position, values_field(field), column)
     return table
@@ -210,7 +210,7 @@ def cut_by_blobs(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
     """Cut a table into runs of rows with about `_BYTES_AT_ONCE` of blobs each."""
     sizes = np.zeros(table.num_rows, np.float64)
     for field in schema.fields:
-        if holds_blobs_v2(field):
+        if field.holds_blobs_v2:
             at = 0
             for chunk in table.column(field.name).chunks:
                 _add_sizes(chunk, field, np.arange(at, at + len(chunk)), sizes)

@@ -21,7 +21,6 @@ from lance_ops.core.names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
-from lance_ops.snapshot.blob_columns import holds_blobs_v2
 from lance_ops.snapshot.columns.sources import ColumnSource
 from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
@@ -239,7 +238,7 @@ def _in_batches(found: Iterable[ScannedRows], batch_size: int | None) -> Iterato
 
 def _check_version(snapshot: Snapshot, columns: Schema) -> None:
     """Refuse to add files where readers do not expect them."""
-    blob = next((field for field in columns.fields if holds_blobs_v2(field)), None)
+    blob = next((field for field in columns.fields if field.holds_blobs_v2), None)
     if blob is not None:
         raise UnsupportedFeature("blobs in a file of their own", f"column {blob.name!r}")
     inside = next((field for field in columns.fields if snapshot.schema.by_id(field.id) is not None), None)

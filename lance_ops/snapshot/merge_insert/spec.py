@@ -13,7 +13,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
 from lance_ops.core.predicate.resolve import Name, resolve
 from lance_ops.core.schema import split_path
-from lance_ops.snapshot.blob_columns import holds_blobs_v2, values_schema
+from lance_ops.snapshot.blob_columns import values_schema
 from lance_ops.snapshot.conform import conform_columns
 from lance_ops.snapshot.filters import UserFilter, bind_filter
 from lance_ops.snapshot.merge_insert.left_out import leaves_fields_out
@@ -142,7 +142,7 @@ def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
 def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: Sequence[str]) -> None:
     """Refuse a merge that does more than to give some columns of matched rows new values."""
     blob = next(
-        (node for node in snapshot.schema.fields if holds_blobs_v2(node) and node.name in source.schema.names), None
+        (node for node in snapshot.schema.fields if node.holds_blobs_v2 and node.name in source.schema.names), None
     )
     if blob is not None:
         raise UnsupportedFeature("rewriting blobs in place", f"column {blob.name!r}")
