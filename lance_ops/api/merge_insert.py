@@ -20,7 +20,6 @@ from lance_ops.api.handle import Handle
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.filters import UserFilter
 from lance_ops.snapshot.merge_insert import (
     Matched,
@@ -35,6 +34,7 @@ from lance_ops.snapshot.merge_insert.matching import find_matches
 from lance_ops.snapshot.retry import retry_conflicts
 from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.table.bases import Place
+from lance_ops.transactions.pending_files import delete_paths
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 

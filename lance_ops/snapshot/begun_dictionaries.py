@@ -19,9 +19,9 @@ from lance_ops.core.schema import Dictionary, Field, Schema
 from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.snapshot.commit import delete_paths, removing_on_failure
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
 
 __all__ = ["begins_dictionaries", "settle_dictionaries", "settle_fragments", "with_begun_dictionaries"]
 

@@ -21,10 +21,10 @@ from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.snapshot.blob_columns import Owners, walk_blobs
-from lance_ops.snapshot.commit import delete_paths
 from lance_ops.store import Store
 from lance_ops.store.contract import StoreWriter
 from lance_ops.table.bases import Bases
+from lance_ops.transactions.pending_files import delete_paths
 
 __all__ = ["BlobWriter", "ExternalBlobs"]
 

@@ -13,7 +13,6 @@ from uuid import uuid4
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
-from lance_ops.snapshot.commit import removing_on_failure, removing_unless_committed
 from lance_ops.snapshot.lines import branch_of, uri_of_line
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
@@ -30,6 +29,7 @@ from lance_ops.table import (
 )
 from lance_ops.table.bases import Place
 from lance_ops.transactions import Clone, Transaction, commit_clone
+from lance_ops.transactions.pending_files import removing_on_failure, removing_unless_committed
 
 __all__ = ["begin_clone", "clone_as_said", "deep_clone", "shallow_clone"]
 

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 from lance_ops.committers import DatasetRoot
-from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError, UnsupportedFeature
+from lance_ops.core.errors import DatasetAlreadyExists, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.store import Store
 from lance_ops.table import BasePath, Fragment, Manifest
-from lance_ops.table.bases import Place
 from lance_ops.transactions import MAX_RETRIES, Operation, Overwrite, Transaction, commit
+from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_unless_committed
 
 __all__ = [
-    "OwnFile",
     "commit_operation",
     "commit_transaction",
     "create_dataset",
-    "delete_paths",
-    "removing_on_failure",
-    "removing_unless_committed",
 ]
-
-OwnFile: TypeAlias = str | Place
-"""A file that a commit would bring in: by its path in the dataset's root, or wherever it is."""
 
 
 def commit_operation(
@@ -106,50 +96,6 @@ def commit_transaction(
         timeout_seconds=timeout_seconds,
     )
     return Snapshot(root.store, root.committer, result.manifest, root.storage_options)
-
-
-def delete_paths(store: Store, paths: Iterable[OwnFile]) -> None:
-    """Delete files that no version names, data files with their blobs; what cannot be now is left to clean-up.
-
-    What is not said to be elsewhere is in `store`.
-    """
-    for path in paths:
-        place = path if isinstance(path, Place) else Place(store, path)
-        sidecars = place.path.removesuffix(".lance")
-        with suppress(LanceOpsError):
-            place.store.delete(place.path)
-            if sidecars != place.path:
-                for info in list(place.store.list(sidecars)):
-                    place.store.delete(info.path)
-
-
-@contextmanager
-def removing_on_failure(store: Store, paths: Sequence[OwnFile]) -> Iterator[None]:
-    """Delete `paths`, as they are then, when the block raises: for work that no commit was tried with yet."""
-    try:
-        yield
-    except BaseException:
-        delete_paths(store, paths)
-        raise
-
-
-@contextmanager
-def removing_unless_committed(
-    store: Store, paths: Iterable[OwnFile], *, kept_after: tuple[type[Exception], ...] = ()
-) -> Iterator[None]:
-    """Delete `paths`, as they are then, when the block, which commits them, has failed for certain.
-
-    They stay after `CommitStateUnknown`, after errors of the kinds `kept_after`, and at an interrupt, which says
-    nothing of whether the version is there.
-    """
-    spared: tuple[type[Exception], ...] = (CommitStateUnknown, *kept_after)
-    try:
-        yield
-    except spared:
-        raise
-    except Exception:  # of whatever kind: it says that there is no version
-        delete_paths(store, paths)
-        raise
 
 
 def _check_counts(base: Manifest, operation: Operation, uri: str) -> None:

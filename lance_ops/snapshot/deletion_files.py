@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pyroaring import BitMap
 
 from lance_ops.core.names import new_deletion_file_id
-from lance_ops.snapshot.commit import removing_on_failure
 from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment, encode_deletion_vector
+from lance_ops.transactions.pending_files import removing_on_failure
 
 __all__ = ["HiddenRows", "hide_rows"]
 

@@ -18,13 +18,13 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.snapshot.blob_columns import values_schema
 from lance_ops.snapshot.blob_writer import BlobWriter, ExternalBlobs
-from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.snapshot.write_targets import WriteTargets
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.bases import Bases, Place
+from lance_ops.transactions.pending_files import delete_paths
 
 __all__ = [
     "MAX_BYTES_PER_FILE",

@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lance_ops.snapshot.commit import delete_paths, removing_unless_committed
 from lance_ops.snapshot.removals import check_stays
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions.pending_files import delete_paths, removing_unless_committed
 
 __all__ = ["PINS_DIR", "pinned", "pinned_version"]
 

@@ -20,7 +20,7 @@ from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.blobs import scan_to_rewrite
-from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_shares import fragment_shares
 from lance_ops.snapshot.fragment_writer import data_paths
@@ -32,6 +32,7 @@ from lance_ops.snapshot.scanned import in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.transactions import Update
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
 
 __all__ = [
     "RewrittenRows",

@@ -12,7 +12,7 @@ from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMism
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.commit import commit_operation, create_dataset, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation, create_dataset
 from lance_ops.snapshot.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
 from lance_ops.snapshot.row_writer import output_version
 from lance_ops.snapshot.snapshot import Snapshot
@@ -20,6 +20,7 @@ from lance_ops.snapshot.write_targets import AT_ROOT, WriteTargets
 from lance_ops.table import BasePath
 from lance_ops.table.bases import Bases
 from lance_ops.transactions import Append, Overwrite
+from lance_ops.transactions.pending_files import removing_on_failure
 
 __all__ = ["NewTable", "append", "check_stable_row_ids", "create", "overwrite"]
 

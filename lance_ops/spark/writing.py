@@ -23,7 +23,7 @@ from lance_ops.maintenance.auto_cleanup import clean_up_if_due
 from lance_ops.snapshot.batches import batch_properties, ingested_batches
 from lance_ops.snapshot.begun_dictionaries import settle_fragments
 from lance_ops.snapshot.blob_columns import values_schema, with_blobs_as
-from lance_ops.snapshot.commit import commit_operation, create_dataset, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation, create_dataset
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.fragment_writer import FragmentWriter, data_paths
 from lance_ops.snapshot.snapshot import Snapshot
@@ -34,6 +34,7 @@ from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.types import keep_types, schema_from_spark
 from lance_ops.table import Fragment
 from lance_ops.transactions import Append, Overwrite
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
 
 __all__ = ["WritePlan", "plan_write"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict, StoreError
-from lance_ops.snapshot.commit import removing_unless_committed
 from lance_ops.store import MemoryStore
+from lance_ops.transactions.pending_files import removing_unless_committed
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,14 @@ from lance_ops.snapshot.columns.backfill import (
     write_streamed_columns,
 )
 from lance_ops.snapshot.columns.sources import ColumnSource, ComputedColumns, JoinedColumns
-from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.filters import schema_with_row_columns
 from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table import Fragment
 from lance_ops.transactions import Merge
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
 
 __all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
 

@@ -19,11 +19,12 @@ from lance_ops.core.schema import Field, Schema, split_path
 from lance_ops.core.schema_edit import renumbered, with_field, without_fields
 from lance_ops.snapshot.columns.backfill import column_paths, plan_backfill, with_column_files, write_columns
 from lance_ops.snapshot.columns.sources import CastColumns
-from lance_ops.snapshot.commit import commit_operation, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.runners import Runner, run_all
 from lance_ops.snapshot.scan import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
 
 __all__ = ["Alteration", "alter_columns", "drop_columns"]
 

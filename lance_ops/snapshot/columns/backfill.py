@@ -22,7 +22,6 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
 from lance_ops.snapshot.columns.sources import ColumnSource
-from lance_ops.snapshot.commit import delete_paths
 from lance_ops.snapshot.conform import conform
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
@@ -30,6 +29,7 @@ from lance_ops.snapshot.scan import TASK_READAHEAD, ScanRequest, scan_rows
 from lance_ops.snapshot.scanned import Offsets, ScannedRows, in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
+from lance_ops.transactions.pending_files import delete_paths
 
 __all__ = [
     "BackfillTask",

@@ -25,7 +25,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.snapshot.blobs import take_to_rewrite
 from lance_ops.snapshot.columns.backfill import column_paths, write_columns
 from lance_ops.snapshot.columns.patch import PatchedColumns, patched_fragments, plan_patch
-from lance_ops.snapshot.commit import OwnFile, commit_operation, delete_paths, removing_on_failure
+from lance_ops.snapshot.commit import commit_operation
 from lance_ops.snapshot.deletion_files import hide_rows
 from lance_ops.snapshot.fragment_writer import data_paths
 from lance_ops.snapshot.merge_insert.explain import explain_merge
@@ -44,6 +44,7 @@ from lance_ops.table import Fragment
 from lance_ops.table.key_codes import NO_CODE
 from lance_ops.table.roaring import bitmap_of
 from lance_ops.transactions import Update, UpdateMode
+from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_on_failure
 
 __all__ = [
     "MergeCounts",
