@@ -14,7 +14,7 @@ import pytest
 
 from lance_ops.core.schema import Schema
 from lance_ops.file.joined import JoinedFile, read_joined
-from lance_ops.snapshot import joined_fragments
+from lance_ops.reading import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
 from lance_ops.table.known_manifests import KnownManifests
 from tests.manifest_servers import ManifestServer, dynalite_server

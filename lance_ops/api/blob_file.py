@@ -6,8 +6,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from lance_ops.blobs.blob_reader import BlobPlace
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.blobs import BlobPlace
 
 __all__ = ["DEFAULT_BLOB_BUFFER_SIZE", "BlobFile"]
 

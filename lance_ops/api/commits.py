@@ -18,14 +18,14 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema_edit import with_dictionaries
+from lance_ops.legacy.pending_dictionaries import begins_dictionaries, with_begun_dictionaries
 from lance_ops.maintenance.auto_cleanup import clean_up_if_due
-from lance_ops.snapshot.begun_dictionaries import begins_dictionaries, with_begun_dictionaries
-from lance_ops.snapshot.clone import clone_as_said
-from lance_ops.snapshot.commit import commit_transaction
+from lance_ops.refs.clone import clone_as_said
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
 from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_message
 from lance_ops.transactions import Transaction as InternalTransaction
+from lance_ops.writing.commit import commit_transaction
 
 __all__ = ["BulkCommitResult", "Commits"]
 

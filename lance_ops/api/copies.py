@@ -9,14 +9,14 @@ from typing import Self, TypedDict
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.handle import Handle
 from lance_ops.api.tags import Reference, open_reference
-from lance_ops.snapshot.branch_file import Branch as StoredBranch
-from lance_ops.snapshot.branch_file import list_branches, replace_metadata
-from lance_ops.snapshot.branches import create_branch, delete_branch
-from lance_ops.snapshot.clone import deep_clone, shallow_clone
-from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.lines import references_of
+from lance_ops.refs.branch_file import Branch as StoredBranch
+from lance_ops.refs.branch_file import list_branches, replace_metadata
+from lance_ops.refs.branch_paths import references_of
+from lance_ops.refs.branches import create_branch, delete_branch
+from lance_ops.refs.clone import deep_clone, shallow_clone
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import UpdateBases
+from lance_ops.writing.commit import commit_operation
 
 __all__ = ["Branch", "Branches", "Copies"]
 

@@ -12,8 +12,8 @@ from lance_ops.api.scanner import LanceScanner
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.indices import RowAddressSet
-from lance_ops.snapshot.change_feed import Changes, changes_between
-from lance_ops.snapshot.row_columns import ROW_ID, row_field
+from lance_ops.reading.change_feed import Changes, changes_between
+from lance_ops.reading.row_columns import ROW_ID, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import read_version
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+from lance_ops.blobs.blob_writer import ExternalBlobs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.blob_writer import ExternalBlobs
-from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
-from lance_ops.snapshot.write_progress import FragmentWriteProgress
+from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.writing.write_progress import FragmentWriteProgress
 
 __all__ = ["fragment_limits", "storage_version"]
 

@@ -17,9 +17,9 @@ from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.reading.take import take_addresses
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.take import take_addresses
-from lance_ops.snapshot.validate import validate_fragment
+from lance_ops.snapshot.validation import validate_fragment
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["FragmentSession", "LanceFragment"]

@@ -19,13 +19,8 @@ from lance_ops.api.file_options import storage_version
 from lance_ops.api.handle import Handle
 from lance_ops.api.lance_schema import LanceSchema
 from lance_ops.api.udf import BatchUDF
-from lance_ops.committers import open_root
-from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import Schema
-from lance_ops.core.schema_edit import with_new_fields
-from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.columns import FunctionColumns, as_table, bind_computed, bind_joined
-from lance_ops.snapshot.columns.backfill import (
+from lance_ops.changing.columns import FunctionColumns, as_table, bind_computed, bind_joined
+from lance_ops.changing.columns.backfill import (
     ColumnFile,
     column_paths,
     plan_backfill,
@@ -33,19 +28,24 @@ from lance_ops.snapshot.columns.backfill import (
     write_columns,
     write_streamed_columns,
 )
-from lance_ops.snapshot.columns.patch import bind_patch, matched_offsets, patched_fragments, plan_patch
-from lance_ops.snapshot.columns.sources import ColumnSource
-from lance_ops.snapshot.deletion_files import hide_rows
-from lance_ops.snapshot.described_file import describe_fragment
-from lance_ops.snapshot.filters import UserFilter, bind_filter
-from lance_ops.snapshot.fragment_writer import FragmentLimits, write_fragments
-from lance_ops.snapshot.row_writer import output_version
-from lance_ops.snapshot.scan import ScanRequest, scan, scan_rows
+from lance_ops.changing.columns.patch import bind_patch, matched_offsets, patched_fragments, plan_patch
+from lance_ops.changing.columns.sources import ColumnSource
+from lance_ops.committers import open_root
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.core.schema_edit import with_new_fields
+from lance_ops.core.versions import FileVersion
+from lance_ops.reading.filters import UserFilter, bind_filter
+from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.table_schema import table_schema
-from lance_ops.snapshot.write_progress import FragmentWriteProgress
 from lance_ops.table import Fragment
 from lance_ops.table.roaring import encode_bitmap
+from lance_ops.writing.deletion_files import hide_rows
+from lance_ops.writing.described_file import describe_fragment
+from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments
+from lance_ops.writing.row_writer import output_version
+from lance_ops.writing.table_schema import table_schema
+from lance_ops.writing.write_progress import FragmentWriteProgress
 
 __all__ = ["FragmentChanges"]
 

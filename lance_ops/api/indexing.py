@@ -13,7 +13,7 @@ from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance import reindex
-from lance_ops.snapshot.fragment_reuse import follow_addresses
+from lance_ops.reading.fragment_reuse import follow_addresses
 
 __all__ = ["Indexing"]
 

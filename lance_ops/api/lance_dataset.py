@@ -28,16 +28,16 @@ from lance_ops.api.row_changes import RowChanges
 from lance_ops.api.schema_changes import SchemaChanges
 from lance_ops.api.tags import Reference, Tags, open_reference
 from lance_ops.api.transaction import Transaction, as_read
+from lance_ops.changing.restoration import restore
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
 from lance_ops.maintenance import cleanup
 from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
-from lance_ops.snapshot.drop import drop_dataset
+from lance_ops.refs.drop import drop_dataset
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
-from lance_ops.snapshot.history import history
-from lance_ops.snapshot.restore import restore
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.validate import validate
+from lance_ops.snapshot.validation import validate
+from lance_ops.snapshot.version_history import history
 from lance_ops.table import Manifest
 from lance_ops.transactions import read_version
 

@@ -19,9 +19,7 @@ from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.handle import Handle
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
-from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.filters import UserFilter
-from lance_ops.snapshot.merge_insert import (
+from lance_ops.changing.merge_insert import (
     Matched,
     MergeCounts,
     MergeSpec,
@@ -30,11 +28,13 @@ from lance_ops.snapshot.merge_insert import (
     plan_merge,
     prepare_merge,
 )
-from lance_ops.snapshot.merge_insert.matching import find_matches
-from lance_ops.snapshot.retry import retry_conflicts
-from lance_ops.snapshot.runners import InThreads, Runner
+from lance_ops.changing.merge_insert.matching import find_matches
+from lance_ops.core.errors import InvalidInput
+from lance_ops.reading.filters import UserFilter
 from lance_ops.table.bases import Place
 from lance_ops.transactions.pending_files import delete_paths
+from lance_ops.writing.retry import retry_conflicts
+from lance_ops.writing.runners import InThreads, Runner
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
+from lance_ops.changing.table_metadata import bind_values, update_config
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.maintenance import compaction, reindex
 from lance_ops.maintenance.auto_cleanup import auto_cleanup_config as cleanup_config
 from lance_ops.maintenance.compaction import CompactionMetrics
 from lance_ops.maintenance.compaction_plan import CompactionOptions
-from lance_ops.snapshot.runners import InThreads, Runner
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.table_metadata import bind_values, update_config
 from lance_ops.transactions import UpdateConfig
+from lance_ops.writing.runners import InThreads, Runner
 
 __all__ = ["AutoCleanupConfig", "DatasetOptimizer"]
 

@@ -15,11 +15,11 @@ from lance_ops.api.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_ops.api.projection import Columns, Projection, project
 from lance_ops.api.requests import scan_request
 from lance_ops.api.scanning import Scanning
+from lance_ops.blobs.blob_reader import BlobPlace, BlobReader
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.blobs import BlobPlace, BlobReader
-from lance_ops.snapshot.row_columns import ROW_ADDRESS
-from lance_ops.snapshot.scan import ScanRequest
-from lance_ops.snapshot.take import take_addresses, take_positions, take_row_ids
+from lance_ops.reading.row_columns import ROW_ADDRESS
+from lance_ops.reading.scan_execution import ScanRequest
+from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
 
 __all__ = ["Reading", "Rows"]
 

@@ -13,7 +13,7 @@ from lance_ops.api.requests import Filter
 from lance_ops.api.scan_options import ScanOptions, make_scanner
 from lance_ops.api.scanner import LanceScanner
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.sorted_scan import ColumnOrdering
+from lance_ops.reading.sorted_scan import ColumnOrdering
 
 __all__ = ["ScannerBuilder"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from lance_ops.core.errors import IndexNotFound
 from lance_ops.maintenance.coverage import IndexCoverage, index_coverage
-from lance_ops.snapshot.data_stats import field_sizes
-from lance_ops.snapshot.index_lookup import open_index
+from lance_ops.reading.index_lookup import open_index
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.statistics import field_sizes
 
 __all__ = ["DataStatistics", "FieldStatistics", "IndexDescription", "LanceStats", "describe_indices", "list_indices"]
 

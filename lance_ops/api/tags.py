@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from lance_ops.core.errors import VersionNotFound
-from lance_ops.snapshot.lines import branch_of, checkout, references_of
-from lance_ops.snapshot.removals import check_stays
+from lance_ops.refs.branch_paths import branch_of, checkout, references_of
+from lance_ops.refs.removals import check_stays
+from lance_ops.refs.tags import Tag as StoredTag
+from lance_ops.refs.tags import create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.tags import Tag as StoredTag
-from lance_ops.snapshot.tags import create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
 
 __all__ = ["Reference", "Tag", "Tags", "open_reference"]
 

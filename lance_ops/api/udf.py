@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.changing.columns import Checkpoint
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.columns import Checkpoint
 
 __all__ = ["BatchUDF", "batch_udf"]
 

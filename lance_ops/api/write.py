@@ -24,12 +24,12 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
-from lance_ops.snapshot.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
-from lance_ops.snapshot.table_schema import table_schema
-from lance_ops.snapshot.write import NewTable, check_stable_row_ids, create
-from lance_ops.snapshot.write_progress import FragmentWriteProgress
-from lance_ops.snapshot.write_targets import choose_bases, number_bases
 from lance_ops.transactions import with_message
+from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
+from lance_ops.writing.table_schema import table_schema
+from lance_ops.writing.write import NewTable, check_stable_row_ids, create
+from lance_ops.writing.write_progress import FragmentWriteProgress
+from lance_ops.writing.write_targets import choose_bases, number_bases
 
 __all__ = ["write_dataset"]
 

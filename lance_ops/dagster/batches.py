@@ -20,7 +20,7 @@ from lance_ops.dagster.report import report_versions
 from lance_ops.dagster.runner import LanceRunner
 from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest
 from lance_ops.maintenance.raw_files import unified_raw_schema
-from lance_ops.snapshot.fragment_writer import FragmentLimits
+from lance_ops.writing.fragment_writer import FragmentLimits
 
 __all__ = ["batches_asset"]
 

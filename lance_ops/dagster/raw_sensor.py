@@ -16,7 +16,7 @@ from lance_ops.dagster.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.names import DatasetNames
 from lance_ops.dagster.opening import open_if_there
 from lance_ops.dagster.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
-from lance_ops.snapshot.batches import ingested_batches
+from lance_ops.maintenance.ingested_batches import ingested_batches
 
 __all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "build_raw_sensor"]
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.maintenance.cleanup_plan import (
     CleanupOptions,
@@ -31,11 +32,10 @@ from lance_ops.maintenance.cleanup_plan import (
     plan_cleanup,
     versions_begun_with,
 )
-from lance_ops.snapshot.batches import checkpoint_batches
-from lance_ops.snapshot.branch_file import list_branches
-from lance_ops.snapshot.lines import branch_of, references_of
-from lance_ops.snapshot.ordered import map_ordered
-from lance_ops.snapshot.removals import noted_removal
+from lance_ops.maintenance.ingested_batches import checkpoint_batches
+from lance_ops.refs.branch_file import list_branches
+from lance_ops.refs.branch_paths import branch_of, references_of
+from lance_ops.refs.removals import noted_removal
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest

@@ -23,10 +23,6 @@ from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionT
 from lance_ops.maintenance.index_remap import IndexRemap
 from lance_ops.maintenance.live_rows import live_rows
 from lance_ops.maintenance.row_lineage import with_lineage
-from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.fragment_writer import FragmentLimits, FragmentWriter, data_paths
-from lance_ops.snapshot.retry import retry_conflicts
-from lance_ops.snapshot.runners import InThreads, Runner, run_all
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -34,6 +30,10 @@ from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, Re
 from lance_ops.table.roaring import offsets_in
 from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
 from lance_ops.transactions.pending_files import delete_paths, removing_on_failure, removing_unless_committed
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.fragment_writer import FragmentLimits, FragmentWriter, data_paths
+from lance_ops.writing.retry import retry_conflicts
+from lance_ops.writing.runners import InThreads, Runner, run_all
 
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from pyroaring import BitMap
 
-from lance_ops.snapshot.index_lookup import awaits_remap
+from lance_ops.reading.index_lookup import awaits_remap
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 

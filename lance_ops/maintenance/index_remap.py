@@ -9,7 +9,7 @@ from uuid import UUID
 from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.indices import RowKey
-from lance_ops.snapshot.index_lookup import awaits_remap, open_index, row_key_of
+from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 from lance_ops.table.address_map import AddressMap

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lance_ops.maintenance.coverage import index_coverage, indexed_ratio
-from lance_ops.snapshot.batches import batches_of
-from lance_ops.snapshot.history import history
-from lance_ops.snapshot.lines import branch_of, references_of
+from lance_ops.maintenance.ingested_batches import batches_of
+from lance_ops.refs.branch_paths import branch_of, references_of
+from lance_ops.refs.tags import list_tags
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.tags import list_tags
+from lance_ops.snapshot.version_history import history
 from lance_ops.transactions import Landed
 
 __all__ = ["VersionSummary", "timeline"]

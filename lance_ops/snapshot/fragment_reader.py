@@ -24,7 +24,7 @@ from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
-from lance_ops.snapshot.batch_pruning import rows_that_may_match
+from lance_ops.legacy.batch_pruning import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
 from lance_ops.table.bases import Bases

@@ -19,12 +19,12 @@ from lance_ops.committers import Committer, open_root
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import DatasetNotFound, VersionNotFound
+from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.open_files import OpenFiles
-from lance_ops.snapshot.ordered import map_ordered
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector

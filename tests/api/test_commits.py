@@ -14,15 +14,15 @@ from pyroaring import BitMap
 
 import lance_ops
 from lance_ops import LanceDataset, LanceFragment, LanceOperation, Transaction
+from lance_ops.changing.columns.backfill import plan_backfill, write_columns
+from lance_ops.changing.columns.sources import CastColumns
+from lance_ops.changing.merge_insert import Matched, MergeSpec, plan_merge
+from lance_ops.changing.merge_insert.matching import find_matches
+from lance_ops.changing.row_updates import bind_updates, plan_update, rewrite_rows
 from lance_ops.committers.versions_directory import list_versions
 from lance_ops.core.names import ManifestNaming, manifest_name
 from lance_ops.errors import CorruptFile, DatasetAlreadyExists, InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.schema import LanceSchema
-from lance_ops.snapshot.columns.backfill import plan_backfill, write_columns
-from lance_ops.snapshot.columns.sources import CastColumns
-from lance_ops.snapshot.merge_insert import Matched, MergeSpec, plan_merge
-from lance_ops.snapshot.merge_insert.matching import find_matches
-from lance_ops.snapshot.update import bind_updates, plan_update, rewrite_rows
 from lance_ops.table import Fragment
 from lance_ops.transactions import COMMIT_MESSAGE
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import lance_ops
 from lance_ops.api import MergeInsertBuilder
+from lance_ops.changing.merge_insert import Matched, MergeSpec, plan_merge
 from lance_ops.errors import InvalidFilter, InvalidInput, SchemaMismatch, TooManyConcurrentWriters, UnsupportedFeature
-from lance_ops.snapshot.merge_insert import Matched, MergeSpec, plan_merge
 from lance_ops.transactions import TOKEN
 
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 import lance_ops
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.core.names import ManifestNaming, manifest_name
-from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import encode_manifest
 from lance_ops.transactions import Append
+from lance_ops.writing.commit import commit_operation
 from tests.residency import forget
 
 __all__ = ["ALL_TABLE_CASES", "COMMITS", "FEW_TAKEN", "TAKEN", "TableCase", "answer_path"]

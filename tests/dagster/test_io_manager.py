@@ -9,7 +9,7 @@ import pytest
 
 from lance_ops.api import LanceDataset, dataset
 from lance_ops.dagster.io_manager import LanceIOManager
-from lance_ops.snapshot.fragment_writer import FragmentWriter
+from lance_ops.writing.fragment_writer import FragmentWriter
 
 pytestmark = pytest.mark.dagster
 

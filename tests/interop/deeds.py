@@ -20,11 +20,11 @@ import lance_ops
 from lance_ops.core.names import data_file_name
 from lance_ops.maintenance.compaction import Compaction, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
-from lance_ops.snapshot import write
-from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.fragment_writer import FragmentLimits
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, ReserveFragments, Restore
+from lance_ops.writing import write
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.fragment_writer import FragmentLimits
 from tests.interop import table_changes as changes
 from tests.interop.table_model import KEY, Change, Column, Condition, Nothing, Record, State, Value
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import lance_ops
 from lance_ops.api.fragment import LanceFragment
 from lance_ops.core.names import data_file_name
-from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup
+from lance_ops.writing.commit import commit_operation
 from tests.interop.table_changes import AddColumn, AddField, Cast, DropColumn, Rename, ReplaceValues
 from tests.interop.table_model import KEY, Column, Leaf, State
 from tests.interop.table_steps import Step

@@ -13,7 +13,7 @@ from hypothesis.stateful import precondition, rule
 
 import lance_ops
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.snapshot.index_lookup import awaits_remap
+from lance_ops.reading.index_lookup import awaits_remap
 from tests.interop import table_checks as checks
 from tests.interop.table_changes import Configure
 from tests.interop.table_lines import Hand, Line

@@ -247,7 +247,7 @@ def test_descriptors_that_point_nowhere_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = (described["kind"], described.get("position", 0), described.get("size", 0), 0, "")
-    monkeypatch.setattr("lance_ops.snapshot.blob_writer.BlobWriter._put", lambda *_: row)
+    monkeypatch.setattr("lance_ops.blobs.blob_writer.BlobWriter._put", lambda *_: row)
     made = lance_ops.write_dataset(typed([b"abc"]), dataset_uri)
     with pytest.raises(error, match=says):
         made.take_blobs("b", indices=[0])

@@ -19,8 +19,8 @@ from datafusion import SessionContext
 
 import lance_ops
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.snapshot import scan
-from lance_ops.snapshot.scan import ScanPlan, ScanRequest
+from lance_ops.reading import scan_execution as scan
+from lance_ops.reading.scan_execution import ScanPlan, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")

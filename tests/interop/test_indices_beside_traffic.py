@@ -18,9 +18,9 @@ from lance_ops.maintenance import reindex
 from lance_ops.maintenance.compaction import Compaction, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.new_segment import commit_segment
-from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
+from lance_ops.writing.commit import commit_operation
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop

@@ -13,8 +13,8 @@ import pytest
 import lance_ops
 from lance_ops.api import ColumnOrdering
 from lance_ops.errors import InvalidInput, UnsupportedFeature
-from lance_ops.snapshot.scan import ScanRequest
-from lance_ops.snapshot.sorted_scan import scan_sorted
+from lance_ops.reading.scan_execution import ScanRequest
+from lance_ops.reading.sorted_scan import scan_sorted
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop

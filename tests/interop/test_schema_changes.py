@@ -12,9 +12,9 @@ import pytest
 
 import lance_ops
 from lance_ops.file import LanceFileWriter
-from lance_ops.snapshot.commit import commit_operation
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup
+from lance_ops.writing.commit import commit_operation
 from tests.interop.transactions import shape_of
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")

@@ -14,11 +14,11 @@ import pytest
 
 import lance_ops
 from lance_ops.api.tags import Tags
+from lance_ops.changing.restoration import restore
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.errors import LanceOpsError, VersionNotFound
 from lance_ops.maintenance.cleanup import cleanup_old_versions
 from lance_ops.maintenance.cleanup_plan import CleanupOptions, NamedFiles
-from lance_ops.snapshot.restore import restore
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import MemoryStore
 from lance_ops.transactions import read_manifest

@@ -14,11 +14,11 @@ from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
 from lance_ops.maintenance import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup_plan import CleanupOptions
-from lance_ops.snapshot.batches import batch_properties, checkpoint_batches, ingested_batches
-from lance_ops.snapshot.pins import PINS_DIR, pinned
-from lance_ops.snapshot.removals import REMOVALS_DIR
+from lance_ops.maintenance.ingested_batches import batch_properties, checkpoint_batches, ingested_batches
+from lance_ops.refs.pins import PINS_DIR, pinned
+from lance_ops.refs.removals import REMOVALS_DIR
+from lance_ops.refs.tags import create_tag
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.tags import create_tag
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]

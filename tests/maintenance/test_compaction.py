@@ -10,16 +10,16 @@ import pytest
 from pyroaring import FrozenBitMap
 
 import lance_ops
+from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.errors import IncompatibleTransaction, InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.maintenance import compaction
 from lance_ops.maintenance.compaction import Compaction, RewriteResult, compact_files, discard, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
-from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.deletion import commit_deletion, find_rows, plan_deletion
-from lance_ops.snapshot.filters import bind_filter
-from lance_ops.snapshot.runners import InThreads, run_all
+from lance_ops.reading.filters import bind_filter
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.runners import InThreads, run_all
 
 Make = Callable[..., lance_ops.LanceDataset]
 

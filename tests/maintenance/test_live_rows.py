@@ -14,7 +14,7 @@ from lance_ops.errors import CorruptFile, ReadTooLarge
 from lance_ops.file.joined import JoinedFile
 from lance_ops.maintenance import live_rows as room
 from lance_ops.maintenance.live_rows import live_rows
-from lance_ops.snapshot import joined_fragments
+from lance_ops.reading import joined_fragments
 
 Make = Callable[..., lance_ops.LanceDataset]
 

@@ -12,16 +12,16 @@ import pytest
 from pyroaring import FrozenBitMap
 
 import lance_ops
+from lance_ops.changing.row_updates import bind_updates, commit_update, plan_update, rewrite_rows
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE
 from lance_ops.indices.btree import BTree
 from lance_ops.maintenance.compaction import Compaction, execute
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.health import health
-from lance_ops.snapshot.commit import commit_operation
-from lance_ops.snapshot.filters import bind_filter
-from lance_ops.snapshot.update import bind_updates, commit_update, plan_update, rewrite_rows
+from lance_ops.reading.filters import bind_filter
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
+from lance_ops.writing.commit import commit_operation
 from tests.maintenance.conftest import rows
 
 LINEAGE = ["id", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]

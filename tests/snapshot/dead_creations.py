@@ -6,7 +6,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import InvalidInput, StoreError
-from lance_ops.snapshot import branches as verbs
+from lance_ops.refs import branches as verbs
 
 __all__ = ["check_a_dead_creation_is_removed"]
 

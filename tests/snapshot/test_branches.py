@@ -15,9 +15,9 @@ from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, 
 from lance_ops.core.names import branch_directory, check_branch_name
 from lance_ops.maintenance.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup_plan import CleanupOptions
-from lance_ops.snapshot import branches as verbs
-from lance_ops.snapshot.branch_file import list_branches
-from lance_ops.snapshot.lines import branch_of, tagged_version
+from lance_ops.refs import branches as verbs
+from lance_ops.refs.branch_file import list_branches
+from lance_ops.refs.branch_paths import branch_of, tagged_version
 from lance_ops.store import LocalStore
 from tests.snapshot.dead_creations import check_a_dead_creation_is_removed
 

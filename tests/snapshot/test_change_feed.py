@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.file import FileReader
-from lance_ops.snapshot.change_feed import changes_between
+from lance_ops.reading.change_feed import changes_between
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment

@@ -23,9 +23,9 @@ from lance_ops.core.errors import (
     UnsupportedFeature,
     VersionNotFound,
 )
-from lance_ops.snapshot.clone import deep_clone, shallow_clone
+from lance_ops.refs.clone import deep_clone, shallow_clone
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.validate import validate
+from lance_ops.snapshot.validation import validate
 from lance_ops.store import FsspecStore, LocalStore
 from lance_ops.table import BasePath, DataFile, ExternalFile, Fragments, encode_manifest
 from lance_ops.table.bases import Bases

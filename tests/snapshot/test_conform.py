@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.errors import SchemaMismatch
-from lance_ops.snapshot.conform import conform
+from lance_ops.writing.schema_conformance import conform
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
 

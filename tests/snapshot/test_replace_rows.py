@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.changing.row_replacement import replace_rows
 from lance_ops.errors import CommitStateUnknown, SchemaMismatch, TooManyConcurrentWriters
-from lance_ops.snapshot.fragment_writer import write_fragments
-from lance_ops.snapshot.replace_rows import replace_rows
-from lance_ops.snapshot.runners import InThreads
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.writing.fragment_writer import write_fragments
+from lance_ops.writing.runners import InThreads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -142,7 +142,7 @@ def test_what_another_put_in_the_same_place_meanwhile_goes_and_our_rows_are_writ
         writes.extend(written)
         return written
 
-    monkeypatch.setattr("lance_ops.snapshot.replace_rows.write_fragments", counted)
+    monkeypatch.setattr("lance_ops.changing.row_replacement.write_fragments", counted)
     runner = Meanwhile(lambda: other(10, 11), lambda: other(12))
     made = replace_rows(dataset.snapshot, "day", pa.array([day]), rows(day, 20, 21), runner)
 
@@ -234,7 +234,7 @@ def test_after_an_unknown_outcome_the_new_rows_stay_for_the_version_that_may_com
         raise CommitStateUnknown(str(uuid.uuid4()), 2, "no answer")
 
     before = files(dataset.uri)
-    monkeypatch.setattr("lance_ops.snapshot.replace_rows.commit_operation", unknown)
+    monkeypatch.setattr("lance_ops.changing.row_replacement.commit_operation", unknown)
     with pytest.raises(CommitStateUnknown):
         replaced(dataset.snapshot, 3, 20)
     assert len(files(dataset.uri) - before) == 1

@@ -78,7 +78,7 @@ def test_the_index_is_built_once_and_only_for_those_who_ask(
 def test_a_fragments_ids_are_decoded_once_for_all_of_its_blocks(
     dataset: lance_ops.LanceDataset, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_ops.snapshot.scan_plan._MAX_BLOCK_ROWS", 10)
+    monkeypatch.setattr("lance_ops.reading.scan_plan._MAX_BLOCK_ROWS", 10)
     assert dataset.to_table(with_row_id=True).column("_rowid").to_pylist() == list(range(100))
     assert sorted(decoded) == [0, 1, 2]
 

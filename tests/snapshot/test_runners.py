@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from lance_ops.core.cores import available_cores
-from lance_ops.snapshot.ordered import map_ordered
-from lance_ops.snapshot.runners import InThreads, run_all
+from lance_ops.core.map_ordered import map_ordered
+from lance_ops.writing.runners import InThreads, run_all
 
 
 def test_outcomes_come_in_the_order_of_the_tasks() -> None:

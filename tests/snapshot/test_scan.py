@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
+from lance_ops.changing.deletion import find_rows, plan_deletion
 from lance_ops.errors import CorruptFile, InvalidInput, VersionNotFound
 from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
-from lance_ops.snapshot.deletion import find_rows, plan_deletion
-from lance_ops.snapshot.filters import bind_filter
-from lance_ops.snapshot.scan import ScanRequest, plan_scan, scan
+from lance_ops.reading.filters import bind_filter
+from lance_ops.reading.scan_execution import ScanRequest, plan_scan, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import DeletionFile, Fragments, Manifest
 
@@ -146,7 +146,7 @@ def test_a_task_is_small_when_pickled_and_opens_the_version_where_it_arrives(dat
 def test_a_scan_in_batches_holds_a_few_blocks_and_not_the_table(
     dataset_uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lance_ops.snapshot.scan_plan.BLOCK_BYTES", 1 << 18)
+    monkeypatch.setattr("lance_ops.reading.scan_plan.BLOCK_BYTES", 1 << 18)
     texts = pa.array([f"a text of its own, number {i * 7919 % 1_000_003}" for i in range(20_000)])
     table = pa.table({"id": range(400_000), "text": pa.concat_arrays([texts] * 20)})
     dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=100_000)

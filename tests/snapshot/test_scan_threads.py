@@ -12,7 +12,8 @@ import pytest
 import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile
-from lance_ops.snapshot import scan, scan_plan
+from lance_ops.reading import scan_execution as scan
+from lance_ops.reading import scan_plan
 from lance_ops.snapshot.fragment_reader import FragmentReader
 
 NUM_ROWS = 40_000

@@ -5,10 +5,10 @@ import pytest
 
 import lance_ops
 from lance_ops.core.schema import Schema
-from lance_ops.snapshot.filters import bind_filter
-from lance_ops.snapshot.row_columns import ROW_ADDRESS
-from lance_ops.snapshot.scan import ScanRequest, scan, scan_rows
-from lance_ops.snapshot.scanned import ScannedRows, in_array
+from lance_ops.reading.filters import bind_filter
+from lance_ops.reading.row_columns import ROW_ADDRESS
+from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows
+from lance_ops.reading.scanned_rows import ScannedRows, in_array
 
 
 @pytest.fixture

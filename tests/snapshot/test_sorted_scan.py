@@ -14,10 +14,10 @@ import pytest
 import lance_ops
 from lance_ops.api import ColumnOrdering
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot import sorted_scan
+from lance_ops.reading import sorted_scan
+from lance_ops.reading.scan_execution import ScanRequest
+from lance_ops.reading.sorted_scan import scan_sorted
 from lance_ops.snapshot.fragment_reader import FragmentReader
-from lance_ops.snapshot.scan import ScanRequest
-from lance_ops.snapshot.sorted_scan import scan_sorted
 
 NUM_ROWS = 300
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
+from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.errors import UnsupportedFeature
-from lance_ops.snapshot.source_keys import SourceKeys
 from lance_ops.table.key_codes import NO_CODE
 
 KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [

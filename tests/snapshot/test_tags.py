@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.errors import CorruptFile, InvalidInput, ReferenceNotFound
-from lance_ops.snapshot import tags
-from lance_ops.snapshot.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
+from lance_ops.refs import tags
+from lance_ops.refs.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
 from lance_ops.store import MemoryStore, Store
 
 

@@ -12,7 +12,7 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.file import FileReader
-from lance_ops.snapshot import take as room
+from lance_ops.reading import take as room
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.table.bases import Place
 

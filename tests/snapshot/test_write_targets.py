@@ -10,10 +10,10 @@ import lance_ops
 from lance_ops import DatasetBasePath
 from lance_ops.committers import open_base, options_for_base, options_of_base
 from lance_ops.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
-from lance_ops.snapshot import commit as commits
-from lance_ops.snapshot import fragment_writer
-from lance_ops.snapshot.write_targets import choose_bases, number_bases
 from lance_ops.table import BasePath, Fragment
+from lance_ops.writing import commit as commits
+from lance_ops.writing import fragment_writer
+from lance_ops.writing.write_targets import choose_bases, number_bases
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

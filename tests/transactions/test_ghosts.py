@@ -15,8 +15,7 @@ import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter, opening
 from lance_ops.committers.certainty import Certainty
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
-from lance_ops.snapshot.batches import batch_properties, ingested_batches
-from lance_ops.snapshot.commit import commit_operation
+from lance_ops.maintenance.ingested_batches import batch_properties, ingested_batches
 from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
 from lance_ops.transactions import (
     TOKEN,
@@ -29,6 +28,7 @@ from lance_ops.transactions import (
 )
 from lance_ops.transactions.continued import was_continued
 from lance_ops.transactions.tokens import TOKENS_DIR
+from lance_ops.writing.commit import commit_operation
 from tests.transactions.pylance_life import live
 
 NOW = timedelta(0)

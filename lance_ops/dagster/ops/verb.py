@@ -15,8 +15,8 @@ from lance_ops.dagster.names import DatasetNames
 from lance_ops.dagster.opening import open_snapshot
 from lance_ops.dagster.report import report_versions
 from lance_ops.dagster.runner import RUNNER_KEY, LanceRunner
-from lance_ops.snapshot.runners import Runner
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.writing.runners import Runner
 
 __all__ = ["START", "Work", "verb_op"]
 

@@ -1,0 +1,27 @@
+"""The columns of a table, changed: added, dropped, renamed, cast, without writing any other column anew."""
+
+from lance_ops.changing.columns.add import (
+    add_columns,
+    add_null_columns,
+    add_streamed_columns,
+    bind_computed,
+    bind_joined,
+)
+from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
+from lance_ops.changing.columns.checkpoint import Checkpoint
+from lance_ops.changing.columns.sources import ColumnSource, FunctionColumns, as_table
+
+__all__ = [
+    "Alteration",
+    "Checkpoint",
+    "ColumnSource",
+    "FunctionColumns",
+    "add_columns",
+    "add_null_columns",
+    "add_streamed_columns",
+    "alter_columns",
+    "as_table",
+    "bind_computed",
+    "bind_joined",
+    "drop_columns",
+]

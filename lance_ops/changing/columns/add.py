@@ -1,0 +1,137 @@
+"""Add columns: computed from those there are, made by a function, joined by key, streamed in, or all null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.changing.columns.backfill import (
+    ColumnFile,
+    column_paths,
+    plan_backfill,
+    with_column_files,
+    write_columns,
+    write_streamed_columns,
+)
+from lance_ops.changing.columns.sources import ColumnSource, ComputedColumns, JoinedColumns
+from lance_ops.changing.source_keys import SourceKeys
+from lance_ops.core.arrow_rows import readable
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, parse_value
+from lance_ops.core.predicate.types import convert
+from lance_ops.core.schema import Schema
+from lance_ops.core.schema_edit import with_new_fields
+from lance_ops.legacy.pending_dictionaries import settle_dictionaries
+from lance_ops.reading.filters import schema_with_row_columns
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.transactions import Merge
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.runners import Runner, run_all
+
+__all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
+
+Properties = Mapping[str, str] | None
+
+
+def add_columns(
+    snapshot: Snapshot,
+    added: pa.Schema,
+    source: ColumnSource,
+    runner: Runner,
+    properties: Properties = None,
+    batch_size: int | None = None,
+) -> Snapshot:
+    """Write the new columns of every fragment and commit; no other column is read or written.
+
+    Raises `InvalidInput` for a name that is taken or a value that cannot be computed, and `RetryableConflict` when a
+    concurrent commit added or changed fragments: plan again on the newest version.
+    """
+    schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
+    tasks = plan_backfill(snapshot, columns, source, batch_size)
+    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(snapshot.store, column_paths([file])))
+    return _commit(snapshot, schema, columns, files, properties)
+
+
+def add_streamed_columns(
+    snapshot: Snapshot, added: pa.Schema, batches: Iterable[pa.RecordBatch], properties: Properties = None
+) -> Snapshot:
+    """Add columns from a stream with a row for each live row, in their order; raises as `add_columns` does."""
+    schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
+    return _commit(snapshot, schema, columns, write_streamed_columns(snapshot, columns, batches), properties)
+
+
+def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Properties = None) -> Snapshot:
+    """Add columns without a value: a change of the schema alone. Raises `InvalidInput` for one that allows no nulls."""
+    strict = next((field.name for field in added if not field.nullable), None)
+    if strict is not None:
+        raise InvalidInput(f"column {strict!r} would be all null and allows no nulls")
+    schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
+    return commit_operation(snapshot, _merge(schema, columns, snapshot.fragments), properties=properties)
+
+
+def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[pa.Schema, ComputedColumns]:
+    """Read what each new column gets; raises `InvalidInput` for no column, and as `parse_value` does.
+
+    Arithmetic on columns of one type of numbers stays of that type, as in the reference.
+    """
+    if not expressions:
+        raise InvalidInput("add_columns needs a column and its value")
+    schema = schema_with_row_columns(snapshot)
+    assignments = []
+    for name, text in expressions.items():
+        value = parse_value(text, schema)
+        arrow_type = pa.string() if pt.is_null(value.type) else _stored_type(value)
+        assignments.append(Assignment(name, arrow_type, value))
+    fields = [pa.field(each.column, each.arrow_type) for each in assignments]
+    return pa.schema(fields), ComputedColumns(tuple(assignments))
+
+
+def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> tuple[pa.Schema, JoinedColumns]:
+    """Take the columns of a table, but for its key, as new ones; raise `InvalidInput` for a key that is not there."""
+    key = snapshot.schema.field(left_on)
+    if right_on not in table.schema.names:
+        raise InvalidInput(f"the data has no column {right_on!r} to join on; it has {', '.join(table.schema.names)}")
+    if key.name != left_on or key not in snapshot.schema.fields:
+        raise InvalidInput(f"column {left_on!r} is inside of another and cannot be joined on")
+    try:
+        values = convert(table.column(right_on).combine_chunks(), key.arrow_type)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
+    rest = readable(table.drop_columns([right_on]))
+    added = pa.schema([field.with_nullable(True) for field in rest.schema])
+    return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
+
+
+def _commit(
+    snapshot: Snapshot, schema: Schema, columns: Schema, files: Sequence[ColumnFile], properties: Properties
+) -> Snapshot:
+    with removing_on_failure(snapshot.store, column_paths(files)):
+        schema, settled = settle_dictionaries(snapshot.store, schema, [each.file for each in files])
+    files = [replace(each, file=file) for each, file in zip(files, settled, strict=True)]
+    own_files = column_paths(files)
+    with removing_on_failure(snapshot.store, own_files):
+        operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
+    return commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
+
+
+def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:
+    return Merge(tuple(fragments), schema, all(field.nullable for field in columns.fields))
+
+
+def _stored_type(value: Expression) -> pa.DataType:
+    """Return the type to store a computed value as."""
+    if isinstance(value, Column):
+        return value.arrow_type
+    if isinstance(value, Literal) and pt.is_decimal(value.type):
+        return pa.float64()
+    if not all(isinstance(node, Arithmetic | Negate | Column | Literal) for node in value.walk()):
+        return value.type
+    kinds = {node.arrow_type for node in value.walk() if isinstance(node, Column)}
+    numbers = all(pt.is_integer(node.type) or isinstance(node, Column | Arithmetic | Negate) for node in value.walk())
+    (kind,) = kinds if len(kinds) == 1 else (value.type,)
+    return kind if numbers and (pt.is_integer(kind) or pt.is_floating(kind)) else value.type

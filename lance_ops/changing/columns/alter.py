@@ -1,0 +1,172 @@
+"""Change columns that are there: drop them, rename them, allow nulls or forbid them, cast them.
+
+All but a cast changes the schema alone. A cast gives the column a new field with a file of its own in every fragment;
+files of the old values leave a fragment when none of their fields is left in the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.changing.columns.backfill import column_paths, plan_backfill, with_column_files, write_columns
+from lance_ops.changing.columns.sources import CastColumns
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.predicate import Predicate, parse_filter
+from lance_ops.core.predicate.spelling import spell_path
+from lance_ops.core.schema import Field, Schema, split_path
+from lance_ops.core.schema_edit import renumbered, with_field, without_fields
+from lance_ops.reading.scan_execution import ScanRequest, scan
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions import Merge, Project
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.runners import Runner, run_all
+
+__all__ = ["Alteration", "alter_columns", "drop_columns"]
+
+Properties = Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """What changes of the column at a path; None leaves it."""
+
+    path: str
+    name: str | None = None
+    nullable: bool | None = None
+    data_type: pa.DataType | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is None and self.nullable is None and self.data_type is None:
+            raise InvalidInput(f"alteration of {self.path!r}: say its name, nullable or data_type")
+        if self.name is not None and (not self.name or "." in self.name):
+            raise InvalidInput(f"column {self.path!r} cannot be called {self.name!r}")
+
+
+def drop_columns(snapshot: Snapshot, paths: Sequence[str], properties: Properties = None) -> Snapshot:
+    """Drop columns, or fields of structs, from the schema; their values stay in the files until a compaction.
+
+    Raises `InvalidInput` for a column that is not there, and if none would be left.
+    """
+    schema = without_fields(snapshot.schema, paths)
+    return commit_operation(snapshot, Project(schema, preserves_nullability=True), properties=properties)
+
+
+def alter_columns(
+    snapshot: Snapshot, alterations: Sequence[Alteration], runner: Runner, properties: Properties = None
+) -> Snapshot:
+    """Make the alterations, all paths as they are before, in one commit.
+
+    Raises `InvalidInput` for a name that is taken, nulls where none are to be, a value that does not fit a type, and
+    `RetryableConflict` when a cast's fragments changed meanwhile: plan again on the newest version.
+    """
+    if not alterations:
+        raise InvalidInput("alter_columns needs an alteration")
+    stricter = [each for each in alterations if each.nullable is False and snapshot.schema.field(each.path).nullable]
+    casts = [
+        each
+        for each in alterations
+        if each.data_type is not None and snapshot.schema.field(each.path).arrow_type != each.data_type
+    ]
+    if stricter and casts:
+        raise InvalidInput("cast first, then forbid nulls: values are cast as they are")
+    for each in stricter:
+        _refuse_nulls(snapshot, each.path)
+    schema, next_id = snapshot.schema, snapshot.manifest.max_field_id + 1
+    new_ids: dict[int, int] = {}
+    for each in alterations:
+        field = snapshot.schema.field(each.path)
+        altered = _altered(field, each, next_id)
+        if altered.id != field.id:
+            new_ids[field.id] = altered.id
+            next_id += sum(1 for _ in altered.walk())
+        schema = with_field(schema, field.id, lambda _, altered=altered: altered)  # type: ignore[misc]  # a default binds it
+    if not casts:
+        return commit_operation(snapshot, Project(schema, not stricter), properties=properties)
+    return _cast(snapshot, schema, casts, set(new_ids.values()), runner, properties)
+
+
+def _cast(
+    snapshot: Snapshot,
+    schema: Schema,
+    casts: Sequence[Alteration],
+    new_ids: set[int],
+    runner: Runner,
+    properties: Properties,
+) -> Snapshot:
+    columns = Schema(tuple(part for field in schema.fields if (part := _only(field, new_ids)) is not None))
+    cast = {snapshot.schema.field(each.path).id for each in casts}
+    source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
+    tasks = plan_backfill(snapshot, columns, source)
+    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(snapshot.store, column_paths([file])))
+    own_files = column_paths(files)
+    with removing_on_failure(snapshot.store, own_files):
+        operation = Merge(with_column_files(snapshot, schema, files), schema, preserves_nullability=True)
+    return commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
+
+
+def _altered(field: Field, alteration: Alteration, next_id: int) -> Field:
+    """Return the field as it will be; cast, it is another field."""
+    if alteration.name is not None:
+        field = replace(field, name=alteration.name)
+    if alteration.nullable is not None:
+        field = replace(field, nullable=alteration.nullable)
+    wanted = alteration.data_type
+    if wanted is None or wanted == field.arrow_type:
+        return field
+    if not _is_castable(field.arrow_type, wanted):
+        raise InvalidInput(f"column {alteration.path!r} is {field.arrow_type} and cannot be cast to {wanted}")
+    as_arrow = pa.field(field.name, wanted, field.nullable)
+    cast = replace(Schema.from_arrow(pa.schema([as_arrow])).fields[0], metadata=field.metadata)
+    return renumbered(cast, next_id, field.parent_id)
+
+
+def _is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether both hold the same kind of values, in another width."""
+    for kind in (
+        pt.is_integer,
+        pt.is_floating,
+        pt.is_decimal,
+        lambda each: pt.is_string(each) or pt.is_large_string(each) or pt.is_string_view(each),
+        lambda each: pt.is_binary(each) or pt.is_large_binary(each),
+        pt.is_timestamp,
+        pt.is_date,
+        pt.is_time,
+        pt.is_duration,
+    ):
+        if kind(given) and kind(wanted):
+            return True
+    if _is_list(given) and _is_list(wanted):
+        inner = given.value_type, wanted.value_type
+        return inner[0] == inner[1] or _is_castable(*inner)
+    return False
+
+
+def _is_list(arrow_type: pa.DataType) -> bool:
+    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))
+
+
+def _only(field: Field, ids: set[int]) -> Field | None:
+    """Return the part of a field that holds these fields and all below them."""
+    if field.id in ids:
+        return field
+    children = tuple(child for part in field.children if (child := _only(part, ids)) is not None)
+    return replace(field, children=children) if children else None
+
+
+def _refuse_nulls(snapshot: Snapshot, path: str) -> None:
+    """Raise `InvalidInput` if a live row has a null there; one around it does not count."""
+    schema = snapshot.schema.to_arrow_storage()
+    request = ScanRequest(Schema(()), _null_at(schema, path), limit=1, with_row_address=True)
+    if any(len(table) for table in scan(snapshot, request)):
+        raise InvalidInput(f"column {path!r} holds nulls: fill or delete those rows first")
+
+
+def _null_at(schema: pa.Schema, path: str) -> Predicate:
+    names = [path] if path in schema.names else split_path(path)
+    around = f" AND {spell_path(names[:-1])} IS NOT NULL" if len(names) > 1 else ""
+    return parse_filter(f"{spell_path(names)} IS NULL{around}", schema)

@@ -1,0 +1,109 @@
+"""Give columns of some rows new values in place: a new file a fragment with such rows, the old values tombstoned.
+
+What a row's new values are is looked up by a key that the rows have, a row's address if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.changing.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
+from lance_ops.changing.columns.sources import ColumnSource
+from lance_ops.changing.source_keys import SourceKeys
+from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
+from lance_ops.reading.scan_execution import ScanRequest, scan_rows
+from lance_ops.reading.scanned_rows import in_array
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.table.roaring import bitmap_of
+from lance_ops.writing.schema_conformance import conform_columns
+
+__all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]
+
+
+@dataclass(frozen=True)
+class PatchedColumns(ColumnSource):
+    """The columns of `table`, for rows whose `on` is among the keys; the others keep the values they have."""
+
+    on: str
+    keys: SourceKeys = field(compare=False)
+    table: pa.Table = field(compare=False)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.on, *self.table.schema.names)
+
+    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
+        places, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
+        old = np.arange(len(rows))
+        old[places] = len(rows) + self.keys.last_row_of(codes)
+        both = pa.concat_tables([rows.select(self.table.schema.names), self.table.cast(self._stored(rows))])
+        return rows_at(both, old)
+
+    def _stored(self, rows: pa.Table) -> pa.Schema:
+        return rows.select(self.table.schema.names).schema
+
+
+def bind_patch(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> PatchedColumns:
+    """Take the columns of a table, but for its key, as new values of the columns of those names.
+
+    Raises `InvalidInput` for a key that is not there or nothing beside it, `SchemaMismatch` for a column that is not in
+    the table or of another type.
+    """
+    if right_on not in table.schema.names:
+        raise InvalidInput(f"the data has no column {right_on!r} to match by; it has {', '.join(table.schema.names)}")
+    schema = snapshot.schema.to_arrow_storage()
+    key_type = pa.uint64() if left_on in ROW_COLUMNS else snapshot.schema.field(left_on).arrow_type
+    values = conform_columns(table.drop_columns([right_on]), schema)
+    if not values.num_columns:
+        raise InvalidInput(f"the data has no column beside {right_on!r}")
+    try:
+        keys = table.column(right_on).combine_chunks().cast(key_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
+    return PatchedColumns(left_on, SourceKeys([keys], [right_on]), values)
+
+
+def plan_patch(snapshot: Snapshot, patch: PatchedColumns, fragment_ids: Sequence[int]) -> tuple[BackfillTask, ...]:
+    """Return one task for each of these fragments."""
+    columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in patch.table.schema.names))
+    wanted = set(fragment_ids)
+    ordered = PatchedColumns(patch.on, patch.keys, patch.table.select(columns.names))
+    return tuple(task for task in plan_backfill(snapshot, columns, ordered) if task.fragment_id in wanted)
+
+
+def patched_fragments(
+    snapshot: Snapshot, patch: PatchedColumns, files: Sequence[ColumnFile]
+) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
+    """Return the fragments with their new files, and the ids of the leaf fields that they have new values of."""
+    names = patch.table.schema.names
+    fields = {node.id for part in snapshot.schema.fields if part.name in names for node in part.walk()}
+    changed = {file.fragment_id for file in files}
+    fragments = with_column_files(snapshot, snapshot.schema, files, replaced=fields)
+    written = {field_id for file in files for field_id in file.file.live_fields}
+    return tuple(part for part in fragments if part.id in changed), tuple(sorted(written))
+
+
+def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int) -> BitMap:
+    """Return the physical offsets of a fragment's rows that the patch has new values for."""
+    names = () if patch.on in ROW_COLUMNS else (patch.on,)
+    request = ScanRequest(
+        snapshot.schema.project(names),
+        with_row_id=patch.on == ROW_ID,
+        with_row_address=patch.on == ROW_ADDRESS,
+        version_columns=tuple(name for name in VERSION_COLUMNS if name == patch.on),
+        fragment_ids=(fragment_id,),
+    )
+    found = BitMap()
+    for rows in scan_rows(snapshot, request):
+        places, _ = patch.keys.hits([rows.table.column(patch.on).combine_chunks()])
+        found.update(bitmap_of(in_array(rows.offsets)[places]))
+    return found

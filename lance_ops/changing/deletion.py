@@ -1,0 +1,122 @@
+"""Delete rows by predicate: find them fragment by fragment, write new deletion vectors, commit.
+
+    plan_deletion(snapshot, predicate) -> DeletionPlan       pure: which fragments each task looks at
+    find_rows(task) -> FoundRows                             anywhere: the offsets that match
+    commit_deletion(plan, found) -> Snapshot                 deletion files and one transaction
+
+Each fragment's deletion file holds its whole cumulative vector; a fragment without a live row left leaves the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lance_ops.core.predicate import Predicate
+from lance_ops.core.schema import Schema
+from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, scan_rows
+from lance_ops.snapshot.reference import SnapshotReference
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions import Delete
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.deletion_files import hide_rows
+from lance_ops.writing.fragment_shares import fragment_shares
+from lance_ops.writing.runners import Runner
+
+__all__ = [
+    "DeletionPlan",
+    "DeletionTask",
+    "FoundRows",
+    "commit_deletion",
+    "delete",
+    "find_rows",
+    "offsets_found",
+    "plan_deletion",
+    "truncate",
+]
+
+
+@dataclass(frozen=True)
+class DeletionTask:
+    """Fragments of one version in which to look for rows."""
+
+    snapshot: SnapshotReference
+    predicate: Predicate
+    fragment_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DeletionPlan:
+    """A deletion of `predicate` as of the snapshot's version."""
+
+    snapshot: Snapshot
+    predicate: Predicate
+    tasks: tuple[DeletionTask, ...]
+
+
+@dataclass(frozen=True)
+class FoundRows:
+    """Live rows that match: per fragment, a serialized Roaring bitmap of their physical offsets."""
+
+    offsets: Mapping[int, bytes]
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows match."""
+        return sum(len(BitMap.deserialize(data)) for data in self.offsets.values())
+
+
+def delete(
+    snapshot: Snapshot, predicate: Predicate, runner: Runner, properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, int]:
+    """Delete the matching rows; return the new snapshot and how many rows went.
+
+    When no row matches nothing is committed. Raises `RetryableConflict` when a concurrent commit touched the same
+    rows: plan again on the newest version.
+    """
+    plan = plan_deletion(snapshot, predicate)
+    return commit_deletion(plan, runner.map(find_rows, plan.tasks), properties)
+
+
+def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Drop every fragment, without looking at a row; return the same snapshot if there is none."""
+    if not snapshot.fragments:
+        return snapshot
+    operation = Delete((), tuple(fragment.id for fragment in snapshot.fragments), "true")
+    return commit_operation(snapshot, operation, properties=properties)
+
+
+def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
+    """Split the fragments among tasks."""
+    reference = SnapshotReference.of(snapshot)
+    tasks = tuple(DeletionTask(reference, predicate, ids) for ids in fragment_shares(snapshot))
+    return DeletionPlan(snapshot, predicate, tasks)
+
+
+def find_rows(task: DeletionTask) -> FoundRows:
+    """Return the live rows of the task's fragments for which the predicate is true."""
+    request = ScanRequest(Schema(()), task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
+    found: dict[int, BitMap] = {}
+    for rows in scan_rows(task.snapshot.open(), request):
+        found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
+    return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
+
+
+def offsets_found(found: Iterable[FoundRows]) -> dict[int, BitMap]:
+    """Return the physical offsets that all tasks found, by fragment."""
+    return {fragment_id: BitMap.deserialize(data) for outcome in found for fragment_id, data in outcome.offsets.items()}
+
+
+def commit_deletion(
+    plan: DeletionPlan, found: Sequence[FoundRows], properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, int]:
+    """Write the deletion files and commit; see `delete`."""
+    snapshot, offsets = plan.snapshot, offsets_found(found)
+    if not offsets:
+        return snapshot, 0
+    hidden = hide_rows(snapshot, offsets)
+    operation = Delete(hidden.updated, hidden.removed, plan.predicate.to_sql())
+    committed = commit_operation(snapshot, operation, properties=properties, own_files=hidden.paths, after=hidden.paths)
+    return committed, sum(len(rows) for rows in offsets.values())

@@ -1,0 +1,26 @@
+"""Merge a source into a table by key: update, insert and delete in one commit."""
+
+from lance_ops.changing.merge_insert.explain import explain_merge_from
+from lance_ops.changing.merge_insert.spec import Matched, MergeSpec
+from lance_ops.changing.merge_insert.verb import (
+    MergeCounts,
+    MergePlan,
+    PreparedMerge,
+    commit_merge,
+    merge_insert,
+    plan_merge,
+    prepare_merge,
+)
+
+__all__ = [
+    "Matched",
+    "MergeCounts",
+    "MergePlan",
+    "MergeSpec",
+    "PreparedMerge",
+    "commit_merge",
+    "explain_merge_from",
+    "merge_insert",
+    "plan_merge",
+    "prepare_merge",
+]

@@ -1,0 +1,104 @@
+"""Say what a merge will do, one node a line: its clauses, what it writes, and how rows are matched.
+
+The first line has the reference's words. Below it, the columns that rows written take from the source and from the
+table, and either the index that is asked for the source's keys or the scan that reads the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from lance_ops.changing.merge_insert.matching import (
+    MatchTask,
+    index_on_key,
+    most_keys_for_index,
+    plan_matching,
+    target_columns,
+)
+from lance_ops.changing.merge_insert.spec import BoundMerge, Matched, MergeSpec, bind_merge
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.writing.row_writer import output_version
+
+__all__ = ["explain_merge", "explain_merge_from"]
+
+_MATCHED = {
+    Matched.KEEP: "DoNothing",
+    Matched.UPDATE: "UpdateAll",
+    Matched.DELETE: "Delete",
+    Matched.FAIL: "Fail",
+}
+
+
+def explain_merge(snapshot: Snapshot, merge: BoundMerge, tasks: tuple[MatchTask, ...]) -> str:
+    """Describe a merge whose source is known."""
+    index_name = tasks[0].index_name if tasks else None
+    source = f"source_rows={merge.source.num_rows}"
+    matching = _by_index(merge, index_name, source) if index_name else _by_join(snapshot, merge, len(tasks), source)
+    return "\n".join(_lines(snapshot, merge, matching))
+
+
+def explain_merge_from(snapshot: Snapshot, spec: MergeSpec, schema: pa.Schema) -> str:
+    """Describe a merge from a source of that schema, both ways of matching where its number of keys decides.
+
+    Raises as `plan_merge` does.
+    """
+    output_version(snapshot, spec.file_version)
+    merge = bind_merge(snapshot, spec, schema.empty_table())
+    num_tasks = len(plan_matching(snapshot, merge))
+    index_name = index_on_key(snapshot, merge, merge.source_keys()[0])
+    if index_name is None:
+        return "\n".join(_lines(snapshot, merge, _by_join(snapshot, merge, num_tasks)))
+    most = most_keys_for_index(snapshot)
+    matching = [
+        f"Choose: by_index=[1 to {most} distinct keys in the source]",
+        *_indented(_by_index(merge, index_name)),
+        *_indented(_by_join(snapshot, merge, num_tasks)),
+    ]
+    return "\n".join(_lines(snapshot, merge, matching))
+
+
+def _lines(snapshot: Snapshot, merge: BoundMerge, matching: Iterable[str]) -> Iterator[str]:
+    spec = merge.spec
+    matched = f"UpdateIf({spec.condition})" if spec.condition is not None else _MATCHED[spec.matched]
+    unmatched = "Keep"
+    if spec.deletes_unmatched:
+        unmatched = "Delete" if merge.unmatched is None else f"DeleteIf({merge.unmatched.to_sql()})"
+    inserts = "InsertAll" if spec.inserts else "DoNothing"
+    yield (
+        f"MergeInsert: on=[{_keys(merge)}], when_matched={matched}, when_not_matched={inserts}, "
+        f"when_not_matched_by_source={unmatched}"
+    )
+    given = merge.source.schema.names
+    missing = ", ".join(name for name in snapshot.schema.names if name not in given)
+    source = ", ".join(given)
+    if spec.in_place:
+        keys = {key.path[0] for key in merge.keys}
+        yield f"  RewriteColumns: from_source=[{', '.join(name for name in given if name not in keys)}]"
+    elif spec.matched is Matched.UPDATE:
+        yield f"  MoveRows: from_source=[{source}], from_target=[{missing}]"
+    if spec.inserts:
+        yield f"  InsertRows: from_source=[{source}], null=[{missing}]"
+    yield from _indented(matching)
+
+
+def _by_index(merge: BoundMerge, index_name: str, *source: str) -> list[str]:
+    return [
+        ", ".join([f"IndexJoin: on=[{_keys(merge)}]", *source]),
+        f"  LanceRead: projection=[{', '.join(target_columns(merge))}]",
+        f"    ScalarIndexQuery: query=[{_keys(merge)} IN source keys]@{index_name}",
+    ]
+
+
+def _by_join(snapshot: Snapshot, merge: BoundMerge, num_tasks: int, *source: str) -> list[str]:
+    read = f"projection=[{', '.join(target_columns(merge))}], num_fragments={len(snapshot.fragments)}"
+    return [", ".join([f"HashJoin: on=[{_keys(merge)}]", *source]), f"  LanceRead: {read}, tasks={num_tasks}"]
+
+
+def _keys(merge: BoundMerge) -> str:
+    return ", ".join(key.name for key in merge.keys)
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)

@@ -1,0 +1,70 @@
+"""The primary keys that a merge inserts, for its transaction: see `transactions.inserted_keys`.
+
+A key's bytes are those of its text or, of a whole number, eight little-endian ones; a key of several columns is the
+bytes of each with a zero byte behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from lance_ops import kernels
+from lance_ops.changing.merge_insert.spec import BoundMerge, key_columns, primary_key
+from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.predicate import Column
+from lance_ops.kernels.arrays import readable
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions import InsertedKeys
+
+__all__ = ["inserted_keys"]
+
+
+def inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: npt.NDArray[np.int64]) -> bytes | None:
+    """Return the filter of the keys of these source rows; None unless the merge is on the declared primary key.
+
+    None, too, for keys of a type whose values the reference does not hash, or has another hash for.
+    """
+    declared = primary_key(snapshot)
+    by_name = {key.name: key for key in merge.keys}
+    if not merge.spec.inserts or not declared or set(declared) != set(by_name):
+        return None
+    keys: Sequence[Column] = [by_name[path] for path in declared]
+    columns = []
+    for column in key_columns(rows_at(merge.source, rows), keys):
+        content = _bytes_of(column)
+        if content is None:
+            return None
+        columns.append(content)
+    whole = columns[0]
+    if len(columns) > 1:
+        end = pa.scalar(b"\0", pa.large_binary())
+        whole = pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()), end)
+    whole = whole.drop_null()
+    hashes = np.empty(len(whole), np.uint64)
+    if len(whole):
+        _, offsets, data = whole.buffers()
+        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+        joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+        kernels.xxh64(readable(joined), readable(ends), hashes)
+    fields = tuple(snapshot.schema.field(path).id for path in declared)
+    return InsertedKeys.from_hashes(fields, hashes).encode()
+
+
+def _bytes_of(column: pa.Array) -> pa.Array | None:
+    """Return each value's bytes as large_binary."""
+    kind = column.type
+    if pt.is_integer(kind) and kind.bit_width >= 32:
+        words = column.cast(pa.uint64() if pt.is_unsigned_integer(kind) else pa.int64())
+        plain = pa.Array.from_buffers(pa.binary(8), len(words), words.buffers(), words.null_count, words.offset)
+        return plain.cast(pa.large_binary())
+    if pt.is_string(kind) or pt.is_large_string(kind):
+        return column.cast(pa.large_string()).cast(pa.large_binary())
+    if pt.is_binary(kind) or pt.is_large_binary(kind):
+        return column.cast(pa.large_binary())
+    return None

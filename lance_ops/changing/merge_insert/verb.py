@@ -1,0 +1,259 @@
+"""Bring a source's rows into a table by key, as one commit.
+
+    plan_merge(snapshot, spec, source) -> MergePlan      the source's keys, and the tasks that match them
+    find_matches(task) -> Matches                        anywhere
+    prepare_merge(plan, matches) -> PreparedMerge        rows written, deletion files written, nothing committed
+    commit_merge(plan, prepared) -> Snapshot             one transaction
+
+Updated rows keep their ids in a table of stable row ids and come before the inserted ones. A source that lacks columns
+leaves them as they are in updated rows and null in inserted ones; so does one whose structs lack fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.blobs.blob_reader import take_to_rewrite
+from lance_ops.changing.columns.backfill import column_paths, write_columns
+from lance_ops.changing.columns.patch import PatchedColumns, patched_fragments, plan_patch
+from lance_ops.changing.merge_insert.explain import explain_merge
+from lance_ops.changing.merge_insert.inserted import inserted_keys
+from lance_ops.changing.merge_insert.left_out import with_kept_fields
+from lance_ops.changing.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
+from lance_ops.changing.merge_insert.spec import BoundMerge, MergeSpec, bind_merge, write_targets
+from lance_ops.changing.source_keys import SourceKeys
+from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.schema import Schema
+from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
+from lance_ops.reading.scan_execution import ScanRequest
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.table.key_codes import NO_CODE
+from lance_ops.table.roaring import bitmap_of
+from lance_ops.transactions import Update, UpdateMode
+from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_on_failure
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.deletion_files import hide_rows
+from lance_ops.writing.fragment_writer import data_paths
+from lance_ops.writing.row_writer import RowWriter, output_version
+from lance_ops.writing.runners import Runner, run_all
+from lance_ops.writing.write_targets import WriteTargets
+
+__all__ = [
+    "MergeCounts",
+    "MergePlan",
+    "PreparedMerge",
+    "commit_merge",
+    "merge_insert",
+    "plan_merge",
+    "prepare_merge",
+]
+
+_ROWS_AT_ONCE = 1 << 16
+_BLOBS_AT_ONCE = 256
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MergeCounts:
+    """How many rows were inserted, updated and deleted."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+NOTHING = MergeCounts(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """A merge as of the snapshot's version."""
+
+    snapshot: Snapshot
+    merge: BoundMerge
+    tasks: tuple[MatchTask, ...]
+
+    @property
+    def index_name(self) -> str | None:
+        """The index that is asked for the source's keys; None when the table's keys are read."""
+        return self.tasks[0].index_name if self.tasks else None
+
+    def explain(self) -> str:
+        """Describe the merge, one node a line."""
+        return explain_merge(self.snapshot, self.merge, self.tasks)
+
+
+@dataclass(frozen=True)
+class PreparedMerge:
+    """The operation to commit and the files it brings; it is empty where nothing changes.
+
+    Files beneath the root are said by their paths alone, and are not durable yet.
+    """
+
+    operation: Update
+    counts: MergeCounts
+    own_files: tuple[OwnFile, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files beneath the root."""
+        return tuple(file for file in self.own_files if isinstance(file, str))
+
+
+def merge_insert(
+    snapshot: Snapshot,
+    spec: MergeSpec,
+    source: pa.Table,
+    runner: Runner,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, MergeCounts]:
+    """Merge and commit; return the new snapshot, the same one where nothing changed.
+
+    Raises as `bind_merge` and `find_matches` do, and `RetryableConflict` when a concurrent commit touched the same rows
+    or inserted the same primary key: plan again on the newest version.
+    """
+    plan = plan_merge(snapshot, spec, source)
+    prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks), runner)
+    return commit_merge(plan, prepared, properties), prepared.counts
+
+
+def plan_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> MergePlan:
+    """Bind a merge to a version and choose how its rows are matched."""
+    output_version(snapshot, spec.file_version)
+    write_targets(snapshot, spec)
+    merge = bind_merge(snapshot, spec, source)
+    return MergePlan(snapshot, merge, plan_matching(snapshot, merge))
+
+
+def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) -> PreparedMerge:
+    """Write the rows and deletion files, or columns in place; on an error nothing is left of them."""
+    snapshot, merge, matches = plan.snapshot, plan.merge, Matches.joined(outcomes)
+    if merge.spec.in_place:
+        return _prepare_in_place(plan, matches, runner)
+    inserted = _unmatched_source_rows(plan, matches) if merge.spec.inserts else np.empty(0, np.int64)
+    gone = np.concatenate((matches.updated, matches.deleted, matches.orphaned))
+    counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
+    targets = write_targets(snapshot, merge.spec)
+    new = _write_rows(plan, matches, inserted, targets)
+    written: tuple[OwnFile, ...] = (*data_paths(new), *targets.files_outside(new))
+    with removing_on_failure(snapshot.store, written):
+        hidden = hide_rows(snapshot, _offsets(gone))
+    operation = Update(
+        removed_fragment_ids=hidden.removed,
+        updated_fragments=hidden.updated,
+        new_fragments=new,
+        fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
+        inserted_rows=inserted_keys(snapshot, merge, inserted),
+    )
+    return PreparedMerge(operation, counts, (*written, *hidden.paths))
+
+
+def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
+    """Commit what was prepared; see `merge_insert`."""
+    if prepared.counts == NOTHING:
+        return plan.snapshot
+    return commit_operation(
+        plan.snapshot,
+        prepared.operation,
+        properties=properties,
+        own_files=prepared.own_files,
+        after=prepared.paths,
+    )
+
+
+def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> PreparedMerge:
+    """Write a file with the source's columns for each fragment that has matched rows."""
+    snapshot, merge = plan.snapshot, plan.merge
+    keys = {key.path[0] for key in merge.keys}
+    values = merge.source.drop_columns([name for name in merge.source.schema.names if name in keys])
+    values = rows_at(values, matches.source_rows)
+    if merge.structs:
+        request = ScanRequest(snapshot.schema.project(list(merge.structs)), with_row_address=True)
+        old = take_to_rewrite(snapshot, matches.updated, request).drop_columns([ROW_ADDRESS])
+        values = _completed(values, old, merge.structs)
+    patch = PatchedColumns(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
+    offsets = _offsets(matches.updated)
+    store = snapshot.store
+    tasks = plan_patch(snapshot, patch, list(offsets))
+    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(store, column_paths([file])))
+    fragments, fields = patched_fragments(snapshot, patch, files)
+    operation = Update(
+        updated_fragments=fragments,
+        fields_modified=fields,
+        update_mode=UpdateMode.REWRITE_COLUMNS,
+        updated_offsets=offsets if snapshot.manifest.uses_stable_row_ids else {},
+    )
+    return PreparedMerge(operation, MergeCounts(0, len(matches.updated), 0), tuple(column_paths(files)))
+
+
+def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
+    """Return the source rows whose key the target does not have; one with a null in it is never there."""
+    if not plan.tasks:
+        return np.arange(plan.merge.source.num_rows)
+    keys = plan.tasks[0].keys
+    known = np.zeros(keys.num_codes + 1, np.bool_)
+    known[matches.found] = True
+    return np.flatnonzero((keys.codes == NO_CODE) | ~known[keys.codes])
+
+
+def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: WriteTargets) -> tuple[Fragment, ...]:
+    """Write updated rows, in the order they stand in the table, and then the inserted ones."""
+    snapshot, merge = plan.snapshot, plan.merge
+    order = np.argsort(matches.updated)
+    missing = [name for name in snapshot.schema.names if name not in merge.source.schema.names or name in merge.structs]
+    with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version), targets) as writer:
+        whole = inserted
+        if missing or writer.keeps_ids:
+            for rows, row_ids in _updated_rows(snapshot, merge, matches, order, missing):
+                writer.write_moved(rows, row_ids)
+        else:  # the source has all there is of an updated row
+            whole = np.concatenate((matches.source_rows[order], inserted))
+        for at in range(0, len(whole), _ROWS_AT_ONCE):
+            writer.write_new(rows_at(merge.source, whole[at : at + _ROWS_AT_ONCE]))
+        return writer.finish()
+
+
+def _updated_rows(
+    snapshot: Snapshot, merge: BoundMerge, matches: Matches, order: Rows, missing: Sequence[str]
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.uint64]]]:
+    """Yield updated rows in an order, with their `missing` columns as they are and the row ids they have."""
+    request = ScanRequest(
+        snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
+    )
+    step = _BLOBS_AT_ONCE if request.schema.holds_blobs_v2 else _ROWS_AT_ONCE
+    for at in range(0, len(order), step):
+        chosen = order[at : at + step]
+        old = take_to_rewrite(snapshot, matches.updated[chosen], request)
+        row_ids = old.column(ROW_ID).to_numpy()
+        old = old.drop_columns([ROW_ID, ROW_ADDRESS])
+        yield _completed(rows_at(merge.source, matches.source_rows[chosen]), old, merge.structs), row_ids
+
+
+def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return rows of the source with what the table's, the `old` ones, have beside it."""
+    for position, field in enumerate(old.schema):
+        if field.name not in structs:
+            rows = rows.append_column(field, old.column(position))
+            continue
+        at = rows.schema.get_field_index(field.name)
+        new, kept = rows.column(at).combine_chunks(), old.column(position).combine_chunks()
+        rows = rows.set_column(at, rows.schema.field(at), with_kept_fields(new, kept, structs[field.name]))
+    return rows
+
+
+def _offsets(addresses: npt.NDArray[np.uint64]) -> dict[int, BitMap]:
+    """Return physical offsets by fragment."""
+    ascending = np.sort(addresses)
+    fragments, offsets = fragment_of(ascending), offset_of(ascending).astype(np.uint32)
+    starts = np.flatnonzero(np.diff(fragments, prepend=fragments[:1] + np.uint64(1)))
+    ends = [*starts[1:], len(fragments)][: len(starts)]
+    return {int(fragments[start]): bitmap_of(offsets[start:end]) for start, end in zip(starts, ends, strict=True)}

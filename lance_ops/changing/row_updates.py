@@ -1,0 +1,173 @@
+"""Update columns of the rows that match: write the rows anew, hide the old ones, commit both as one.
+
+    plan_update(snapshot, assignments, predicate) -> UpdatePlan    pure: which fragments each task looks at
+    rewrite_rows(task) -> RewrittenRows                            anywhere: new fragments, and what they replace
+    commit_update(plan, outcomes) -> Snapshot                      deletion files and one transaction
+
+Rows keep their ids in a table of stable row ids; elsewhere they get new addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lance_ops.blobs.blob_reader import scan_to_rewrite
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
+from lance_ops.core.schema import split_path
+from lance_ops.core.versions import FileVersion
+from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest
+from lance_ops.reading.scanned_rows import in_array
+from lance_ops.snapshot.reference import SnapshotReference
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import Fragment
+from lance_ops.transactions import Update
+from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
+from lance_ops.writing.commit import commit_operation
+from lance_ops.writing.deletion_files import hide_rows
+from lance_ops.writing.fragment_shares import fragment_shares
+from lance_ops.writing.fragment_writer import data_paths
+from lance_ops.writing.row_writer import RowWriter, output_version
+from lance_ops.writing.runners import Runner, run_all
+
+__all__ = [
+    "RewrittenRows",
+    "UpdatePlan",
+    "UpdateTask",
+    "bind_updates",
+    "commit_update",
+    "plan_update",
+    "rewrite_rows",
+    "update",
+]
+
+
+@dataclass(frozen=True)
+class UpdateTask:
+    """Fragments of one version whose matching rows get new values; no predicate means all rows."""
+
+    snapshot: SnapshotReference
+    assignments: tuple[Assignment, ...]
+    predicate: Predicate | None
+    fragment_ids: tuple[int, ...]
+    file_version: FileVersion
+
+
+@dataclass(frozen=True)
+class UpdatePlan:
+    """An update as of the snapshot's version."""
+
+    snapshot: Snapshot
+    assignments: tuple[Assignment, ...]
+    tasks: tuple[UpdateTask, ...]
+
+
+@dataclass(frozen=True)
+class RewrittenRows:
+    """New fragments, and per old fragment a serialized Roaring bitmap of the physical offsets they replace."""
+
+    offsets: Mapping[int, bytes]
+    fragments: tuple[Fragment, ...]
+
+
+def update(
+    snapshot: Snapshot,
+    assignments: Sequence[Assignment],
+    predicate: Predicate | None,
+    runner: Runner,
+    properties: Mapping[str, str] | None = None,
+    file_version: str | None = None,
+) -> tuple[Snapshot, int]:
+    """Update the matching rows; return the new snapshot and how many they were.
+
+    When no row matches nothing is committed. Raises `InvalidInput` when a value cannot be computed and
+    `RetryableConflict` when a concurrent commit touched the same rows: plan again on the newest version.
+    """
+    plan = plan_update(snapshot, assignments, predicate, file_version)
+    outcomes = run_all(
+        runner, rewrite_rows, plan.tasks, lambda outcome: delete_paths(snapshot.store, data_paths(outcome.fragments))
+    )
+    return commit_update(plan, outcomes, properties)
+
+
+def bind_updates(snapshot: Snapshot, updates: Mapping[str, str]) -> tuple[Assignment, ...]:
+    """Read what each column gets; raise `InvalidInput` for no column or one that is not there.
+
+    Raises `UnsupportedFeature` for a field inside of a column, and as `parse_assignment` does.
+    """
+    if not updates:
+        raise InvalidInput("update needs a column and its new value")
+    schema = snapshot.schema.to_arrow_storage()
+    bound = []
+    for column, text in updates.items():
+        field = snapshot.schema.field(column)
+        if field.name != column and len(split_path(column)) > 1:
+            raise UnsupportedFeature("updating a field inside of a column", f"column {column!r}")
+        bound.append(parse_assignment(field.name, field.arrow_type, text, schema))
+    return tuple(bound)
+
+
+def plan_update(
+    snapshot: Snapshot,
+    assignments: Sequence[Assignment],
+    predicate: Predicate | None,
+    file_version: str | None = None,
+) -> UpdatePlan:
+    """Split the fragments among tasks; `file_version` is the written files', the table's by default."""
+    reference, version = SnapshotReference.of(snapshot), output_version(snapshot, file_version)
+    tasks = tuple(
+        UpdateTask(reference, tuple(assignments), predicate, ids, version) for ids in fragment_shares(snapshot)
+    )
+    return UpdatePlan(snapshot, tuple(assignments), tasks)
+
+
+def rewrite_rows(task: UpdateTask) -> RewrittenRows:
+    """Write the task's matching rows with their new values; on an error nothing is left of them."""
+    snapshot = task.snapshot.open()
+    request = ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
+    found: dict[int, BitMap] = {}
+    with RowWriter(snapshot, task.file_version) as writer:
+        for rows in scan_to_rewrite(snapshot, request):
+            found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
+            row_ids = snapshot.row_ids(rows.fragment, in_array(rows.offsets)) if writer.keeps_ids else None
+            writer.write_moved(_assigned(rows.table, task.assignments), row_ids)
+        fragments = writer.finish()
+    return RewrittenRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()}, fragments)
+
+
+def commit_update(
+    plan: UpdatePlan, outcomes: Sequence[RewrittenRows], properties: Mapping[str, str] | None = None
+) -> tuple[Snapshot, int]:
+    """Write the deletion files and commit; see `update`."""
+    snapshot = plan.snapshot
+    offsets = {key: BitMap.deserialize(data) for outcome in outcomes for key, data in outcome.offsets.items()}
+    if not offsets:
+        return snapshot, 0
+    new = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
+    with removing_on_failure(snapshot.store, data_paths(new)):
+        hidden = hide_rows(snapshot, offsets)
+    assigned = [snapshot.schema.field(assignment.column) for assignment in plan.assignments]
+    operation = Update(
+        removed_fragment_ids=hidden.removed,
+        updated_fragments=hidden.updated,
+        new_fragments=new,
+        fields_for_preserving_frag_bitmap=tuple(node.id for field in assigned for node in field.walk()),
+    )
+    own_files = [*data_paths(new), *hidden.paths]
+    committed = commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
+    return committed, sum(map(len, offsets.values()))
+
+
+def _assigned(rows: pa.Table, assignments: Sequence[Assignment]) -> pa.Table:
+    """Return the rows with their new values, all of them computed from the old ones."""
+    batches = rows.to_batches()
+    changed = rows
+    for assignment in assignments:
+        place = rows.schema.get_field_index(assignment.column)
+        values = pa.chunked_array([assignment.evaluate(batch) for batch in batches], assignment.arrow_type)
+        changed = changed.set_column(place, rows.schema.field(place), values)
+    return changed

@@ -1,0 +1,173 @@
+"""Answer a scan in the order of columns, in bounded memory.
+
+The first few rows of an order are found by the columns it is of alone, keeping no more rows than are asked for; the
+rest of each is then read where it stands. All rows, or many, are sorted whole, through the local disk if they are
+larger than a budget. Either way ties keep the order of an unordered scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.predicate import Column
+from lance_ops.core.schema import Schema
+from lance_ops.file.arrays import own_copy
+from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
+from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys
+from lance_ops.indices.row_order import Direction, RowOrder
+from lance_ops.indices.sort_keys import is_sortable
+from lance_ops.reading.row_columns import ROW_ADDRESS
+from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limited, scan
+from lance_ops.reading.take import take_addresses
+from lance_ops.snapshot.snapshot import Snapshot
+
+__all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "unordered"]
+
+MOST_KEPT_ROWS = 1 << 16
+"""Of how many rows the first are kept in memory while the others pass by."""
+
+_SORTED_AT_ONCE = 1 << 16
+"""Rows that are compared with the last one kept, and sorted if they do not come after it."""
+
+_TAKEN_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class ColumnOrdering:
+    """A column (or the dotted path of a nested field) to sort by. NaN comes after all numbers."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None:
+    """Raise `InvalidInput` for an unknown column or one in a list, `UnsupportedFeature` for values without an order."""
+    for ordering in orderings:
+        above = schema.lineage(ordering.column_name)[:-1]
+        within = next((field for field in above if not pt.is_struct(field.arrow_type)), None)
+        if within is not None:
+            raise InvalidInput(f"order_by {ordering.column_name!r}: {within.name!r} has many values a row, not one")
+        column = _column(schema, ordering.column_name)
+        if not (is_sortable(column.type) or is_nested_sortable(column.type)):
+            raise UnsupportedFeature(f"order_by on values of {column.arrow_type}", f"column {column.name!r}")
+
+
+def scan_sorted(
+    snapshot: Snapshot,
+    request: ScanRequest,
+    orderings: Sequence[ColumnOrdering],
+    sort_bytes: int = DEFAULT_SORT_BYTES,
+) -> Iterator[pa.Table]:
+    """Yield the answer in order, a part at a time; `request.schema` must hold the columns of `orderings`.
+
+    `sort_bytes` bounds the memory that rows take while they are sorted.
+    """
+    order = RowOrder(tuple(Direction(ordering.ascending, ordering.nulls_first) for ordering in orderings))
+    columns = [_column(snapshot.schema, ordering.column_name) for ordering in orderings]
+    last = None if request.limit is None else request.offset + request.limit
+    if last is not None and last <= MOST_KEPT_ROWS and not request.include_deleted_rows:
+        return _first_rows(snapshot, request, order, columns, last)
+    return _all_rows(snapshot, request, order, columns, sort_bytes)
+
+
+def unordered(request: ScanRequest) -> ScanRequest:
+    """Return the request for all rows that may be in an ordered answer."""
+    return replace(request, limit=None, offset=0)
+
+
+def describe_order(orderings: Sequence[ColumnOrdering], request: ScanRequest) -> str:
+    """Say on one line how the rows will be sorted."""
+    keys = ", ".join(
+        f"{ordering.column_name} {'ASC' if ordering.ascending else 'DESC'} "
+        f"NULLS {'FIRST' if ordering.nulls_first else 'LAST'}"
+        for ordering in orderings
+    )
+    last = "" if request.limit is None else f" TopK(fetch={request.offset + request.limit}),"
+    return f"SortExec:{last} expr=[{keys}]"
+
+
+def _first_rows(
+    snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], last: int
+) -> Iterator[pa.Table]:
+    keys = replace(
+        unordered(request),
+        schema=snapshot.schema.project(column.name for column in columns),
+        with_row_id=False,
+        with_row_address=True,
+        version_columns=(),
+    )
+    kept: pa.RecordBatch | None = None
+    for table in scan(snapshot, keys) if last else ():
+        for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
+            seen = _keyed(batch, columns, order, [ROW_ADDRESS])
+            if kept is not None:
+                if kept.num_rows == last:
+                    seen = order.without_later(seen, kept)
+                seen = pa.concat_batches([kept, seen])
+            kept = seen.take(order.indices(seen)[:last])
+    if kept is None:
+        return
+    addresses = kept.column(ROW_ADDRESS).to_numpy()[request.offset :]
+    for start in range(0, len(addresses), _TAKEN_AT_ONCE):
+        yield take_addresses(snapshot, addresses[start : start + _TAKEN_AT_ONCE], request)
+
+
+def _all_rows(
+    snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], sort_bytes: int
+) -> Iterator[pa.Table]:
+    rows = scan(snapshot, unordered(request))
+    batches = (
+        _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()
+    )
+    schema = empty_answer(request).schema
+    with sort_rows(batches, sort_bytes, order) as ordered:
+        tables = (_restored(batch, len(columns), schema) for batch in ordered)
+        yield from limited(tables, request.offset, request.limit)
+
+
+def _column(schema: Schema, path: str) -> Column:
+    lineage = schema.lineage(path)
+    return Column(tuple(field.name for field in lineage), lineage[-1].arrow_type)
+
+
+def _keyed(batch: pa.RecordBatch, columns: Sequence[Column], order: RowOrder, names: Sequence[str]) -> pa.RecordBatch:
+    """Return the named columns after those to sort by, of which nested ones are given as bytes in their order."""
+    keys = [
+        _key(column.evaluate(batch), direction) for column, direction in zip(columns, order.directions, strict=True)
+    ]
+    values = [_without_offset(batch.column(name)) for name in names]
+    fields = [pa.field(f"key {place}", key.type) for place, key in enumerate(keys)]
+    fields += [pa.field(name, value.type) for name, value in zip(names, values, strict=True)]
+    return pa.record_batch([*keys, *values], schema=pa.schema(fields))
+
+
+def _key(values: pa.Array, direction: Direction) -> pa.Array:
+    if not is_nested_sortable(values.type):
+        return values
+    return nested_keys(values, ascending=direction.ascending, nulls_first=direction.nulls_first)
+
+
+def _without_offset(array: pa.Array) -> pa.Array:
+    return own_copy(array) if array.offset else array
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Replace dictionaries by their values: batches that have different ones do not go into one file."""
+    for place, field in enumerate(table.schema):
+        if pt.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
+
+
+def _restored(batch: pa.RecordBatch, num_keys: int, schema: pa.Schema) -> pa.Table:
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns[num_keys:], schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

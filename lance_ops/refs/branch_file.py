@@ -1,0 +1,106 @@
+"""What is noted of a branch: `_refs/branches/{name}.json`, with a slash in the name written as `%2F`.
+
+    parentBranch     the line it came from, null for the main one       parentVersion   the version it began with
+    identifier       {"version_mapping": [[version, id], ...]}          createAt        seconds since 1970
+    manifestSize     bytes                                              metadata        texts by name
+
+The mapping leads from the main line to the branch: for each branch on the way where it began, and its 32 hex digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lance_ops.core.errors import InvalidInput
+from lance_ops.core.names import BRANCHES_DIR, MAIN_BRANCH, check_branch_name
+from lance_ops.refs.reference_file import (
+    REFERENCE_SUFFIX,
+    check_metadata,
+    decode_reference,
+    encode_reference,
+    read_each,
+    read_reference,
+    stems,
+)
+from lance_ops.store import PutOutcome, Store
+
+__all__ = ["Branch", "branch_path", "create_branch_file", "list_branches", "read_branch", "replace_metadata"]
+
+_KIND = "branch"
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch, as its file says."""
+
+    parent_branch: str | None
+    identifier: tuple[tuple[int, str], ...]
+    parent_version: int
+    create_at: int
+    manifest_size: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self) -> bytes:
+        """Return the branch's file."""
+        content = {
+            "parentBranch": self.parent_branch,
+            "identifier": {"version_mapping": [list(step) for step in self.identifier]},
+            "parentVersion": self.parent_version,
+            "createAt": self.create_at,
+            "manifestSize": self.manifest_size,
+            "metadata": dict(self.metadata),
+        }
+        return encode_reference(content)
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> Branch:
+        """Read a branch's file; raise `CorruptFile` naming it if it is none."""
+        return decode_reference(data, path, _KIND, cls._of)
+
+    @classmethod
+    def _of(cls, content: dict[str, Any]) -> Branch:
+        steps = (content.get("identifier") or {}).get("version_mapping") or []
+        parent = content.get("parentBranch")
+        return cls(
+            parent_branch=None if parent in (None, MAIN_BRANCH) else check_branch_name(parent),
+            identifier=tuple((int(version), str(digits)) for version, digits in steps),
+            parent_version=int(content["parentVersion"]),
+            create_at=int(content.get("createAt") or 0),
+            manifest_size=int(content.get("manifestSize") or 0),
+            metadata=dict(content.get("metadata") or {}),
+        )
+
+
+def branch_path(name: str) -> str:
+    """Return where a branch's file is; raise `InvalidInput` for a name that none may have."""
+    return f"{BRANCHES_DIR}/{check_branch_name(name).replace('/', '%2F')}{REFERENCE_SUFFIX}"
+
+
+def list_branches(store: Store) -> dict[str, Branch]:
+    """Return every branch by name.
+
+    Raises `InvalidInput` for one whose name lies in the directories of another: their files could not be told apart.
+    """
+    names = sorted(stem.replace("%2F", "/") for stem in stems(store, BRANCHES_DIR))
+    return read_each(store, names, read_branch)
+
+
+def read_branch(store: Store, name: str) -> Branch:
+    """Return a branch; raise `ReferenceNotFound` if there is none of that name."""
+    path = branch_path(name)
+    return Branch.decode(read_reference(store, path, _KIND, name), store.uri_of(path))
+
+
+def create_branch_file(store: Store, name: str, branch: Branch) -> None:
+    """Note a branch; raise `InvalidInput` if the name is taken."""
+    if store.put_if_absent(branch_path(name), branch.encode()) is PutOutcome.EXISTS:
+        raise InvalidInput(f"branch {name!r} exists already")
+
+
+def replace_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Branch:
+    """Note other metadata; raise `ReferenceNotFound` if there is no such branch, `InvalidInput` for what is no text."""
+    branch = replace(read_branch(store, name), metadata=check_metadata(metadata))
+    store.put(branch_path(name), branch.encode())
+    return branch

@@ -1,0 +1,76 @@
+"""Lines of versions: the dataset's own, in its root (`main`), and its branches, each in `tree/{name}`.
+
+A branch is a dataset of its own that reads its parent's files through a base path. Tags and branches are noted in the
+root, whichever line they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_ops.committers import open_base
+from lance_ops.core.errors import DatasetNotFound, ReferenceNotFound
+from lance_ops.core.names import MAIN_BRANCH, TREE_DIR, branch_directory
+from lance_ops.refs.branch_file import read_branch
+from lance_ops.refs.tags import read_tag
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.store import Store
+
+__all__ = ["branch_of", "checkout", "main_uri", "references_of", "tagged_version", "uri_of_line"]
+
+
+def branch_of(snapshot: Snapshot) -> str | None:
+    """Return the branch that a snapshot is of; None for the main line, and for a branch that was taken elsewhere."""
+    branch = snapshot.manifest.branch
+    return branch if branch and snapshot.uri.endswith(f"/{TREE_DIR}/{branch}") else None
+
+
+def main_uri(snapshot: Snapshot) -> str:
+    """Return the root of the dataset that the snapshot is of, whatever its line."""
+    branch = branch_of(snapshot)
+    return snapshot.uri if branch is None else snapshot.uri.removesuffix(f"/{TREE_DIR}/{branch}")
+
+
+def uri_of_line(snapshot: Snapshot, branch: str | None) -> str:
+    """Return where a line of the same dataset is, `None` meaning the main one."""
+    root = main_uri(snapshot)
+    return root if branch is None else f"{root}/{branch_directory(branch)}"
+
+
+def references_of(snapshot: Snapshot) -> Store:
+    """Return the store that holds the dataset's tags and branches."""
+    return snapshot.store if branch_of(snapshot) is None else open_base(main_uri(snapshot), snapshot.storage_options)
+
+
+def checkout(
+    snapshot: Snapshot,
+    branch: str | None,
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Open a version (by default the newest) of a line of the same dataset.
+
+    Raises `ReferenceNotFound` for a branch that is not there, and what `Snapshot.open` does.
+    """
+    if branch == MAIN_BRANCH:
+        branch = None
+    if branch == branch_of(snapshot):
+        return snapshot.latest() if version is None else snapshot.at(version)
+    if branch is not None:
+        read_branch(references_of(snapshot), branch)
+    options = snapshot.storage_options if storage_options is None else storage_options
+    try:
+        return Snapshot.open(uri_of_line(snapshot, branch), version, options)
+    except DatasetNotFound as error:
+        raise ReferenceNotFound(f"{main_uri(snapshot)}: branch {branch or MAIN_BRANCH!r} has no version") from error
+
+
+def tagged_version(snapshot: Snapshot, name: str) -> int:
+    """Return the version that a tag names on the snapshot's own line.
+
+    Raises `ReferenceNotFound` if there is no such tag, or it is of another line.
+    """
+    tag = read_tag(references_of(snapshot), name)
+    if tag.branch != branch_of(snapshot):
+        raise ReferenceNotFound(f"{snapshot.uri}: tag {name!r} is of branch {tag.branch or MAIN_BRANCH!r}")
+    return tag.version

@@ -1,0 +1,125 @@
+"""Begin and remove branches.
+
+Who begins one pins the version first, then commits the branch's first version, then notes the branch, then looks
+whether its parent is still noted. Who removes one takes its note away first and then looks for branches that came from
+it: if there is one, the note is put back. So one of the two notices the other.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, ReferenceNotFound
+from lance_ops.core.names import TRANSACTIONS_DIR, is_of_the_line
+from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
+from lance_ops.refs.branch_paths import branch_of, references_of, uri_of_line
+from lance_ops.refs.clone import begin_clone
+from lance_ops.refs.pins import pinned
+from lance_ops.refs.tags import list_tags
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.store import ObjectInfo, Store
+from lance_ops.transactions import Clone, Transaction
+
+__all__ = ["create_branch", "delete_branch", "own_files", "remove_line"]
+
+
+def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    """Begin a branch with this version; it shares the files that the version names.
+
+    Raises `InvalidInput` for a name that is taken or not allowed, `VersionNotFound` if clean-up took the version.
+    """
+    references, parent_name = references_of(source), branch_of(source)
+    if references.exists(branch_path(name)):
+        raise InvalidInput(f"branch {name!r} exists already")
+    steps = () if parent_name is None else read_branch(references, parent_name).identifier
+    options = source.storage_options if storage_options is None else storage_options
+    root = open_root(uri_of_line(source, name), options)
+    with pinned(source):
+        try:
+            made = begin_clone(
+                source, root, Transaction(source.version, Clone(True, source.version, source.uri, parent_name, name))
+            )
+        except DatasetAlreadyExists as error:
+            raise InvalidInput(
+                f"branch {name!r}: {root.store.uri} holds versions already; if no creation of it is under way, one "
+                "died there: remove what it left with branches.delete"
+            ) from error
+        noted = Branch(
+            parent_branch=parent_name,
+            identifier=(*steps, (source.version, uuid.uuid4().hex)),
+            parent_version=source.version,
+            create_at=int(time.time()),
+            manifest_size=len(root.committer.read(made.version)),
+        )
+        create_branch_file(references, name, noted)
+        if parent_name is not None and not references.exists(branch_path(parent_name)):
+            delete_branch(source, name)
+            raise ReferenceNotFound(f"{references.uri}: branch {parent_name!r} was removed meanwhile")
+        return made
+
+
+def delete_branch(snapshot: Snapshot, name: str) -> None:
+    """Remove a branch of the snapshot's dataset, with its files; finishes a removal or a creation that died.
+
+    Raises `ReferenceNotFound` if there is none, `InvalidInput` while branches came from it or tags name it.
+    """
+    references = references_of(snapshot)
+    root = open_root(uri_of_line(snapshot, name), snapshot.storage_options)
+    path = branch_path(name)
+    if references.exists(path):
+        note = references.get(path).to_pybytes()
+        _check_unused(references, name, Branch.decode(note, references.uri_of(path)))
+        references.delete(path)
+        try:
+            _check_unused(references, name, Branch.decode(note, references.uri_of(path)))
+        except InvalidInput:
+            references.put_if_absent(path, note)
+            raise
+    elif root.committer.latest() is None:
+        raise ReferenceNotFound(f"{references.uri} has no branch {name!r}")
+    remove_line(root)
+
+
+def own_files(store: Store) -> Iterator[ObjectInfo]:
+    """Yield the files of one line; those of branches whose directories lie beneath its own are not among them."""
+    return (info for info in store.list() if is_of_the_line(info.path))
+
+
+def remove_line(root: DatasetRoot) -> None:
+    """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
+
+    While the file of its transaction is there, a version counts as the one that a writer has read. What such a writer
+    still makes goes as well; one that is later than the last look finds its own transaction gone, and takes that back.
+
+    What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
+    """
+    for info in [*root.store.list(TRANSACTIONS_DIR)]:
+        root.store.delete(info.path)
+    for version in root.committer.versions():
+        root.committer.remove(version)
+    while left := [*own_files(root.store), *filter(_is_own, root.store.list_temporary())]:
+        for info in left:
+            root.store.delete(info.path)
+    root.committer.forget()
+
+
+def _is_own(info: ObjectInfo) -> bool:
+    return is_of_the_line(info.path)
+
+
+def _check_unused(references: Store, name: str, branch: Branch) -> None:
+    others = {other: found for other, found in list_branches(references).items() if other != name}
+    ours = branch.identifier[-1] if branch.identifier else None
+    children = sorted(
+        other
+        for other, found in others.items()
+        if found.parent_branch == name or (ours is not None and ours in found.identifier)
+    )
+    if children:
+        raise InvalidInput(f"branch {name!r} cannot go: {', '.join(children)} came from it, and read its files")
+    tags = sorted(tag for tag, found in list_tags(references).items() if found.branch == name)
+    if tags:
+        raise InvalidInput(f"branch {name!r} cannot go: it is tagged ({', '.join(tags)})")

@@ -1,0 +1,180 @@
+"""Copy one version of a dataset to another place: its files with it, or only the names of them.
+
+A shallow clone reads its source's files where they are, and writes its own beside its manifest. Nothing tells the
+source of it: a tag there keeps clean-up from the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import uuid4
+
+from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
+from lance_ops.refs.branch_paths import branch_of, uri_of_line
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.store import Store
+from lance_ops.table import (
+    DataFile,
+    ExternalFile,
+    Fragment,
+    Fragments,
+    IndexMetadata,
+    Manifest,
+    RowSequence,
+    check_writable,
+)
+from lance_ops.table.bases import Place
+from lance_ops.transactions import Clone, Transaction, commit_clone
+from lance_ops.transactions.pending_files import removing_on_failure, removing_unless_committed
+
+__all__ = ["begin_clone", "clone_as_said", "deep_clone", "shallow_clone"]
+
+_COPIES_AT_ONCE = 8
+_BYTES_AT_ONCE = 64 * 1024 * 1024
+
+
+def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    """Begin a dataset that reads the source's files; raise `DatasetAlreadyExists` if the target holds one.
+
+    `storage_options` are the target's and must open the source too; by default they are the source's.
+    """
+    root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
+    return begin_clone(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
+
+
+def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    """Copy every file of the version, wherever it is, and begin a dataset of the copies.
+
+    Raises `DatasetAlreadyExists` if the target holds one; after every definite failure nothing of the copy is left.
+    """
+    root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
+    if root.committer.latest() is not None:
+        raise DatasetAlreadyExists(f"{root.store.uri} holds a dataset already")
+    copies, whole = _Copies(source), _self_contained(source)
+    manifest = replace(
+        whole,
+        fragments=Fragments(map(copies.fragment, whole.fragments)),
+        indices=tuple(map(copies.index, source.manifest.indices)),
+    )
+
+    def copy(path: str) -> None:
+        _copy(copies.sources[path], root.store, path)
+
+    with removing_on_failure(root.store, [*copies.sources]):
+        for _ in map_ordered(copy, list(copies.sources), _COPIES_AT_ONCE, _COPIES_AT_ONCE):
+            pass
+    with removing_unless_committed(root.store, copies.sources):
+        made = commit_clone(
+            root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
+        )
+    return Snapshot(root.store, root.committer, made, root.storage_options)
+
+
+def clone_as_said(transaction: Transaction, root: DatasetRoot) -> Snapshot:
+    """Commit a shallow clone that somebody else described; `root` is the target's, its options open the source too.
+
+    Raises `InvalidInput` for a deep one, which only `deep_clone` makes, and for a branch; `DatasetAlreadyExists` if the
+    target holds a dataset; what opening the source raises.
+    """
+    clone = transaction.operation
+    assert isinstance(clone, Clone)
+    if not clone.is_shallow:
+        raise InvalidInput(f"a deep clone of {clone.ref_path} copies its files: make it with deep_clone")
+    if clone.branch_name is not None:
+        raise InvalidInput(f"branch {clone.branch_name!r} is begun with create_branch")
+    source = Snapshot.open(clone.ref_path, storage_options=root.storage_options)
+    if clone.ref_name != branch_of(source):
+        source = Snapshot.open(uri_of_line(source, clone.ref_name), storage_options=root.storage_options)
+    source = source.at(clone.ref_version)
+    said = replace(transaction, read_version=source.version, operation=_clone_of(source, is_shallow=True))
+    return begin_clone(source, root, said)
+
+
+def begin_clone(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
+    """Commit the first version of a clone; see `commit_clone` for the errors."""
+    manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
+    return Snapshot(root.store, root.committer, manifest, root.storage_options)
+
+
+def _clone_of(source: Snapshot, *, is_shallow: bool) -> Clone:
+    return Clone(is_shallow, source.version, source.uri, source.manifest.branch)
+
+
+def _self_contained(source: Snapshot) -> Manifest:
+    """Return the manifest with true row counts, and with the row sequences that have files of their own.
+
+    No base path leads to those files. Raises `UnsupportedFeature` for a table that this release may not write to: its
+    copy would not say so any more.
+    """
+    check_writable(source.manifest, source.manifest_uri)
+    if source.counts_are_known and not source.manifest.uses_stable_row_ids:  # without ids there are no sequences
+        return source.manifest
+
+    def inline(sequence: RowSequence) -> RowSequence:
+        if not isinstance(sequence, ExternalFile):
+            return sequence
+        stop = sequence.offset + sequence.size
+        data: bytes = source.store.get_range(sequence.path, sequence.offset, stop).to_pybytes()
+        return data
+
+    def whole(fragment: Fragment) -> Fragment:
+        if not any(fragment.sequence_paths()):
+            return fragment
+        return replace(
+            fragment,
+            row_ids=inline(fragment.row_ids),
+            last_updated_at_versions=inline(fragment.last_updated_at_versions),
+            created_at_versions=inline(fragment.created_at_versions),
+        )
+
+    return replace(source.manifest, fragments=Fragments(whole(fragment) for fragment in source.fragments))
+
+
+class _Copies:
+    """Where the copies of files go: under new names, which no other copy made at the same moment has."""
+
+    def __init__(self, source: Snapshot) -> None:
+        self._bases = source.bases
+        self._has_blobs = source.schema.holds_blobs_v2
+        self.sources: dict[str, Place] = {}
+        """What to copy, by its path in the new root."""
+
+    def fragment(self, fragment: Fragment) -> Fragment:
+        """Return the fragment as it is in the copy."""
+        files = tuple(map(self._data_file, fragment.files))
+        if fragment.deletion_file is None:
+            return replace(fragment, files=files)
+        deletions = replace(fragment.deletion_file, id=new_deletion_file_id(), base_id=None)
+        self.sources[f"{DELETIONS_DIR}/{deletions.name(fragment.id)}"] = self._bases.deletion_file(fragment)
+        return replace(fragment, files=files, deletion_file=deletions)
+
+    def index(self, index: IndexMetadata) -> IndexMetadata:
+        """Return the segment as it is in the copy."""
+        copy = replace(index, uuid=uuid4(), base_id=None)
+        root = self._bases.dataset_root(index.base_id, "an index")
+        for info in root.list(index.directory):
+            path = copy.directory + info.path.removeprefix(index.directory)
+            self.sources[path] = Place(root, info.path)
+        return copy
+
+    def _data_file(self, file: DataFile) -> DataFile:
+        copy = replace(file, path=data_file_name(), base_id=None)
+        place = self._bases.data_file(file.base_id, file.path)
+        self.sources[f"{DATA_DIR}/{copy.path}"] = place
+        if self._has_blobs:
+            folder = place.path.removesuffix(".lance")
+            for info in place.store.list(folder):
+                path = f"{DATA_DIR}/{copy.path.removesuffix('.lance')}{info.path.removeprefix(folder)}"
+                self.sources[path] = Place(place.store, info.path)
+        return copy
+
+
+def _copy(source: Place, target: Store, path: str) -> None:
+    size = source.store.size(source.path)
+    with target.open_writer(path) as writer:
+        for start in range(0, size, _BYTES_AT_ONCE):
+            writer.write(source.store.get_range(source.path, start, min(start + _BYTES_AT_ONCE, size)))

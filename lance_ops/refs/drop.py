@@ -1,0 +1,61 @@
+"""Remove a dataset whole: every line of it, and whatever else lies beneath its root."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_ops.committers import DatasetRoot, open_root
+from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput, VersionNotFound
+from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.refs.branch_file import list_branches
+from lance_ops.refs.branch_paths import branch_of, uri_of_line
+from lance_ops.refs.branches import remove_line
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.transactions import read_manifest
+
+__all__ = ["drop_dataset"]
+
+
+def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, ignore_not_found: bool = False) -> None:
+    """Remove everything beneath a dataset's root; what is under its base paths stays.
+
+    The manifests go last, the newest after all others: whoever died in between can do it again. Raises, with nothing
+    removed, `InvalidInput` unless a manifest can be read there, and for the root of a branch; `UnsafePath` for a
+    symbolic link that leads out; `DatasetNotFound` where there is nothing at all, unless that is to be ignored.
+    """
+    root = open_root(uri, storage_options)
+    store, found = root.store, _readable(root)
+    paths = [info.path for info in (*store.list(), *store.list_temporary())]
+    if found is None:
+        if paths or root.committer.versions():
+            raise InvalidInput(
+                f"{store.uri} is no dataset, and stays: no manifest can be read there. Check that the URI is that of "
+                "a dataset, not of a folder around it"
+            )
+        if ignore_not_found:
+            return
+        raise DatasetNotFound(f"no Lance dataset at {store.uri}: there is nothing to drop")
+    if branch_of(found) is not None:
+        raise InvalidInput(f"{store.uri} is branch {branch_of(found)!r} of a dataset: remove it with branches.delete")
+    for branch in list_branches(store):
+        remove_line(open_root(uri_of_line(found, branch), root.storage_options))
+    versions = root.committer.versions()
+    manifests = set(map(root.committer.location, versions))
+    for path in sorted(paths, key=lambda path: not path.startswith(f"{TRANSACTIONS_DIR}/")):
+        if path not in manifests:
+            store.delete(path)
+    root.committer.forget()  # before the manifests: where no manifest is, nobody looks for rows of a manifest store
+    for version in versions:
+        root.committer.remove(version)
+    store.clear()
+
+
+def _readable(root: DatasetRoot) -> Snapshot | None:
+    """Return the newest version whose manifest can be read, whether or not this release can read the table."""
+    for version in sorted(root.committer.versions(), reverse=True):
+        try:
+            manifest = read_manifest(root.store, root.committer, version)
+        except (CorruptFile, VersionNotFound):
+            continue
+        return Snapshot(root.store, root.committer, manifest, root.storage_options)
+    return None

@@ -1,0 +1,238 @@
+"""Write batches as new fragments: data files on the store, not yet part of any version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import cycle
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from lance_ops.blobs.blob_columns import values_schema
+from lance_ops.blobs.blob_writer import BlobWriter, ExternalBlobs
+from lance_ops.core.errors import InvalidInput, LanceOpsError
+from lance_ops.core.names import data_file_name
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file import Dictionaries, FileWriter, page_budget
+from lance_ops.store import Store
+from lance_ops.table import DataFile, Fragment
+from lance_ops.table.bases import Bases, Place
+from lance_ops.transactions.pending_files import delete_paths
+from lance_ops.writing.schema_conformance import conform
+from lance_ops.writing.write_progress import FragmentWriteProgress
+from lance_ops.writing.write_targets import WriteTargets
+
+__all__ = [
+    "MAX_BYTES_PER_FILE",
+    "MAX_ROWS_PER_FILE",
+    "FragmentLimits",
+    "FragmentWriter",
+    "data_paths",
+    "write_fragments",
+    "write_new_table",
+]
+
+MAX_ROWS_PER_FILE = 1024 * 1024
+MAX_BYTES_PER_FILE = 90 * 1024**3
+
+_UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
+
+
+@dataclass(frozen=True)
+class FragmentLimits:
+    """When a fragment is full, and how its files are made.
+
+    The limit of bytes is looked at after each batch, so one batch may pass it. `external_blobs` says what is done with
+    blobs that are URIs, `pack_file_bytes` how large files of many blobs grow (instead of what the field says);
+    `cache_bytes` and `max_page_bytes` are as for `page_budget`.
+    """
+
+    max_rows_per_file: int = MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    external_blobs: ExternalBlobs = ExternalBlobs.REFERENCE
+    cache_bytes: int | None = None
+    max_page_bytes: int | None = None
+    pack_file_bytes: int | None = None
+    progress: FragmentWriteProgress | None = None
+
+    def __post_init__(self) -> None:
+        if self.pack_file_bytes is not None and self.pack_file_bytes < 0:
+            raise InvalidInput(f"blob_pack_file_size_threshold must not be negative, not {self.pack_file_bytes}")
+        page_budget(1, self.cache_bytes, self.max_page_bytes)
+        for name in ("max_rows_per_file", "max_bytes_per_file"):
+            if getattr(self, name) <= 0:
+                raise InvalidInput(f"{name} must be positive, not {getattr(self, name)}")
+
+
+class FragmentWriter:
+    """Cuts a stream of batches into fragments, one data file each.
+
+    The files go to `targets` in turn, by default beneath the root. As a context manager it deletes, on an exception,
+    every file it wrote: nothing refers to them yet. Dictionaries of a 0.1 table whose values its schema does not say
+    are begun here; who commits the fragments settles them. With `durable=False` he also makes their `data_paths`
+    durable.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schema: Schema,
+        version: FileVersion,
+        limits: FragmentLimits | None = None,
+        *,
+        targets: WriteTargets | None = None,
+        durable: bool = True,
+    ) -> None:
+        self._store = store
+        self._targets = targets or WriteTargets(Bases(store))
+        self._base_ids = cycle(self._targets.base_ids)
+        self._dictionaries = Dictionaries(schema) if version is FileVersion.V0_1 else None
+        self._schema = schema
+        self._arrow_schema = values_schema(schema)
+        self._version = version
+        self._durable = durable
+        self._limits = limits or FragmentLimits()
+        self._finished: list[Fragment] = []
+        self._writer: FileWriter | None = None
+        self._blobs: BlobWriter | None = None
+        self._rows = 0
+        self._place = Place(store, "")
+        self._base_id: int | None = None
+        self._file_name = ""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema, with the values that dictionaries of a 0.1 table have so far."""
+        return self._schema if self._dictionaries is None else self._dictionaries.filled()
+
+    def write(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
+        table = conform(data, self._arrow_schema)
+        at = 0
+        while at < table.num_rows:
+            if self._writer is None:
+                self._open()
+            part = table.slice(at, self._limits.max_rows_per_file - self._rows)
+            self._append(part)
+            at += part.num_rows
+
+    def finish(self) -> list[Fragment]:
+        """Close the last file and return the fragments, their ids unassigned, in the order of the rows."""
+        self._close()
+        return self._finished
+
+    def abort(self) -> None:
+        """Delete every file written, as far as the store lets us."""
+        files = self._targets.files_of(self._finished)
+        if self._writer is not None:
+            files.append(self._place)  # it may be there: the answer to closing it can be lost
+            with suppress(LanceOpsError):
+                self._writer.abort()
+            self._writer = None
+        if self._blobs is not None:
+            self._blobs.abort()
+            self._blobs = None
+        delete_paths(self._store, files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+
+    def _open(self) -> None:
+        if self._limits.progress is not None:
+            self._limits.progress.begin(Fragment(id=_UNASSIGNED, files=()))
+        self._file_name, self._base_id = data_file_name(), next(self._base_ids)
+        self._place = self._targets.bases.data_file(self._base_id, self._file_name)
+        store, path = self._place
+        self._writer = FileWriter(
+            store,
+            path,
+            self._schema,
+            self._version,
+            page_bytes=page_budget(len(self._schema.fields), self._limits.cache_bytes, self._limits.max_page_bytes),
+            dictionaries=self._dictionaries,
+            durable=self._durable or self._base_id is not None,
+        )
+        if self._schema.holds_blobs_v2:
+            self._blobs = BlobWriter(
+                store, self._writer, self._targets.bases, self._limits.external_blobs, self._limits.pack_file_bytes
+            )
+        self._rows = 0
+
+    def _append(self, table: pa.Table) -> None:
+        assert self._writer is not None
+        self._writer.write_batch(table if self._blobs is None else self._blobs.describe(table, self._schema))
+        self._rows += table.num_rows
+        full = self._rows >= self._limits.max_rows_per_file
+        if full or self._writer.bytes_written >= self._limits.max_bytes_per_file:
+            self._close()
+
+    def _close(self) -> None:
+        if self._writer is None:
+            return
+        if self._blobs is not None:
+            self._blobs.finish()  # before the file that names them
+        written = self._writer.finish()
+        self._writer = self._blobs = None
+        file = DataFile(
+            path=self._file_name,
+            fields=written.fields,
+            column_indices=written.column_indices,
+            file_major_version=written.major,
+            file_minor_version=written.minor,
+            file_size_bytes=written.size_bytes,
+            base_id=self._base_id,
+        )
+        self._finished.append(Fragment(id=_UNASSIGNED, files=(file,), physical_rows=written.num_rows))
+        if self._limits.progress is not None:
+            self._limits.progress.complete(self._finished[-1])
+
+
+def write_fragments(
+    store: Store,
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits | None = None,
+    targets: WriteTargets | None = None,
+    *,
+    durable: bool = True,
+) -> list[Fragment]:
+    """Write all `batches`; when one fails, nothing is left of them. `durable` is as for `FragmentWriter`."""
+    with FragmentWriter(store, schema, version, limits, targets=targets, durable=durable) as writer:
+        for batch in batches:
+            writer.write(batch)
+        return writer.finish()
+
+
+def write_new_table(
+    store: Store,
+    batches: Iterable[pa.RecordBatch | pa.Table],
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits | None = None,
+    targets: WriteTargets | None = None,
+) -> tuple[Schema, tuple[Fragment, ...]]:
+    """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left.
+
+    Whoever commits the fragments makes their `data_paths` durable.
+    """
+    with FragmentWriter(store, schema, version, limits, targets=targets, durable=False) as writer:
+        for batch in batches:
+            writer.write(batch)
+        fragments = tuple(writer.finish())
+        return writer.schema, fragments
+
+
+def data_paths(fragments: Iterable[Fragment]) -> list[str]:
+    """Return the paths, relative to the dataset's root, of the data files that lie beneath it."""
+    return [path for fragment in fragments for path in fragment.data_paths()]

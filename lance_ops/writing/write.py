@@ -1,0 +1,143 @@
+"""Create, append to and overwrite a dataset from a stream of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lance_ops.committers import open_root
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
+from lance_ops.core.names import ManifestNaming
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.table import BasePath
+from lance_ops.table.bases import Bases
+from lance_ops.transactions import Append, Overwrite
+from lance_ops.transactions.pending_files import removing_on_failure
+from lance_ops.writing.commit import commit_operation, create_dataset
+from lance_ops.writing.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
+from lance_ops.writing.row_writer import output_version
+from lance_ops.writing.write_targets import AT_ROOT, WriteTargets
+
+__all__ = ["NewTable", "append", "check_stable_row_ids", "create", "overwrite"]
+
+Batches = Iterable[pa.RecordBatch | pa.Table]
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """What is decided when a table is created."""
+
+    schema: Schema
+    file_version: FileVersion
+    stable_row_ids: bool = False
+    base_paths: tuple[BasePath, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
+    manifest_naming: ManifestNaming = ManifestNaming.V2
+
+
+def create(
+    uri: str,
+    storage_options: Mapping[str, str] | None,
+    table: NewTable,
+    batches: Batches,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+    base_ids: tuple[int | None, ...] = AT_ROOT,
+    *,
+    mode: str = "create",
+) -> Snapshot:
+    """Write version 1. If somebody else creates the dataset meanwhile, append the same files to it, or overwrite it.
+
+    Which of these is for `mode` to say; `create` raises `DatasetAlreadyExists` then. `base_ids` are those of the base
+    paths that the data files go to in turn, as in the functions below. Raises `SchemaMismatch` if rows are appended to
+    another schema, `InvalidInput` if the other's dataset lacks the stable row ids or the base paths asked for.
+    """
+    root = open_root(uri, storage_options, new_naming=table.manifest_naming)
+    targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
+    schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
+    own_files, after = targets.files_of(fragments), data_paths(fragments)
+    try:
+        return create_dataset(
+            root,
+            schema,
+            fragments,
+            table.file_version,
+            stable_row_ids=table.stable_row_ids,
+            base_paths=table.base_paths,
+            config=table.config,
+            properties=properties,
+            own_files=own_files,
+            after=after,
+            keep_if_there=mode != "create",
+        )
+    except DatasetAlreadyExists:
+        if mode == "create":
+            raise
+    with removing_on_failure(root.store, own_files):
+        theirs = Snapshot.open(uri, storage_options=storage_options)
+        is_alike = theirs.schema.fields == schema.fields and theirs.file_version is table.file_version
+        if mode == "append" and not is_alike:
+            raise SchemaMismatch(
+                f"{theirs.uri} was created meanwhile with another schema or file version: append again"
+            )
+        if not set(table.base_paths) <= set(theirs.manifest.base_paths):
+            raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: write again")
+        if table.stable_row_ids:
+            check_stable_row_ids(theirs)
+    return commit_operation(
+        theirs,
+        Append(fragments) if mode == "append" else Overwrite(fragments, schema),
+        properties=properties,
+        own_files=own_files,
+        after=after,
+        file_version=table.file_version,
+    )
+
+
+def check_stable_row_ids(snapshot: Snapshot) -> None:
+    """Raise `InvalidInput` unless the table has stable row ids, which only its creation can give it."""
+    if not snapshot.manifest.uses_stable_row_ids:
+        raise InvalidInput(
+            f"{snapshot.uri} was created without stable row ids, and they cannot be added: copy it into a new dataset"
+        )
+
+
+def append(
+    snapshot: Snapshot,
+    batches: Batches,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+    base_ids: tuple[int | None, ...] = AT_ROOT,
+    file_version: str | None = None,
+) -> Snapshot:
+    """Add rows after those there are, in files of the table's version unless asked otherwise (see `output_version`)."""
+    targets, version = WriteTargets(snapshot.bases, base_ids), output_version(snapshot, file_version)
+    written = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
+    own_files, after = targets.files_of(written), data_paths(written)
+    return commit_operation(snapshot, Append(tuple(written)), properties=properties, own_files=own_files, after=after)
+
+
+def overwrite(
+    snapshot: Snapshot,
+    batches: Batches,
+    schema: Schema,
+    version: FileVersion,
+    limits: FragmentLimits,
+    properties: Mapping[str, str],
+    base_ids: tuple[int | None, ...] = AT_ROOT,
+) -> Snapshot:
+    """Replace all rows and the schema; indices go, old versions stay."""
+    targets = WriteTargets(snapshot.bases, base_ids)
+    schema, fragments = write_new_table(snapshot.store, batches, schema, version, limits, targets)
+    return commit_operation(
+        snapshot,
+        Overwrite(fragments, schema),
+        properties=properties,
+        own_files=targets.files_of(fragments),
+        after=data_paths(fragments),
+        file_version=version,
+    )
