@@ -24,7 +24,7 @@ from lance_ops.api.transaction import Transaction
 from lance_ops.api.udf import BatchUDF, batch_udf
 from lance_ops.api.write import write_dataset
 from lance_ops.api.write_fragments import write_fragments
-from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupStats
+from lance_ops.maintenance.cleanup.cleanup import CleanupExplanation, CleanupStats
 from lance_ops.reading.sorted_scan import ColumnOrdering
 from lance_ops.table import DeletionFile
 from lance_ops.table import Fragment as FragmentMetadata

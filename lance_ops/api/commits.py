@@ -19,7 +19,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.legacy.pending_dictionaries import begins_dictionaries, with_begun_dictionaries
-from lance_ops.maintenance.auto_cleanup import clean_up_if_due
+from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
 from lance_ops.refs.clone import clone_as_said
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment

@@ -12,7 +12,7 @@ from lance_ops.api.requests import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance import reindex
+from lance_ops.maintenance.indexing import reindex
 from lance_ops.reading.fragment_reuse import follow_addresses
 
 __all__ = ["Indexing"]
@@ -29,7 +29,7 @@ class Indexing(Handle):
     def create_scalar_index(
         self, column: str, index_type: str, name: str | None = None, *, replace: bool = True, train: bool = True
     ) -> None:
-        """Build an index on a column; see `lance_ops.maintenance.reindex`."""
+        """Build an index on a column; see `lance_ops.maintenance.indexing.reindex`."""
         refuse(self.uri, train=None if train else "False")
         self._committed(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
 

@@ -31,8 +31,8 @@ from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.changing.restoration import restore
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
-from lance_ops.maintenance import cleanup
-from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
+from lance_ops.maintenance.cleanup import cleanup
+from lance_ops.maintenance.cleanup.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
 from lance_ops.refs.drop import drop_dataset
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.snapshot import Snapshot
@@ -231,7 +231,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
     ) -> CleanupStats:
-        """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup_plan`."""
+        """Remove old versions and files that nothing needs; see `lance_ops.maintenance.cleanup.cleanup_plan`."""
         options = CleanupOptions(
             older_than,
             retain_versions,

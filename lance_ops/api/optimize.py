@@ -7,10 +7,11 @@ from typing import TypedDict, TypeVar
 
 from lance_ops.changing.table_metadata import bind_values, update_config
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.maintenance import compaction, reindex
-from lance_ops.maintenance.auto_cleanup import auto_cleanup_config as cleanup_config
-from lance_ops.maintenance.compaction import CompactionMetrics
-from lance_ops.maintenance.compaction_plan import CompactionOptions
+from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config as cleanup_config
+from lance_ops.maintenance.compaction import compaction
+from lance_ops.maintenance.compaction.compaction import CompactionMetrics
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.indexing import reindex
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
 from lance_ops.writing.runners import InThreads, Runner

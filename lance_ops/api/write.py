@@ -23,7 +23,7 @@ from lance_ops.api.requests import refuse
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.auto_cleanup import auto_cleanup_config, clean_up_if_due
+from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.transactions import with_message
 from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lance_ops.writing.table_schema import table_schema
@@ -69,7 +69,7 @@ def write_dataset(
     iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
     `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
     `enable_v2_manifest_paths`, `enable_stable_row_ids`, `auto_cleanup_options` (see
-    `lance_ops.maintenance.auto_cleanup`) and `initial_bases` are for the creation: asking an older table without stable
+    `lance_ops.maintenance.cleanup`) and `initial_bases` are for the creation: asking an older table without stable
     row ids for them, or any for base paths, is refused. Appended files have the table's version, or another 2.x one if
     `data_storage_version` says so. New files go to the `target_bases` in turn, by name or path, or to all
     (`target_all_bases`; True: the root, too).

@@ -18,8 +18,8 @@ from lance_ops.dagster.names import DatasetNames
 from lance_ops.dagster.opening import open_if_there, open_snapshot
 from lance_ops.dagster.report import report_versions
 from lance_ops.dagster.runner import LanceRunner
-from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest
-from lance_ops.maintenance.raw_files import unified_raw_schema
+from lance_ops.maintenance.ingest.ingestion import IngestOptions, IngestResult, ingest
+from lance_ops.maintenance.ingest.raw_files import unified_raw_schema
 from lance_ops.writing.fragment_writer import FragmentLimits
 
 __all__ = ["batches_asset"]

@@ -12,8 +12,8 @@ from lance_ops.core.schema import Schema
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.dagster.names import DatasetNames
+from lance_ops.maintenance.health.version_timeline import VersionSummary
 from lance_ops.maintenance.ingested_batches import batch_properties
-from lance_ops.maintenance.timeline import VersionSummary
 
 __all__ = ["COMMITTED_AT", "DATA_VERSION_TAG", "column_schema", "head_event", "timeline_markdown", "version_metadata"]
 

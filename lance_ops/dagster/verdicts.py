@@ -8,7 +8,7 @@ from typing import Any
 
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.maintenance.health import HealthReport, HealthThresholds, health
+from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, health
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["HEALTH_CHECKS", "Verdict", "health_markdown", "judge", "measure"]

@@ -21,7 +21,7 @@ from lance_ops.core.json_columns import text_schema
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy.pending_dictionaries import settle_fragments
-from lance_ops.maintenance.auto_cleanup import clean_up_if_due
+from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
 from lance_ops.maintenance.ingested_batches import batch_properties, ingested_batches
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.spark.fit import fit

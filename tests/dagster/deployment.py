@@ -19,7 +19,7 @@ from lance_ops.dagster.head import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.landing import list_landing
 from lance_ops.dagster.names import DatasetNames
-from lance_ops.maintenance.ingest import ingest
+from lance_ops.maintenance.ingest.ingestion import ingest
 
 LANDED = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.dagster.checks import audit_batches
-from lance_ops.maintenance.timeline import VersionSummary
+from lance_ops.maintenance.health.version_timeline import VersionSummary
 from tests.dagster.deployment import Deploy, Deployment
 
 pytestmark = pytest.mark.dagster

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import lance_ops
 from lance_ops.core.names import data_file_name
-from lance_ops.maintenance.compaction import Compaction, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, ReserveFragments, Restore
 from lance_ops.writing import write

@@ -14,8 +14,8 @@ import lance_ops
 from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.changing.row_updates import bind_updates, commit_update, plan_update, rewrite_rows
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.maintenance.compaction import Compaction, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.reading.filters import bind_filter
 from lance_ops.snapshot.snapshot import Snapshot
 

@@ -12,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import CorruptFile, DatasetNotFound, InvalidInput
-from lance_ops.maintenance.auto_cleanup import configured_options
+from lance_ops.maintenance.cleanup.auto_cleanup import configured_options
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop

@@ -14,10 +14,10 @@ from pyroaring import FrozenBitMap
 import lance_ops
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE
 from lance_ops.indices.btree import BTree
-from lance_ops.maintenance import reindex
-from lance_ops.maintenance.compaction import Compaction, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
-from lance_ops.maintenance.new_segment import commit_segment
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.indexing import reindex
+from lance_ops.maintenance.indexing.new_segment import commit_segment
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing.commit import commit_operation

@@ -17,7 +17,7 @@ import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch, UnsupportedFeature
 from lance_ops.core.schema import Dictionary
 from lance_ops.core.schema_edit import with_dictionaries
-from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.table import decode_manifest, encode_manifest
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")

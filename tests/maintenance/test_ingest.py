@@ -10,7 +10,7 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import InvalidInput, SchemaMismatch
-from lance_ops.maintenance.ingest import (
+from lance_ops.maintenance.ingest.ingestion import (
     IngestBatch,
     IngestOptions,
     RawFile,

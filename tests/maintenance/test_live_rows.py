@@ -12,8 +12,8 @@ import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, ReadTooLarge
 from lance_ops.file.joined import JoinedFile
-from lance_ops.maintenance import live_rows as room
-from lance_ops.maintenance.live_rows import live_rows
+from lance_ops.maintenance.compaction import live_rows as room
+from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.reading import joined_fragments
 
 Make = Callable[..., lance_ops.LanceDataset]

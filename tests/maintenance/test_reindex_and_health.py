@@ -5,8 +5,8 @@ import pytest
 
 import lance_ops
 from lance_ops.errors import IndexNotFound, InvalidInput, UnsupportedFeature
-from lance_ops.maintenance.health import HealthThresholds, Severity, health
-from lance_ops.maintenance.timeline import timeline
+from lance_ops.maintenance.health.health_report import HealthThresholds, Severity, health
+from lance_ops.maintenance.health.version_timeline import timeline
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]

@@ -15,9 +15,9 @@ import lance_ops
 from lance_ops.changing.row_updates import bind_updates, commit_update, plan_update, rewrite_rows
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE
 from lance_ops.indices.btree import BTree
-from lance_ops.maintenance.compaction import Compaction, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
-from lance_ops.maintenance.health import health
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.health.health_report import health
 from lance_ops.reading.filters import bind_filter
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.maintenance.compaction import Compaction, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 
 WRITERS, FIRST_ROWS, ROWS = 2, 40, 5
 

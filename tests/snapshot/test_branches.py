@@ -13,8 +13,8 @@ import pytest
 import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, VersionNotFound
 from lance_ops.core.names import branch_directory, check_branch_name
-from lance_ops.maintenance.cleanup import execute, plan_cleanup
-from lance_ops.maintenance.cleanup_plan import CleanupOptions
+from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
+from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
 from lance_ops.refs import branches as verbs
 from lance_ops.refs.branch_file import list_branches
 from lance_ops.refs.branch_paths import branch_of, tagged_version

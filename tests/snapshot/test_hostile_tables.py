@@ -25,9 +25,9 @@ from lance_ops.committers import open_root
 from lance_ops.core.blobs import DESCRIPTOR, BlobKind
 from lance_ops.core.names import check_branch_name, check_index_name, check_reference_name
 from lance_ops.errors import CorruptFile, InvalidInput, LanceOpsError, UnsafePath
-from lance_ops.maintenance.compaction import Compaction
-from lance_ops.maintenance.compaction_plan import CompactionOptions
-from lance_ops.maintenance.ingest import IngestBatch, RawFile, plan_ingest
+from lance_ops.maintenance.compaction.compaction import Compaction
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.ingest.ingestion import IngestBatch, RawFile, plan_ingest
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import MemoryStore, open_store

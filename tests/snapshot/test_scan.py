@@ -13,7 +13,7 @@ import pytest
 import lance_ops
 from lance_ops.changing.deletion import find_rows, plan_deletion
 from lance_ops.errors import CorruptFile, InvalidInput, VersionNotFound
-from lance_ops.maintenance.compaction_plan import CompactionOptions, plan_compaction
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.reading.filters import bind_filter
 from lance_ops.reading.scan_execution import ScanRequest, plan_scan, scan
 from lance_ops.snapshot.snapshot import Snapshot

@@ -12,9 +12,9 @@ import pytest
 
 from lance_ops.api import dataset, write_dataset
 from lance_ops.core.errors import RetryableConflict, SchemaMismatch
-from lance_ops.maintenance.compaction import Compaction, execute
-from lance_ops.maintenance.compaction_plan import CompactionOptions
-from lance_ops.maintenance.ingest import IngestBatch, IngestOptions, RawFile, ingest
+from lance_ops.maintenance.compaction.compaction import Compaction, execute
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.ingest.ingestion import IngestBatch, IngestOptions, RawFile, ingest
 from lance_ops.spark import OnSpark
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from lance_ops.errors import (
     RetryableConflict,
     WriteRefused,
 )
-from lance_ops.maintenance.cleanup import CleanupOptions, cleanup_old_versions
-from lance_ops.maintenance.cleanup_plan import NamedFiles
+from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_versions
+from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
 from lance_ops.store import LocalStore, MemoryStore, local
 
 STORES = ["", "memory", "sqlite"]

@@ -13,7 +13,7 @@ from lance_ops.dagster.config import CleanupPolicy, DatasetConfig
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.dagster.names import DatasetNames
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.maintenance.cleanup import (
+from lance_ops.maintenance.cleanup.cleanup import (
     CleanupOptions,
     CleanupStats,
     cleanup_old_versions,

@@ -11,8 +11,8 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.maintenance.coverage import index_coverage
-from lance_ops.maintenance.reindex import create_scalar_index, optimize_indices
+from lance_ops.maintenance.health.coverage import index_coverage
+from lance_ops.maintenance.indexing.reindex import create_scalar_index, optimize_indices
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Reindex", "reindex_op"]

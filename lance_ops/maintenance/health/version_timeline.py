@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from lance_ops.maintenance.coverage import index_coverage, indexed_ratio
+from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
 from lance_ops.maintenance.ingested_batches import batches_of
 from lance_ops.refs.branch_paths import branch_of, references_of
 from lance_ops.refs.tags import list_tags

@@ -19,10 +19,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.maintenance.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
-from lance_ops.maintenance.index_remap import IndexRemap
-from lance_ops.maintenance.live_rows import live_rows
-from lance_ops.maintenance.row_lineage import with_lineage
+from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
+from lance_ops.maintenance.compaction.index_remap import IndexRemap
+from lance_ops.maintenance.compaction.lineage_of_rewritten import with_lineage
+from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.index_remap import moves_with_rows
+from lance_ops.maintenance.compaction.index_remap import moves_with_rows
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment

@@ -23,7 +23,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
-from lance_ops.maintenance.cleanup_plan import (
+from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupOptions,
     CleanupPlan,
     NamedFiles,

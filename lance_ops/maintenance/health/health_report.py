@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance.coverage import IndexCoverage, index_coverage, indexed_ratio
+from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health"]

@@ -1,0 +1,1 @@
+"""Rewrite small fragments as larger ones without their deleted rows, and remap the indices."""

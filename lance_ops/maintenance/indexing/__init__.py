@@ -1,0 +1,1 @@
+"""Build scalar indices, extend them to new rows, and drop them."""
