@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from lance_ops.transactions.begin import commit_clone
-from lance_ops.transactions.commit import MAX_RETRIES, CommitResult, commit
-from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
-from lance_ops.transactions.finding import find_token, find_transaction
-from lance_ops.transactions.followed_index import FollowedIndex, follow_index
+from lance_ops.transactions.committed.committed_versions import (
+    Landed,
+    newest_first,
+    read_manifest,
+    read_transaction,
+    read_version,
+)
+from lance_ops.transactions.committed.find_commit import find_token, find_transaction
+from lance_ops.transactions.committed.ghosts import has_grown
+from lance_ops.transactions.committing.commit_clone import commit_clone
+from lance_ops.transactions.committing.loop import MAX_RETRIES, CommitResult, commit
+from lance_ops.transactions.committing.tokens import BATCH_PREFIX, REPLACES_PREFIX, TOKEN, keep_token, token_of
+from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
+from lance_ops.transactions.conflicts.remapped_index import FollowedIndex, follow_index
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.ghosts import has_grown
 from lance_ops.transactions.inserted_keys import InsertedKeys
-from lance_ops.transactions.landed import Landed, newest_first, read_manifest, read_transaction, read_version
+from lance_ops.transactions.manifest_changes.update_map import UpdateMap
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context, Operation
 from lance_ops.transactions.operations import (
@@ -38,9 +46,7 @@ from lance_ops.transactions.operations import (
     UpdateMemWalState,
     UpdateMode,
 )
-from lance_ops.transactions.tokens import BATCH_PREFIX, REPLACES_PREFIX, TOKEN, keep_token, token_of
 from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_message
-from lance_ops.transactions.update_map import UpdateMap
 
 __all__ = [
     "ALL_OPERATIONS",

@@ -13,7 +13,7 @@ from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import TooManyConcurrentWriters
 from lance_ops.store import FaultyStore, LocalStore
 from lance_ops.transactions import Append, Transaction, commit
-from lance_ops.transactions.turns import turn
+from lance_ops.transactions.committing.turns import turn
 from tests.transactions.samples import new_fragment
 from tests.transactions.tables import Table
 

@@ -40,7 +40,7 @@ from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions import Landed, has_grown, keep_token, read_manifest, read_version, token_of
-from lance_ops.transactions.landed import decode_version
+from lance_ops.transactions.committed.committed_versions import decode_version
 
 __all__ = [
     "CleanupExplanation",

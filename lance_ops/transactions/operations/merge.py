@@ -11,11 +11,11 @@ from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.index_upkeep import drop_orphans, uncover
-from lance_ops.transactions.indexed_values import homes
-from lance_ops.transactions.lookup import by_id
+from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans, uncover
+from lance_ops.transactions.manifest_changes.indexed_values import homes
+from lance_ops.transactions.manifest_changes.lookup import by_id
+from lance_ops.transactions.manifest_changes.version_stamps import stamp_all_rows
 from lance_ops.transactions.operation import Context, Operation
-from lance_ops.transactions.row_lineage import stamp_all_rows
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["Merge"]

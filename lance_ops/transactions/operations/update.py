@@ -15,12 +15,12 @@ from lance_ops.table import Fragment, IndexMetadata, Manifest
 from lance_ops.table.roaring import decode_bitmap, encode_bitmap
 from lance_ops.table.row_ids import count_row_ids
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.index_upkeep import drop_orphans, holds_row_addresses, uncover
 from lance_ops.transactions.inserted_keys import InsertedKeys
-from lance_ops.transactions.lookup import by_id, check_present
-from lance_ops.transactions.numbering import number_fragments, with_row_ids
+from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans, holds_row_addresses, uncover
+from lance_ops.transactions.manifest_changes.lookup import by_id, check_present
+from lance_ops.transactions.manifest_changes.numbering import number_fragments, with_row_ids
+from lance_ops.transactions.manifest_changes.version_stamps import stamp_moved_rows, stamp_rewritten_offsets
 from lance_ops.transactions.operation import Context, Operation
-from lance_ops.transactions.row_lineage import stamp_moved_rows, stamp_rewritten_offsets
 
 __all__ = ["Update", "UpdateMode"]
 

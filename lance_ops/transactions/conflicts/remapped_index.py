@@ -16,12 +16,12 @@ from lance_ops.store.contract import Store
 from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.table.address_map import AddressMap
 from lance_ops.table.bases import Bases
-from lance_ops.transactions.conflicts import Compatible, Retry, judge
-from lance_ops.transactions.deletion_vectors import DeletionVectors
-from lance_ops.transactions.followed_rows import Move
+from lance_ops.transactions.committed.committed_versions import Landed, read_version
+from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
+from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
+from lance_ops.transactions.conflicts.remapped_rows import Move
 from lance_ops.transactions.footprint import covered_after
-from lance_ops.transactions.indexed_values import with_other_values
-from lance_ops.transactions.landed import Landed, read_version
+from lance_ops.transactions.manifest_changes.indexed_values import with_other_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 
 __all__ = ["FollowedIndex", "IndexMove", "follow_index"]

@@ -23,7 +23,7 @@ import json
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.store.contract import Store
-from lance_ops.transactions.landed import Landed
+from lance_ops.transactions.committed.committed_versions import Landed
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = [

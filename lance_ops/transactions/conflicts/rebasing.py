@@ -15,12 +15,12 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import ObjectNotFound, UnsupportedFeature
 from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_vector
-from lance_ops.transactions.conflicts import Retry
-from lance_ops.transactions.deletion_vectors import DeletionVectors
-from lance_ops.transactions.followed_rows import Move, Rows, follow
+from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
+from lance_ops.transactions.conflicts.judgement import Retry
+from lance_ops.transactions.conflicts.remapped_rows import Move, Rows, follow
 from lance_ops.transactions.footprint import covered_after
-from lance_ops.transactions.lookup import by_id
-from lance_ops.transactions.numbering import number_fragments
+from lance_ops.transactions.manifest_changes.lookup import by_id
+from lance_ops.transactions.manifest_changes.numbering import number_fragments
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import CreateIndex, Delete, Rewrite, RewriteGroup, Update
 

@@ -14,7 +14,7 @@ from lance_ops.core.errors import LanceOpsError, VersionNotFound
 from lance_ops.core.names import DATA_DIR, TRANSACTIONS_DIR
 from lance_ops.store.contract import Store
 from lance_ops.table import Manifest
-from lance_ops.transactions.landed import read_manifest
+from lance_ops.transactions.committed.committed_versions import read_manifest
 
 __all__ = ["Landing", "lives_on", "see_home", "share_files"]
 

@@ -36,22 +36,22 @@ from lance_ops.store.contract import Store
 from lance_ops.store.per_process import PER_PROCESS
 from lance_ops.table import KNOWN_MANIFESTS, Manifest, check_adds_no_violation, check_writable, encode_manifest
 from lance_ops.table.bases import Bases
-from lance_ops.transactions.conflicts import Carry, Compatible, Incompatible, Rebase, Retry, judge
-from lance_ops.transactions.continued import was_continued
-from lance_ops.transactions.deletion_vectors import DeletionVectors
-from lance_ops.transactions.followed_rows import Move
-from lance_ops.transactions.ghosts import has_grown
-from lance_ops.transactions.indexed_values import with_other_values
-from lance_ops.transactions.landed import Landed, decode_version, read_manifest, read_version
-from lance_ops.transactions.lives import Landing, lives_on, see_home, share_files
-from lance_ops.transactions.new_fields import NewFields
+from lance_ops.transactions.committed.committed_versions import Landed, decode_version, read_manifest, read_version
+from lance_ops.transactions.committed.continued import was_continued
+from lance_ops.transactions.committed.ghosts import has_grown
+from lance_ops.transactions.committed.lives import Landing, lives_on, see_home, share_files
+from lance_ops.transactions.committing.tokens import done_by_both, token_of
+from lance_ops.transactions.committing.turns import turn
+from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
+from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, judge
+from lance_ops.transactions.conflicts.new_fields import NewFields
+from lance_ops.transactions.conflicts.rebasing import rebase
+from lance_ops.transactions.conflicts.remapped_rows import Move
+from lance_ops.transactions.manifest_changes.indexed_values import with_other_values
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Rewrite
-from lance_ops.transactions.rebase import rebase
-from lance_ops.transactions.tokens import done_by_both, token_of
 from lance_ops.transactions.transaction import Transaction
-from lance_ops.transactions.turns import turn
 
 __all__ = ["MAX_RETRIES", "CommitResult", "commit"]
 

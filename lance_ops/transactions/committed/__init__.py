@@ -1,0 +1,1 @@
+"""Versions that were committed: read them, recognise the history that a plan was made on, find a transaction again."""

@@ -1,0 +1,1 @@
+"""Steps from one manifest to the next that several operations share."""
