@@ -16,7 +16,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.reading import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
-from lance_ops.table.known_manifests import KnownManifests
+from lance_ops.table.manifest.known_manifests import KnownManifests
 from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.residency import forget, resident_bytes
 from tests.s3_server import S3Server, moto_server

@@ -39,7 +39,7 @@ from lance_ops.reading.filters import UserFilter, bind_filter
 from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import encode_bitmap
+from lance_ops.table.rows.roaring import encode_bitmap
 from lance_ops.writing.deletion_files import hide_rows
 from lance_ops.writing.described_file import describe_fragment
 from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments

@@ -31,7 +31,7 @@ from lance_ops.changing.merge_insert import (
 from lance_ops.changing.merge_insert.matching import find_matches
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading.filters import UserFilter
-from lance_ops.table.bases import Place
+from lance_ops.table.manifest.bases import Place
 from lance_ops.transactions.pending_files import delete_paths
 from lance_ops.writing.retry import retry_conflicts
 from lance_ops.writing.runners import InThreads, Runner

@@ -24,7 +24,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
 from lance_ops.transactions import Append, Overwrite
 from lance_ops.writing import fragment_writer
 from lance_ops.writing.fragment_writer import (

@@ -28,7 +28,7 @@ from lance_ops.reading.take import take_addresses
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import is_local, is_well_known
 from lance_ops.table import DataFile
-from lance_ops.table.bases import Place
+from lance_ops.table.manifest.bases import Place
 
 __all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
 

@@ -23,7 +23,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.store import Store
 from lance_ops.store.contract import StoreWriter
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
 from lance_ops.transactions.pending_files import delete_paths
 
 __all__ = ["BlobWriter", "ExternalBlobs"]

@@ -27,7 +27,7 @@ from lance_ops.core.schema import Field
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.store import Store
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
-from lance_ops.table.address_map import AddressMap
+from lance_ops.table.rows.address_map import AddressMap
 
 __all__ = ["INDEX_ROW", "INDEX_VALUE", "IndexType", "LoadedIndex", "Query", "RowKey", "Rows", "check_rows"]
 

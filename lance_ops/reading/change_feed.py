@@ -30,8 +30,8 @@ from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import offsets_in
-from lance_ops.table.row_runs import RowIds
+from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows.row_runs import RowIds
 
 __all__ = ["Changes", "changes_between"]
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, ExternalFile
-from lance_ops.table.address_map import AddressMap
 from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
+from lance_ops.table.rows.address_map import AddressMap
 
 __all__ = ["follow_addresses"]
 

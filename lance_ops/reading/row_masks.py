@@ -20,7 +20,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import bitmap_of, decode_bitmap, offsets_in
+from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, offsets_in
 
 __all__ = ["rows_by_masks"]
 

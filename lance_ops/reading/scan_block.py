@@ -23,7 +23,7 @@ from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
 from lance_ops.snapshot.fragment_reader import FragmentReader
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.rows.roaring import offsets_in
 
 __all__ = ["read_block"]
 

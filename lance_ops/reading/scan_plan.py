@@ -22,7 +22,7 @@ from lance_ops.reading.index_lookup import IndexLookup, look_up
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.rows.roaring import offsets_in
 
 __all__ = ["BLOCK_BYTES", "Block", "ScanPlan", "ScanRequest", "plan_scan"]
 

@@ -24,7 +24,7 @@ from lance_ops.reading.scan_execution import ScanRequest, empty_answer
 from lance_ops.reading.scanned_rows import with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import bitmap_of, offsets_in
+from lance_ops.table.rows.roaring import bitmap_of, offsets_in
 
 __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 

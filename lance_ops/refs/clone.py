@@ -27,7 +27,7 @@ from lance_ops.table import (
     RowSequence,
     check_writable,
 )
-from lance_ops.table.bases import Place
+from lance_ops.table.manifest.bases import Place
 from lance_ops.transactions import Clone, Transaction, commit_clone
 from lance_ops.transactions.pending_files import removing_on_failure, removing_unless_committed
 

@@ -27,7 +27,7 @@ from lance_ops.file import FileReader
 from lance_ops.legacy.batch_pruning import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
 
 __all__ = ["FragmentReader"]
 

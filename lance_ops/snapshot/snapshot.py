@@ -28,9 +28,9 @@ from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
-from lance_ops.table.bases import Bases
-from lance_ops.table.roaring import offsets_in
-from lance_ops.table.row_id_index import RowIdIndex, build_row_id_index
+from lance_ops.table.manifest.bases import Bases
+from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows.row_id_index import RowIdIndex, build_row_id_index
 from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot"]

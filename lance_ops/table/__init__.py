@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from lance_ops.table.base_path import BasePath
-from lance_ops.table.deletion_file import (
+from lance_ops.table.fragments.deletion_file import (
     DeletionFile,
     DeletionFileType,
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from lance_ops.table.feature_flag import FeatureFlag
-from lance_ops.table.flags import check_readable, check_writable, flags_for
-from lance_ops.table.fragment import TOMBSTONED, DataFile, ExternalFile, Fragment, RowSequence
-from lance_ops.table.fragments import Fragments
+from lance_ops.table.fragments.fragment import TOMBSTONED, DataFile, ExternalFile, Fragment, RowSequence
+from lance_ops.table.fragments.fragment_list import Fragments
 from lance_ops.table.index_metadata import (
     FRAGMENT_REUSE_INDEX,
     MEM_WAL_INDEX,
@@ -20,10 +17,18 @@ from lance_ops.table.index_metadata import (
     IndexFile,
     IndexMetadata,
 )
-from lance_ops.table.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
-from lance_ops.table.known_manifests import KNOWN_MANIFESTS
-from lance_ops.table.manifest import WRITER, DataFormat, Manifest, WriterVersion
-from lance_ops.table.manifest_bytes import decode_manifest, decode_with_transaction, encode_manifest, inline_transaction
+from lance_ops.table.manifest.base_path import BasePath
+from lance_ops.table.manifest.feature_flag import FeatureFlag
+from lance_ops.table.manifest.flags import check_readable, check_writable, flags_for
+from lance_ops.table.manifest.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
+from lance_ops.table.manifest.known_manifests import KNOWN_MANIFESTS
+from lance_ops.table.manifest.manifest import WRITER, DataFormat, Manifest, WriterVersion
+from lance_ops.table.manifest.manifest_bytes import (
+    decode_manifest,
+    decode_with_transaction,
+    encode_manifest,
+    inline_transaction,
+)
 
 __all__ = [
     "ALL_INVARIANTS",

@@ -13,9 +13,9 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
-from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.fragment import ExternalFile
-from lance_ops.table.roaring import decode_treemap, offsets_in
+from lance_ops.table.fragments.fragment import ExternalFile
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.roaring import decode_treemap, offsets_in
 from lance_ops.wire.framing import parse_message
 
 __all__ = ["decode_reuse_content", "decode_reuse_details"]

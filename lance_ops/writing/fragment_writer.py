@@ -20,7 +20,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
-from lance_ops.table.bases import Bases, Place
+from lance_ops.table.manifest.bases import Bases, Place
 from lance_ops.transactions.pending_files import delete_paths
 from lance_ops.writing.schema_conformance import conform
 from lance_ops.writing.write_progress import FragmentWriteProgress

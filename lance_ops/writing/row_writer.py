@@ -14,8 +14,8 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.row_ids import encode_row_ids
-from lance_ops.table.row_runs import RowIds
+from lance_ops.table.rows.row_ids import encode_row_ids
+from lance_ops.table.rows.row_runs import RowIds
 from lance_ops.writing.fragment_writer import FragmentWriter
 from lance_ops.writing.write_targets import WriteTargets
 

@@ -14,7 +14,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
 from lance_ops.transactions import Append, Overwrite
 from lance_ops.transactions.pending_files import removing_on_failure
 from lance_ops.writing.commit import commit_operation, create_dataset

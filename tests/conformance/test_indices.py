@@ -42,7 +42,7 @@ from lance_ops.indices.btree import BTree
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore
 from lance_ops.table import IndexFile, IndexMetadata
-from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 SMALL: dict[str, IndexType] = {"BTREE": BTree(page_rows=3, sort_bytes=1000)}
 

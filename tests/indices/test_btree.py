@@ -22,7 +22,7 @@ from lance_ops.indices.btree.row_ranges import join_ranges, split_ranges
 from lance_ops.indices.btree.spans import BTreeQuery
 from lance_ops.store import Buffers, ByteRange, MemoryStore, Store
 from lance_ops.table import IndexFile, IndexMetadata
-from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 LOOKUP_METADATA = {"batch_size": "3", "range_partitioned": "false"}
 

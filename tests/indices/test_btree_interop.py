@@ -26,7 +26,7 @@ from lance_ops.indices.btree.layout import PAGE_DATA, PAGE_LOOKUP
 from lance_ops.indices.sort_keys import sort_indices, sort_keys
 from lance_ops.store import LocalStore, MemoryStore, Store
 from lance_ops.table import IndexMetadata, decode_manifest
-from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 if TYPE_CHECKING:
     import lance

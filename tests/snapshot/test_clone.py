@@ -28,7 +28,7 @@ from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.validation import validate
 from lance_ops.store import FsspecStore, LocalStore
 from lance_ops.table import BasePath, DataFile, ExternalFile, Fragments, encode_manifest
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
 from lance_ops.transactions import Clone, Transaction, commit
 
 

@@ -15,7 +15,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import ExternalFile, Fragment, Fragments, Manifest
-from lance_ops.table.row_ids import encode_row_id_range, encode_uniform_versions
+from lance_ops.table.rows.row_ids import encode_row_id_range, encode_uniform_versions
 
 
 @pytest.fixture

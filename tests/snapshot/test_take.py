@@ -14,7 +14,7 @@ from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.file import FileReader
 from lance_ops.reading import take as room
 from lance_ops.snapshot.open_files import OpenFiles
-from lance_ops.table.bases import Place
+from lance_ops.table.manifest.bases import Place
 
 ROWS = 1200
 FRAGMENTS = 12

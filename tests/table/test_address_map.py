@@ -9,7 +9,7 @@ from pyroaring import FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, row_addr, row_addrs
 from lance_ops.errors import InvalidInput
-from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
 
 
 def test_the_nth_surviving_row_becomes_the_nth_new_row() -> None:

@@ -21,9 +21,9 @@ from lance_ops.table import (
     encode_manifest,
     flags_for,
 )
-from lance_ops.table.deletion_file import MAX_ARROW_ROWS
-from lance_ops.table.row_ids import decode_row_ids, decode_versions, encode_row_ids
-from lance_ops.table.row_runs import RowIds
+from lance_ops.table.fragments.deletion_file import MAX_ARROW_ROWS
+from lance_ops.table.rows.row_ids import decode_row_ids, decode_versions, encode_row_ids
+from lance_ops.table.rows.row_runs import RowIds
 
 pytestmark = pytest.mark.interop
 

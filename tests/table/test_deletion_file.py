@@ -14,8 +14,8 @@ from pyroaring import BitMap
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.pb import table_pb2
 from lance_ops.table import DeletionFile, DeletionFileType, decode_deletion_vector, encode_deletion_vector
-from lance_ops.table.deletion_file import MAX_ARROW_ROWS
-from lance_ops.table.roaring import decode_bitmap, encode_bitmap
+from lance_ops.table.fragments.deletion_file import MAX_ARROW_ROWS
+from lance_ops.table.rows.roaring import decode_bitmap, encode_bitmap
 
 VECTORS = st.one_of(
     st.frozensets(st.integers(0, 2**32 - 1), min_size=1, max_size=60).map(BitMap),

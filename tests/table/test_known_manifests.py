@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.table import Fragments, decode_manifest, encode_manifest, known_manifests
-from lance_ops.table.known_manifests import KnownManifests
+from lance_ops.table import Fragments, decode_manifest, encode_manifest
+from lance_ops.table.manifest import known_manifests
+from lance_ops.table.manifest.known_manifests import KnownManifests
 from tests.table.samples import fragment, manifest
 
 TABLE = manifest(fragment(0), fragment(1))

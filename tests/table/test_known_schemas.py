@@ -11,7 +11,7 @@ from lance_ops.core.schema import Dictionary, Schema
 from lance_ops.core.schema_edit import with_dictionaries
 from lance_ops.pb import table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
-from lance_ops.table.known_schemas import encoded_schema, known_schema
+from lance_ops.table.manifest.known_schemas import encoded_schema, known_schema
 from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, SCHEMA, manifest
 
 

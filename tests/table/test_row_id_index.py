@@ -11,8 +11,8 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
-from lance_ops.table.row_id_index import RowIdIndex, RowIdRuns, RowIdTable, build_row_id_index
-from lance_ops.table.row_runs import RowIds
+from lance_ops.table.rows.row_id_index import RowIdIndex, RowIdRuns, RowIdTable, build_row_id_index
+from lance_ops.table.rows.row_runs import RowIds
 
 Fragments = list[tuple[int, list[int], list[int]]]
 """(fragment id, row ids, deleted offsets)"""

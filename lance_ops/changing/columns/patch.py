@@ -23,7 +23,7 @@ from lance_ops.reading.scan_execution import ScanRequest, scan_rows
 from lance_ops.reading.scanned_rows import in_array
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import bitmap_of
+from lance_ops.table.rows.roaring import bitmap_of
 from lance_ops.writing.schema_conformance import conform_columns
 
 __all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]

@@ -35,8 +35,8 @@ from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.reading.scan_execution import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.key_codes import NO_CODE
-from lance_ops.table.roaring import bitmap_of
+from lance_ops.table.rows.key_codes import NO_CODE
+from lance_ops.table.rows.roaring import bitmap_of
 from lance_ops.transactions import Update, UpdateMode
 from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_on_failure
 from lance_ops.writing.commit import commit_operation

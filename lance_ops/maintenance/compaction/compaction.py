@@ -26,8 +26,8 @@ from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.roaring import offsets_in
 from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
 from lance_ops.transactions.pending_files import delete_paths, removing_on_failure, removing_unless_committed
 from lance_ops.writing.commit import commit_operation

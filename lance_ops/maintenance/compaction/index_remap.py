@@ -12,7 +12,7 @@ from lance_ops.indices import RowKey
 from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
-from lance_ops.table.address_map import AddressMap
+from lance_ops.table.rows.address_map import AddressMap
 from lance_ops.transactions import RewrittenIndex
 from lance_ops.transactions.pending_files import delete_paths
 

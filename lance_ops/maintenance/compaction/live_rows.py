@@ -18,7 +18,7 @@ from lance_ops.reading.joined_fragments import read_together
 from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.roaring import offsets_in
+from lance_ops.table.rows.roaring import offsets_in
 
 __all__ = ["live_rows"]
 

@@ -35,7 +35,7 @@ from lance_ops.core.errors import (
 from lance_ops.store.contract import Store
 from lance_ops.store.per_process import PER_PROCESS
 from lance_ops.table import KNOWN_MANIFESTS, Manifest, check_adds_no_violation, check_writable, encode_manifest
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
 from lance_ops.transactions.committed.committed_versions import Landed, decode_version, read_manifest, read_version
 from lance_ops.transactions.committed.continued import was_continued
 from lance_ops.transactions.committed.ghosts import has_grown

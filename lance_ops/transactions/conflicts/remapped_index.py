@@ -14,8 +14,8 @@ from lance_ops.committers.contract import Committer
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, VersionNotFound
 from lance_ops.store.contract import Store
 from lance_ops.table import IndexMetadata, Manifest
-from lance_ops.table.address_map import AddressMap
-from lance_ops.table.bases import Bases
+from lance_ops.table.manifest.bases import Bases
+from lance_ops.table.rows.address_map import AddressMap
 from lance_ops.transactions.committed.committed_versions import Landed, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge

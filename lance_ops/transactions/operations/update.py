@@ -12,8 +12,8 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, IndexMetadata, Manifest
-from lance_ops.table.roaring import decode_bitmap, encode_bitmap
-from lance_ops.table.row_ids import count_row_ids
+from lance_ops.table.rows.roaring import decode_bitmap, encode_bitmap
+from lance_ops.table.rows.row_ids import count_row_ids
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans, holds_row_addresses, uncover

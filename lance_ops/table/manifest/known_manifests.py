@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.manifest import Manifest
-from lance_ops.table.manifest_bytes import decode_manifest
+from lance_ops.table.manifest.manifest import Manifest
+from lance_ops.table.manifest.manifest_bytes import decode_manifest
 
 __all__ = ["KNOWN_MANIFESTS", "KnownManifests"]
 

@@ -21,8 +21,8 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
-from lance_ops.table.roaring import offsets_in
-from lance_ops.table.row_runs import RowIds
+from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows.row_runs import RowIds
 
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.feature_flag import FeatureFlag
-from lance_ops.table.fragment import Fragment
-from lance_ops.table.manifest import Manifest
+from lance_ops.table.fragments.fragment import Fragment
+from lance_ops.table.manifest.feature_flag import FeatureFlag
+from lance_ops.table.manifest.manifest import Manifest
 
 __all__ = ["check_readable", "check_writable", "flags_for", "flags_with"]
 

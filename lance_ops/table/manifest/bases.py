@@ -19,8 +19,8 @@ from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.store.contract import Store
 from lance_ops.store.opening import is_well_known
-from lance_ops.table.base_path import BasePath
-from lance_ops.table.fragment import Fragment
+from lance_ops.table.fragments.fragment import Fragment
+from lance_ops.table.manifest.base_path import BasePath
 
 __all__ = ["Bases", "Place"]
 

@@ -1,0 +1,1 @@
+"""Fragments, data files and deletion files, as a manifest names them."""

@@ -1,0 +1,1 @@
+"""A manifest as a value: its file, schema, flags, base paths and invariants."""

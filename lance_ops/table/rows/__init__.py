@@ -1,0 +1,1 @@
+"""Row ids, row versions and row addresses: sequences, indexes and maps over them."""
