@@ -17,7 +17,7 @@ from lance_ops.api.transaction import Transaction
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
-from lance_ops.core.schema_edit import with_dictionaries
+from lance_ops.core.schema.schema_edit import with_dictionaries
 from lance_ops.legacy.pending_dictionaries import begins_dictionaries, with_begun_dictionaries
 from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
 from lance_ops.refs.clone import clone_as_said

@@ -32,8 +32,8 @@ from lance_ops.changing.columns.patch import bind_patch, matched_offsets, patche
 from lance_ops.changing.columns.sources import ColumnSource
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import Schema
-from lance_ops.core.schema_edit import with_new_fields
+from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema.schema_edit import with_new_fields
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading.filters import UserFilter, bind_filter
 from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows

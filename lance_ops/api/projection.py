@@ -17,9 +17,9 @@ from lance_ops.blobs.blob_columns import with_blobs_as
 from lance_ops.blobs.blob_reader import BlobReader, cut_by_blobs
 from lance_ops.changing.columns.add import bind_computed
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.json_columns import json_to_text, text_field
+from lance_ops.core.json.json_columns import json_to_text, text_field
 from lance_ops.core.predicate import Assignment, Column
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
 from lance_ops.snapshot.snapshot import Snapshot
 

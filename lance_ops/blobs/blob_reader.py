@@ -19,7 +19,7 @@ from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.file.source import FileSource, Ranges
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, scan_rows

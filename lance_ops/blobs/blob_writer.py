@@ -19,7 +19,7 @@ from lance_ops.blobs.blob_columns import Owners, walk_blobs
 from lance_ops.core.blobs import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import blob_file_name
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.store import Store
 from lance_ops.store.contract import StoreWriter

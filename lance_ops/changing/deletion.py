@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, scan_rows
 from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.changing.deletion import find_rows, offsets_found, plan_deletion
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading.filters import bind_filter
 from lance_ops.snapshot.snapshot import Snapshot

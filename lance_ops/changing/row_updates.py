@@ -18,7 +18,7 @@ from pyroaring import BitMap
 from lance_ops.blobs.blob_reader import scan_to_rewrite
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
-from lance_ops.core.schema import split_path
+from lance_ops.core.schema.schema import split_path
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest
 from lance_ops.reading.scanned_rows import in_array

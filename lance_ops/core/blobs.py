@@ -21,9 +21,9 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.extensions import EXTENSION_NAME
+from lance_ops.core.arrow.nested import child_fields, convert_leaves, with_child_fields
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.extensions import EXTENSION_NAME
-from lance_ops.core.nested import child_fields, convert_leaves, with_child_fields
 
 __all__ = [
     "BLOB_KEY",

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from lance_ops.core.logical_types import arrow_type_of
+from lance_ops.core.schema.logical_types import arrow_type_of
 from lance_ops.dagster.config import DatasetConfig, WriteOptions
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.landing import LandedBatch, list_landing

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.dagster.names import DatasetNames

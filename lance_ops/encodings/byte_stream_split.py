@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from lance_ops.core.arrow.memory import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

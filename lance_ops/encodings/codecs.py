@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.arrow.memory import new_bytes
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
-from lance_ops.core.memory import new_bytes
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges

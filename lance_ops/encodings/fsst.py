@@ -19,8 +19,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,

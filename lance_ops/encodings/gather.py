@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
 from lance_ops import kernels
-from lance_ops.core.memory import new_bytes
+from lance_ops.core.arrow.memory import new_bytes
 from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels.arrays import readable
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.memory import new_bytes
+from lance_ops.core.arrow.memory import new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers
 from lance_ops.kernels.arrays import readable

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.chunking import chunk_counts_of_lengths
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,

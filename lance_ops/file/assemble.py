@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.memory import new_array
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.core.memory import new_array
-from lance_ops.core.schema import Field
+from lance_ops.core.schema.schema import Field
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.file.arrays import bitmap_of
 from lance_ops.file.columns import is_leaf

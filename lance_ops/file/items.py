@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops import kernels
+from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.core.memory import new_array, new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.values import FixedWidth, VariableWidth

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Extent
 from lance_ops.file.reader import FileReader

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.core.memory import new_array, new_bytes
+from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.file.layers import FixedLists, Items, Layer, Lists
 from lance_ops.kernels.arrays import readable

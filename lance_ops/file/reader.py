@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Column, Extent, read_footer_version

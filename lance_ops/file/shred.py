@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.nested import child_fields, children_of, items_of, with_children
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.core.nested import child_fields, children_of, items_of, with_children
-from lance_ops.core.schema import Field
+from lance_ops.core.schema.schema import Field
 from lance_ops.file.arrays import validity_of
 from lance_ops.file.columns import is_leaf
 from lance_ops.file.layers import FixedLists, Items, Layer, Lists

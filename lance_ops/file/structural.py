@@ -10,7 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.file.assemble import assemble, concat_rows
 from lance_ops.file.budget import Budget
 from lance_ops.file.columns import Leaf, leaves_of, leaves_of_field, number_leaves

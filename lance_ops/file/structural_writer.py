@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.schema import Field
+from lance_ops.core.schema.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrays import buffer_bytes
 from lance_ops.file.assemble import concat_rows

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.column_writer import RootWriter

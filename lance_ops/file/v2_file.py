@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import MAX_ROWS, Column, Extent, Footer, check_apart, decode_column, decode_extents
 from lance_ops.file.opened import OpenFile, Sections

@@ -14,8 +14,8 @@ from typing import Self
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.json_columns import json_to_storage
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.json.json_columns import json_to_storage
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
-from lance_ops.core.schema import Dictionary, Field, Schema
-from lance_ops.core.schema_edit import with_dictionaries
+from lance_ops.core.schema.schema import Dictionary, Field, Schema
+from lance_ops.core.schema.schema_edit import with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.store import Store

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.arrow_rows import rows_at, rows_where
+from lance_ops.core.arrow.arrow_rows import rows_at, rows_where
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns

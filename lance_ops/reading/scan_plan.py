@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID

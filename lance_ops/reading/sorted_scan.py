@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.file.arrays import own_copy
 from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
 from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys

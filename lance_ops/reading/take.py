@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.file.order import reorder
 from lance_ops.file.rows import RowSet
 from lance_ops.reading.joined_fragments import read_together

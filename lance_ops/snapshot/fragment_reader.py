@@ -21,7 +21,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.legacy.batch_pruning import rows_that_may_match

@@ -20,7 +20,7 @@ from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import DatasetNotFound, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
 from lance_ops.snapshot.fragment_reader import FragmentReader

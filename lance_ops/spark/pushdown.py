@@ -15,7 +15,8 @@ import pyarrow.types as pt
 from pyspark.sql import datasource as spark
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
-from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate, build
+from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate
+from lance_ops.core.predicate.building import build
 from lance_ops.spark.types import schema_for_spark
 
 __all__ = ["pushed_predicate"]

@@ -17,8 +17,8 @@ import pyarrow as pa
 from lance_ops.blobs.blob_columns import values_schema, with_blobs_as
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
-from lance_ops.core.json_columns import text_schema
-from lance_ops.core.schema import Schema
+from lance_ops.core.json.json_columns import text_schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy.pending_dictionaries import settle_fragments
 from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due

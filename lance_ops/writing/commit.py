@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import DatasetAlreadyExists, UnsupportedFeature
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment, Manifest

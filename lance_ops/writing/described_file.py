@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
-from lance_ops.core.schema import Field
+from lance_ops.core.schema.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.snapshot.snapshot import Snapshot

@@ -15,7 +15,7 @@ from lance_ops.blobs.blob_columns import values_schema
 from lance_ops.blobs.blob_writer import BlobWriter, ExternalBlobs
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import data_file_name
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.store import Store

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.names import ManifestNaming
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import BasePath

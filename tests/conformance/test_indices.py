@@ -25,8 +25,9 @@ from pyroaring import FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import SchemaMismatch, StoreError, UnsupportedFeature
-from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate, build
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate
+from lance_ops.core.predicate.building import build
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.indices import (
     ALL_INDEX_TYPES,
     INDEX_ROW,

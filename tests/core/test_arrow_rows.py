@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.arrow_rows import rows_at, rows_where
+from lance_ops.core.arrow.arrow_rows import rows_at, rows_where
 
 NUMBERS = pa.array(np.arange(96), pa.int32())
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.core.jsonb import MAX_DEPTH, CorruptJsonb, decode, encode
+from lance_ops.core.json.jsonb import MAX_DEPTH, CorruptJsonb, decode, encode
 from lance_ops.errors import InvalidInput, UnsupportedFeature
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

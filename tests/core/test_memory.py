@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.memory import new_array, new_bytes
+from lance_ops.core.arrow.memory import new_array, new_bytes
 
 LARGE = 1 << 20
 

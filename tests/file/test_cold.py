@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
 from lance_ops.store import LocalStore, MemoryStore

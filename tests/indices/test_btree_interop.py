@@ -18,7 +18,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_ops.core.predicate import parse_filter
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.file import FileReader
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, load_index
 from lance_ops.indices.btree import BTree

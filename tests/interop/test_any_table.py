@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import lance_ops
-from lance_ops.core.jsonb import decode, encode
+from lance_ops.core.json.jsonb import decode, encode
 from lance_ops.errors import UnsupportedFeature
 from tests.file.strategies import columns
 

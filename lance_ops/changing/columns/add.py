@@ -18,12 +18,12 @@ from lance_ops.changing.columns.backfill import (
 )
 from lance_ops.changing.columns.sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow_rows import readable
+from lance_ops.core.arrow.arrow_rows import readable
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, parse_value
 from lance_ops.core.predicate.types import convert
-from lance_ops.core.schema import Schema
-from lance_ops.core.schema_edit import with_new_fields
+from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema.schema_edit import with_new_fields
 from lance_ops.legacy.pending_dictionaries import settle_dictionaries
 from lance_ops.reading.filters import schema_with_row_columns
 from lance_ops.snapshot.snapshot import Snapshot

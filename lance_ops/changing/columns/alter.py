@@ -16,9 +16,9 @@ from lance_ops.changing.columns.backfill import column_paths, plan_backfill, wit
 from lance_ops.changing.columns.sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
-from lance_ops.core.predicate.spelling import spell_path
-from lance_ops.core.schema import Field, Schema, split_path
-from lance_ops.core.schema_edit import renumbered, with_field, without_fields
+from lance_ops.core.predicate.tree.spelling import spell_path
+from lance_ops.core.schema.schema import Field, Schema, split_path
+from lance_ops.core.schema.schema_edit import renumbered, with_field, without_fields
 from lance_ops.reading.scan_execution import ScanRequest, scan
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.changing.columns.sources import ColumnSource
-from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.arrow.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS

@@ -15,9 +15,9 @@ from pyroaring import BitMap
 from lance_ops.changing.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
 from lance_ops.changing.columns.sources import ColumnSource
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.arrow.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
 from lance_ops.reading.scan_execution import ScanRequest, scan_rows
 from lance_ops.reading.scanned_rows import in_array

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.changing.merge_insert.spec import BoundMerge, key_columns, primary_key
-from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.arrow.arrow_rows import rows_at
 from lance_ops.core.predicate import Column
 from lance_ops.kernels.arrays import readable
 from lance_ops.snapshot.snapshot import Snapshot

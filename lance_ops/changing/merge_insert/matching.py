@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_ops.changing.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow_rows import rows_at
+from lance_ops.core.arrow.arrow_rows import rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Column, In, Predicate
 from lance_ops.reading.index_lookup import serving_index

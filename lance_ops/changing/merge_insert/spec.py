@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from lance_ops.blobs.blob_columns import values_schema
 from lance_ops.changing.merge_insert.left_out import leaves_fields_out
-from lance_ops.core.arrow_rows import readable
+from lance_ops.core.arrow.arrow_rows import readable
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
-from lance_ops.core.predicate.resolve import Name, resolve
-from lance_ops.core.schema import split_path
+from lance_ops.core.predicate.building.resolve import Name, resolve
+from lance_ops.core.schema.schema import split_path
 from lance_ops.reading.filters import UserFilter, bind_filter
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.writing.schema_conformance import conform_columns

@@ -29,8 +29,8 @@ from lance_ops.changing.merge_insert.matching import Matches, MatchTask, find_ma
 from lance_ops.changing.merge_insert.spec import BoundMerge, MergeSpec, bind_merge, write_targets
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of, offset_of
-from lance_ops.core.arrow_rows import rows_at
-from lance_ops.core.schema import Schema
+from lance_ops.core.arrow.arrow_rows import rows_at
+from lance_ops.core.schema.schema import Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
 from lance_ops.reading.scan_execution import ScanRequest
 from lance_ops.snapshot.snapshot import Snapshot

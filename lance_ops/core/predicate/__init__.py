@@ -6,16 +6,16 @@ needs (`columns`), which rows of a batch match (`mask`, three-valued), whether r
 """
 
 from lance_ops.core.predicate.assign import Assignment, parse_assignment, parse_value
-from lance_ops.core.predicate.case import Case
-from lance_ops.core.predicate.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.conjuncts import conjuncts, split
-from lance_ops.core.predicate.index_query import Bound, Equals, IndexQuery, NotNull, Nulls, Range, index_query
-from lance_ops.core.predicate.logic import And, Holds, IsTrue, Not, Or
-from lance_ops.core.predicate.nodes import Expression, Predicate
 from lance_ops.core.predicate.parse import parse_filter
-from lance_ops.core.predicate.patterns import Contains, EndsWith, Like, Matches, StartsWith
-from lance_ops.core.predicate.stats import ColumnStats, Statistics
-from lance_ops.core.predicate.values import Arithmetic, ArithmeticOp, Call, Cast, Column, Literal, Negate
+from lance_ops.core.predicate.pushdown.conjuncts import conjuncts, split
+from lance_ops.core.predicate.pushdown.index_query import Bound, Equals, IndexQuery, NotNull, Nulls, Range, index_query
+from lance_ops.core.predicate.tree.case import Case
+from lance_ops.core.predicate.tree.column_stats import ColumnStats, Statistics
+from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
+from lance_ops.core.predicate.tree.logic import And, Holds, IsTrue, Not, Or
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate
+from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, Matches, StartsWith
+from lance_ops.core.predicate.tree.values import Arithmetic, ArithmeticOp, Call, Cast, Column, Literal, Negate
 
 __all__ = [
     "And",

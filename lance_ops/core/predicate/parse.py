@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate import sql
-from lance_ops.core.predicate.arrow_expression import parse_arrow
-from lance_ops.core.predicate.nodes import Predicate
-from lance_ops.core.predicate.resolve import Name, resolve
-from lance_ops.core.predicate.values import Column
+from lance_ops.core.predicate.arrow.arrow_expression import parse_arrow
+from lance_ops.core.predicate.building.resolve import Name, resolve
+from lance_ops.core.predicate.tree.nodes import Predicate
+from lance_ops.core.predicate.tree.values import Column
 
 __all__ = ["parse_filter"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.schema import Field
+from lance_ops.core.schema.schema import Field
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.gather import gather_ranges

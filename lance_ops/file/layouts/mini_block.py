@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops import kernels
-from lance_ops.core.memory import new_bytes
+from lance_ops.core.arrow.memory import new_bytes
 from lance_ops.encodings.choose import choose_block, choose_levels, choose_limits, choose_mini_block
 from lance_ops.encodings.contract import CorruptValues, EncodedChunks, Encoding, Picks, check
 from lance_ops.encodings.registry import encoding_from_pb

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import VariableWidth

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.opened import Batches, OpenFile
 from lance_ops.file.source import FileSource

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.nested import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.core.nested import items_of
-from lance_ops.core.schema import Dictionary, Field, Schema
-from lance_ops.core.schema_edit import with_dictionaries
+from lance_ops.core.schema.schema import Dictionary, Field, Schema
+from lance_ops.core.schema.schema_edit import with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, own_copy, values_of

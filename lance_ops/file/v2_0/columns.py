@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.expansion import check_expansion
 from lance_ops.encodings.gather import gather_ranges

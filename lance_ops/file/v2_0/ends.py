@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from lance_ops.core.memory import new_array
+from lance_ops.core.arrow.memory import new_array
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import FixedWidth, Offsets
 from lance_ops.file.rows import Rows, RowSet, RowSlice

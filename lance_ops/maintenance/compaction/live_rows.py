@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.blobs.blob_reader import scan_to_rewrite
-from lance_ops.core.arrow_rows import rows_where
+from lance_ops.core.arrow.arrow_rows import rows_where
 from lance_ops.core.cores import available_cores
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.file.budget import row_bytes

@@ -18,7 +18,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.core.names import INDICES_DIR, check_index_name
-from lance_ops.core.schema import Field, Schema
+from lance_ops.core.schema.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.indexing.new_segment import commit_segment
 from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of

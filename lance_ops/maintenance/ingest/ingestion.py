@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy.pending_dictionaries import settle_fragments
 from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due

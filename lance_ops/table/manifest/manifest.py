@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import table_pb2
 from lance_ops.table.fragments.fragment import Fragment

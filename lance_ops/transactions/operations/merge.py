@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema import Schema
+from lance_ops.core.schema.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint

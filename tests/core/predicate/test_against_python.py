@@ -22,7 +22,7 @@ from lance_ops.core.predicate import (
     parse_filter,
     split,
 )
-from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.tree.truth import Truths
 from tests.core.predicate import reference
 from tests.core.predicate.reference import SCHEMA, Case, Row
 

@@ -10,7 +10,7 @@ import pytest
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate import And, Compare, Predicate, parse_filter
-from lance_ops.core.predicate.arrow_condition import ArrowCondition
+from lance_ops.core.predicate.arrow.arrow_condition import ArrowCondition
 
 ROWS = pa.table(
     {

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
-from lance_ops.core.jsonb import encode
-from lance_ops.core.jsonb_path import parse_path
+from lance_ops.core.json.jsonb import encode
+from lance_ops.core.json.jsonb_path import parse_path
 from lance_ops.core.predicate import parse_filter
 from lance_ops.core.predicate.assign import parse_value
 

@@ -10,17 +10,17 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
-from lance_ops.core.predicate import build
-from lance_ops.core.predicate.calls import call
-from lance_ops.core.predicate.case import case
-from lance_ops.core.predicate.coerce import number_literal
-from lance_ops.core.predicate.conditions import CompareOp
-from lance_ops.core.predicate.nodes import Expression, Predicate
-from lance_ops.core.predicate.resolve import Name, resolve
-from lance_ops.core.predicate.spelling import NANOSECONDS
+from lance_ops.core.predicate.building import build
+from lance_ops.core.predicate.building.calls import call
+from lance_ops.core.predicate.building.coerce import number_literal
+from lance_ops.core.predicate.building.resolve import Name, resolve
 from lance_ops.core.predicate.sql.dialect import LanceDialect
+from lance_ops.core.predicate.tree.case import case
+from lance_ops.core.predicate.tree.conditions import CompareOp
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate
+from lance_ops.core.predicate.tree.spelling import NANOSECONDS
+from lance_ops.core.predicate.tree.values import ArithmeticOp, Column, Literal
 from lance_ops.core.predicate.types import is_text
-from lance_ops.core.predicate.values import ArithmeticOp, Column, Literal
 
 __all__ = ["parse_sql", "parse_sql_value"]
 

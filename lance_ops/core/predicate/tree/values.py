@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate.functions import FUNCTIONS
-from lance_ops.core.predicate.nodes import Expression, Values
-from lance_ops.core.predicate.spelling import spell_path, spell_scalar, spell_type
-from lance_ops.core.predicate.stats import Bounds, Statistics
+from lance_ops.core.predicate.functions.functions import FUNCTIONS
+from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
+from lance_ops.core.predicate.tree.nodes import Expression, Values
+from lance_ops.core.predicate.tree.spelling import spell_path, spell_scalar, spell_type
 from lance_ops.core.predicate.types import cast_each, compute_type, convert, exact_type
 
 __all__ = ["Arithmetic", "ArithmeticOp", "Call", "Cast", "Column", "Literal", "Negate", "arithmetic_type"]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate.stats import order_key
+from lance_ops.core.predicate.tree.column_stats import order_key
 
 __all__ = ["NANOSECONDS", "TYPES", "spell_path", "spell_scalar", "spell_text", "spell_type"]
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.predicate.stats import Bounds, Statistics
-from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
+from lance_ops.core.predicate.tree.truth import Truths
 from lance_ops.core.predicate.types import convert
 
 __all__ = ["Expression", "Predicate", "Values"]

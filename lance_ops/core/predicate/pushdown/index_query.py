@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from lance_ops.core.predicate.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.logic import And, Holds, IsTrue, Not, Or
-from lance_ops.core.predicate.nodes import Predicate
-from lance_ops.core.predicate.patterns import StartsWith
-from lance_ops.core.predicate.stats import order_key
-from lance_ops.core.predicate.values import Column, Literal
+from lance_ops.core.predicate.tree.column_stats import order_key
+from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
+from lance_ops.core.predicate.tree.logic import And, Holds, IsTrue, Not, Or
+from lance_ops.core.predicate.tree.nodes import Predicate
+from lance_ops.core.predicate.tree.patterns import StartsWith
+from lance_ops.core.predicate.tree.values import Column, Literal
 
 __all__ = ["Bound", "Equals", "IndexQuery", "NotNull", "Nulls", "Range", "index_query"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.predicate.json_functions import (
+from lance_ops.core.predicate.functions.json_functions import (
     is_key,
     json_array_contains,
     json_array_length,

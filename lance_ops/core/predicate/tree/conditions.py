@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.predicate.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.spelling import spell_scalar
-from lance_ops.core.predicate.stats import Bounds, Relations, Statistics, order_key
-from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, order_key
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.tree.spelling import spell_scalar
+from lance_ops.core.predicate.tree.truth import Truths
 from lance_ops.core.predicate.types import common_type
 
 __all__ = ["Compare", "CompareOp", "In", "IsNull"]

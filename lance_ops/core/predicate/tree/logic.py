@@ -8,11 +8,11 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.predicate.conditions import Compare, IsNull
-from lance_ops.core.predicate.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.stats import Statistics
-from lance_ops.core.predicate.truth import Truths
-from lance_ops.core.predicate.values import Literal
+from lance_ops.core.predicate.tree.column_stats import Statistics
+from lance_ops.core.predicate.tree.conditions import Compare, IsNull
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.values import Literal
 
 __all__ = ["FALSE", "TRUE", "UNKNOWN", "And", "Holds", "IsTrue", "Not", "Or", "all_of", "any_of", "negate"]
 

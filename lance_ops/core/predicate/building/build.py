@@ -12,16 +12,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate.coerce import compare_with_literal, same_for_all
-from lance_ops.core.predicate.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.instants import parse_instant
-from lance_ops.core.predicate.logic import UNKNOWN, Holds, IsTrue, all_of, any_of, negate
-from lance_ops.core.predicate.nodes import Expression, Predicate
-from lance_ops.core.predicate.patterns import Contains, EndsWith, Like, Matches, StartsWith, like_parts
-from lance_ops.core.predicate.spelling import NANOSECONDS
-from lance_ops.core.predicate.stats import order_key
+from lance_ops.core.predicate.building.coerce import compare_with_literal, same_for_all
+from lance_ops.core.predicate.building.instants import parse_instant
+from lance_ops.core.predicate.tree.column_stats import order_key
+from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
+from lance_ops.core.predicate.tree.logic import UNKNOWN, Holds, IsTrue, all_of, any_of, negate
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate
+from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, Matches, StartsWith, like_parts
+from lance_ops.core.predicate.tree.spelling import NANOSECONDS
+from lance_ops.core.predicate.tree.values import Arithmetic, ArithmeticOp, Cast, Literal, Negate, arithmetic_type
 from lance_ops.core.predicate.types import common_type, is_numeric, is_text
-from lance_ops.core.predicate.values import Arithmetic, ArithmeticOp, Cast, Literal, Negate, arithmetic_type
 
 __all__ = [
     "all_of",

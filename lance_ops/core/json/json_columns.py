@@ -9,10 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME
+from lance_ops.core.arrow.nested import child_fields, children_of, convert_leaves, with_child_fields, with_children
 from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch
-from lance_ops.core.extensions import EXTENSION_METADATA, EXTENSION_NAME
-from lance_ops.core.jsonb import CorruptJsonb, decode, encode
-from lance_ops.core.nested import child_fields, children_of, convert_leaves, with_child_fields, with_children
+from lance_ops.core.json.jsonb import CorruptJsonb, decode, encode
 
 __all__ = [
     "ARROW_JSON",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.predicate.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.spelling import spell_text
-from lance_ops.core.predicate.stats import Bounds, Relations, Statistics, successor
-from lance_ops.core.predicate.truth import Truths
+from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, successor
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.tree.spelling import spell_text
+from lance_ops.core.predicate.tree.truth import Truths
 
 __all__ = ["Contains", "EndsWith", "Like", "Matches", "StartsWith", "TextCondition"]
 

@@ -10,7 +10,7 @@ import re
 from typing import TypeAlias
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.jsonb import ARRAY, CONTAINER, NULL, OBJECT, SCALAR, Span, read_container
+from lance_ops.core.json.jsonb import ARRAY, CONTAINER, NULL, OBJECT, SCALAR, Span, read_container
 
 __all__ = ["Path", "find", "items", "parse_path", "step_into", "whole"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lance_ops.core.predicate.logic import TRUE, And, all_of
-from lance_ops.core.predicate.nodes import Predicate
+from lance_ops.core.predicate.tree.logic import TRUE, And, all_of
+from lance_ops.core.predicate.tree.nodes import Predicate
 
 __all__ = ["conjuncts", "split"]
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
+from lance_ops.core.predicate.tree.values import Literal
 from lance_ops.core.predicate.types import common_type
-from lance_ops.core.predicate.values import Literal
 
 __all__ = ["Case", "case"]
 

@@ -1,0 +1,1 @@
+"""JSON columns: their storage as JSONB bytes, and paths into a document."""

@@ -1,0 +1,1 @@
+"""`pyarrow.compute` expressions as predicates."""
