@@ -16,7 +16,7 @@ from pyroaring import BitMap
 
 from lance_ops import transactions as made
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
-from lance_ops.api.lance_schema import AnySchema, LanceSchema, schema_of
+from lance_ops.api.schemas.lance_schema import AnySchema, LanceSchema, schema_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata
 from lance_ops.transactions import Operation, UpdateMode

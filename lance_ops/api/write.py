@@ -17,9 +17,9 @@ from lance_ops.api.base_paths import (
 )
 from lance_ops.api.destination import check_mode, existing_dataset, place_of, write_onto
 from lance_ops.api.file_options import fragment_limits, storage_version
-from lance_ops.api.lance_dataset import LanceDataset
-from lance_ops.api.optimize import AutoCleanupConfig
-from lance_ops.api.requests import refuse
+from lance_ops.api.lance_dataset.dataset_handle import LanceDataset
+from lance_ops.api.lance_dataset.optimize import AutoCleanupConfig
+from lance_ops.api.scanning.requests import refuse
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion

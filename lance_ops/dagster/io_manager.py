@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from lance_ops.api.lance_dataset import LanceDataset, dataset
+from lance_ops.api.lance_dataset.dataset_handle import LanceDataset, dataset
 from lance_ops.api.write import write_dataset
 from lance_ops.changing.row_replacement import replace_rows
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput

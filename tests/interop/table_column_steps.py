@@ -11,7 +11,7 @@ import lance.file
 import pyarrow as pa
 
 import lance_ops
-from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.fragments.fragment import LanceFragment
 from lance_ops.core.names import data_file_name
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lance_ops
-from lance_ops.api.tags import Tags
+from lance_ops.api.lance_dataset.tags import Tags
 from lance_ops.changing.restoration import restore
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.errors import LanceOpsError, VersionNotFound

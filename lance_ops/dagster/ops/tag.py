@@ -7,7 +7,7 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.api.tags import Tags
+from lance_ops.api.lance_dataset.tags import Tags
 from lance_ops.dagster.config import DatasetConfig
 from lance_ops.dagster.names import DatasetNames
 from lance_ops.dagster.ops.verb import Work, verb_op

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.fragments.fragment import LanceFragment
 from lance_ops.api.handle import Handle
-from lance_ops.api.projection import Columns
-from lance_ops.api.requests import Filter
-from lance_ops.api.scan_options import ScanOptions, make_scanner
-from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.scanning.projection import Columns
+from lance_ops.api.scanning.requests import Filter
+from lance_ops.api.scanning.scan_options import ScanOptions, make_scanner
+from lance_ops.api.scanning.scanner import LanceScanner
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading.sorted_scan import ColumnOrdering
 

@@ -8,13 +8,13 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.api.data_frames import LAZY
-from lance_ops.api.fragment_changes import FragmentChanges
+from lance_ops.api.fragments.fragment_changes import FragmentChanges
 from lance_ops.api.handle import Handle
-from lance_ops.api.projection import Columns, project
-from lance_ops.api.requests import Filter, scan_request
-from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
-from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.scanning.data_frames import LAZY
+from lance_ops.api.scanning.projection import Columns, project
+from lance_ops.api.scanning.requests import Filter, scan_request
+from lance_ops.api.scanning.scan_options import OrderBy, ScanOptions, make_scanner
+from lance_ops.api.scanning.scanner import LanceScanner
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.reading.take import take_addresses

@@ -17,7 +17,7 @@ from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.destination import check_mode
 from lance_ops.api.file_options import storage_version
 from lance_ops.api.handle import Handle
-from lance_ops.api.lance_schema import LanceSchema
+from lance_ops.api.schemas.lance_schema import LanceSchema
 from lance_ops.api.udf import BatchUDF
 from lance_ops.changing.columns import FunctionColumns, as_table, bind_computed, bind_joined
 from lance_ops.changing.columns.backfill import (

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.reading import Reading
+from lance_ops.api.lance_dataset.reading import Reading
 from lance_ops.api.udf import BatchUDF
 from lance_ops.changing.columns import (
     Alteration,

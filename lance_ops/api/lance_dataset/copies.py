@@ -8,7 +8,7 @@ from typing import Self, TypedDict
 
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.handle import Handle
-from lance_ops.api.tags import Reference, open_reference
+from lance_ops.api.lance_dataset.tags import Reference, open_reference
 from lance_ops.refs.branch_file import Branch as StoredBranch
 from lance_ops.refs.branch_file import list_branches, replace_metadata
 from lance_ops.refs.branch_paths import references_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from lance_ops.api.projection import Projection
+from lance_ops.api.scanning.projection import Projection
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.filters import UserFilter, bind_filter

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_ops.api.data_frames import LAZY, check_blob_mode, data_frame
-from lance_ops.api.projection import Projection
+from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
+from lance_ops.api.scanning.projection import Projection
 from lance_ops.core.schema.schema import Schema
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer, plan_scan, scan
 from lance_ops.reading.sorted_scan import ColumnOrdering, describe_order, scan_sorted, unordered

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lance_ops.api.projection import project
-from lance_ops.api.requests import scan_request
-from lance_ops.api.scanner import LanceScanner
+from lance_ops.api.scanning.projection import project
+from lance_ops.api.scanning.requests import scan_request
+from lance_ops.api.scanning.scanner import LanceScanner
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.indices import RowAddressSet

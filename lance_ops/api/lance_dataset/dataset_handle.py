@@ -14,19 +14,19 @@ from typing import Any, TypedDict
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.api.arrow_dataset import ArrowDataset
 from lance_ops.api.base_paths import BaseStoreParams, with_params
-from lance_ops.api.commits import Commits
-from lance_ops.api.copies import Copies
-from lance_ops.api.delta import DatasetDelta
-from lance_ops.api.fragment import LanceFragment
-from lance_ops.api.indexing import Indexing
-from lance_ops.api.lance_schema import LanceSchema
-from lance_ops.api.optimize import DatasetOptimizer
-from lance_ops.api.requests import Filter, refuse
-from lance_ops.api.row_changes import RowChanges
-from lance_ops.api.schema_changes import SchemaChanges
-from lance_ops.api.tags import Reference, Tags, open_reference
+from lance_ops.api.fragments.fragment import LanceFragment
+from lance_ops.api.lance_dataset.arrow_dataset import ArrowDataset
+from lance_ops.api.lance_dataset.commits import Commits
+from lance_ops.api.lance_dataset.copies import Copies
+from lance_ops.api.lance_dataset.delta import DatasetDelta
+from lance_ops.api.lance_dataset.indexing import Indexing
+from lance_ops.api.lance_dataset.optimize import DatasetOptimizer
+from lance_ops.api.lance_dataset.row_changes import RowChanges
+from lance_ops.api.lance_dataset.schema_changes import SchemaChanges
+from lance_ops.api.lance_dataset.tags import Reference, Tags, open_reference
+from lance_ops.api.scanning.requests import Filter, refuse
+from lance_ops.api.schemas.lance_schema import LanceSchema
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.changing.restoration import restore
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from lance_ops.api.projection import Columns, project
-from lance_ops.api.requests import Filter, refuse, scan_request
-from lance_ops.api.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
+from lance_ops.api.scanning.projection import Columns, project
+from lance_ops.api.scanning.requests import Filter, refuse, scan_request
+from lance_ops.api.scanning.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading.row_masks import rows_by_masks
 from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings

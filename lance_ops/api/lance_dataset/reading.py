@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.api.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
-from lance_ops.api.projection import Columns, Projection, project
-from lance_ops.api.requests import scan_request
-from lance_ops.api.scanning import Scanning
+from lance_ops.api.lance_dataset.scanning import Scanning
+from lance_ops.api.scanning.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+from lance_ops.api.scanning.projection import Columns, Projection, project
+from lance_ops.api.scanning.requests import scan_request
 from lance_ops.blobs.blob_reader import BlobPlace, BlobReader
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading.row_columns import ROW_ADDRESS

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.api.handle import Handle
-from lance_ops.api.requests import refuse
+from lance_ops.api.scanning.requests import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import InvalidInput

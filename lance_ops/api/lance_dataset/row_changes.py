@@ -12,8 +12,8 @@ from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.destination import check_mode, write_onto
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.handle import Handle
-from lance_ops.api.merge_insert import MergeInsertBuilder
-from lance_ops.api.requests import Filter
+from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
+from lance_ops.api.scanning.requests import Filter
 from lance_ops.changing.deletion import delete, truncate
 from lance_ops.changing.row_updates import bind_updates, update
 from lance_ops.core.errors import InvalidInput
@@ -146,6 +146,6 @@ class RowChanges(Handle):
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.
 
-        Without `on` the table's declared primary key is matched. See `lance_ops.api.merge_insert`.
+        Without `on` the table's declared primary key is matched. See `lance_ops.api.lance_dataset.merge_insert`.
         """
         return MergeInsertBuilder(self, on)

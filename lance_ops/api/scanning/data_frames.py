@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.api.blob_file import BlobFile
-from lance_ops.api.projection import Projection
+from lance_ops.api.scanning.blob_file import BlobFile
+from lance_ops.api.scanning.projection import Projection
 from lance_ops.blobs.blob_reader import BlobReader
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading.row_columns import ROW_ADDRESS

@@ -8,14 +8,14 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from lance_ops.api.data_frames import LAZY
-from lance_ops.api.fragment import LanceFragment
+from lance_ops.api.fragments.fragment import LanceFragment
 from lance_ops.api.handle import Handle
-from lance_ops.api.projection import Columns
-from lance_ops.api.requests import Filter
-from lance_ops.api.scan_options import OrderBy, ScanOptions, make_scanner
-from lance_ops.api.scanner import LanceScanner
-from lance_ops.api.scanner_builder import ScannerBuilder
+from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
+from lance_ops.api.scanning.data_frames import LAZY
+from lance_ops.api.scanning.projection import Columns
+from lance_ops.api.scanning.requests import Filter
+from lance_ops.api.scanning.scan_options import OrderBy, ScanOptions, make_scanner
+from lance_ops.api.scanning.scanner import LanceScanner
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["Scanning"]

@@ -1,0 +1,1 @@
+"""`LanceFragment` and fragments written apart, under the reference's names."""

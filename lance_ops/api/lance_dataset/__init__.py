@@ -1,0 +1,1 @@
+"""`LanceDataset`: its parts, one module for each kind of verb, under the reference's names."""

@@ -1,0 +1,1 @@
+"""`LanceSchema`, and Arrow schemas as JSON, under the reference's names."""
