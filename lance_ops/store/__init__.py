@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.opening import is_local, is_well_known, open_store, path_beneath
 from lance_ops.store.probe import prove_conditional_create

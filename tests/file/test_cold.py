@@ -14,7 +14,7 @@ from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.store.contract import Positions, View
-from lance_ops.store.maps import MAPS
+from lance_ops.store.local.map_cache import MAPS
 from tests.residency import resident_bytes
 
 ROWS = 1_000_000

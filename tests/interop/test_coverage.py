@@ -22,7 +22,7 @@ from lance_ops.encodings.registry import ALL_ENCODINGS
 from lance_ops.file import FileReader
 from lance_ops.file.layouts.registry import ALL_LAYOUTS
 from lance_ops.file.v2_0.registry import ALL_ARRAY_ENCODINGS
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 from lance_ops.store.memory import MemoryStore
 from tests.file.v2_0_pages import HAND_MADE
 from tests.fuzz.seeds import write_ours, write_theirs

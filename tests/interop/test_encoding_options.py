@@ -13,7 +13,7 @@ import pytest
 from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 
 pytestmark = pytest.mark.interop
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_ops.file import FileReader
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 from tests.file.strategies import columns
 from tests.file.streaming import as_streamed
 from tests.interop.file_cases import CASES, LEGACY_CASES, Case

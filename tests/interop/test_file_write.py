@@ -16,7 +16,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 from tests.file.strategies import columns
 from tests.interop.file_cases import CASES, LEGACY_CASES, Case
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.file import FileReader
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 from tests.file.v2_0_pages import HAND_MADE, HandMade
 from tests.interop.test_file_read import check_rows, write_reference
 

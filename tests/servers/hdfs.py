@@ -16,7 +16,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow import fs
 
 from lance_ops.store import FsspecStore
-from lance_ops.store.exclusive_name import take_name
+from lance_ops.store.local.exclusive_name import take_name
 
 _FOLDERS: dict[str, Path] = {}
 

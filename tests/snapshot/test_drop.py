@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops import LanceDataset
 from lance_ops.errors import DatasetNotFound, StoreError
-from lance_ops.store.local import LocalStore
+from lance_ops.store.local.local_store import LocalStore
 
 ROWS = pa.table({"id": range(10)})
 

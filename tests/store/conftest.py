@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.store import LocalStore, syncing
+from lance_ops.store import LocalStore
+from lance_ops.store.local import syncing
 from tests.s3_server import S3Server
 from tests.servers.azure import AzureServer
 from tests.servers.gcs import GcsServer

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.store import begin_fsync as room
-from lance_ops.store.begin_fsync import MOST_AT_ONCE, begin_fsync
+from lance_ops.store.local import begin_fsync as room
+from lance_ops.store.local.begin_fsync import MOST_AT_ONCE, begin_fsync
 
 
 @pytest.fixture(params=["kernel", "threads"])

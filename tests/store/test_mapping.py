@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lance_ops.store.mapping import FileMapping
+from lance_ops.store.local.file_mapping import FileMapping
 from tests.residency import resident_bytes
 
 Evict = Callable[[Path], None]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.store import LocalStore
-from lance_ops.store.maps import MAPS, MapCache
+from lance_ops.store.local.map_cache import MAPS, MapCache
 
 
 def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:

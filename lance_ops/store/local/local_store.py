@@ -33,14 +33,14 @@ from lance_ops.store.contract import (
     StoreWriter,
     View,
 )
-from lance_ops.store.exclusive_name import take_name
-from lance_ops.store.maps import MAPS
+from lance_ops.store.local.exclusive_name import take_name
+from lance_ops.store.local.map_cache import MAPS
+from lance_ops.store.local.reserve import reserve
+from lance_ops.store.local.seals import seal, stamp
+from lance_ops.store.local.syncing import Syncing, make_directory, sync, with_names
+from lance_ops.store.local.writeback import start_writeback
 from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
-from lance_ops.store.reserve import reserve
-from lance_ops.store.seals import seal, stamp
-from lance_ops.store.syncing import Syncing, make_directory, sync, with_names
-from lance_ops.store.writeback import start_writeback
 
 __all__ = ["LocalStore"]
 

@@ -16,7 +16,7 @@ from collections import OrderedDict
 import pyarrow as pa
 
 from lance_ops.store.contract import View
-from lance_ops.store.mapping import FileMapping
+from lance_ops.store.local.file_mapping import FileMapping
 
 __all__ = ["MAPS", "MapCache"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 
-from lance_ops.store.begin_fsync import MOST_AT_ONCE, begin_fsync
+from lance_ops.store.local.begin_fsync import MOST_AT_ONCE, begin_fsync
 
 __all__ = ["Syncing", "make_directory", "sync", "with_names"]
 
