@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from lance_ops.core.schema.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import row_bytes
-from lance_ops.file.columns import Leaf, leaves_of_field
 from lance_ops.file.container import Column
+from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.reader import FileReader
 
 __all__ = ["columns_to_copy", "holds_alike"]

@@ -15,12 +15,12 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.encodings.contract import CorruptValues
 from lance_ops.file.budget import Budget
-from lance_ops.file.columns import Leaf
 from lance_ops.file.container import Page
-from lance_ops.file.layouts.contract import LeafRows, PageContext, PageLayout
-from lance_ops.file.layouts.registry import layout_from_pb
+from lance_ops.file.leaves import Leaf
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
+from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext, PageLayout
+from lance_ops.file.v2_1.layouts.registry import layout_from_pb
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from lance_ops.wire.framing import parse_message
 

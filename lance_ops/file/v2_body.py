@@ -12,8 +12,8 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.column_writer import RootWriter
 from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, encode_extents
-from lance_ops.file.structural_writer import StructuralRoot
 from lance_ops.file.v2_0.writer import ArrayRoot
+from lance_ops.file.v2_1.writer import StructuralRoot
 from lance_ops.pb import file_pb2
 from lance_ops.store.contract import BytesLike, StoreWriter
 from lance_ops.wire.fields import metadata_to_pb, schema_to_pb

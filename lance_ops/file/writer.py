@@ -22,9 +22,9 @@ from lance_ops.file.container import Extent
 from lance_ops.file.copied_columns import columns_to_copy
 from lance_ops.file.held_types import check_types
 from lance_ops.file.reader import FileReader
-from lance_ops.file.shred import storage_of
 from lance_ops.file.v0_1.dictionaries import Dictionaries
 from lance_ops.file.v0_1.writer import BatchBody
+from lance_ops.file.v2_1.shred import storage_of
 from lance_ops.file.v2_body import V2Body
 from lance_ops.store.contract import BytesLike, Store
 

@@ -1,4 +1,4 @@
-"""Steps from lists to repetition and definition levels; `lance_ops.file.levels` says what they mean.
+"""Steps from lists to repetition and definition levels; `lance_ops.file.v2_1.levels` says what they mean.
 
 While levels are built an entry has a code: 0, or that of the layer where it ended; codes rise inwards. Entries own a
 slot unless they ended at the last list or outside of it: up to code `ended`. Slots are given as an array, with anything

@@ -1,4 +1,4 @@
-"""Steps from repetition and definition levels to lists; `lance_ops.file.levels` says what they mean.
+"""Steps from repetition and definition levels to lists; `lance_ops.file.v2_1.levels` says what they mean.
 
 Levels are u16, one an entry. Outputs are as long as the caller could have to keep; how much of them was used is
 returned.

@@ -21,11 +21,11 @@ from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
 from lance_ops.file import budget
 from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
-from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts
-from lance_ops.file.layouts.contract import LeafRows, PageContext, ToArray
-from lance_ops.file.levels import Entries, LevelScheme
 from lance_ops.file.reader import FileReader
 from lance_ops.file.rows import RowSet, RowSlice
+from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
+from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext, ToArray
+from lance_ops.file.v2_1.levels import Entries, LevelScheme
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, STRUCTURAL, same, written

@@ -10,11 +10,11 @@ from lance_ops.core.schema.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import CorruptValues
 from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.file.columns import Leaf, Step
-from lance_ops.file.layouts.contract import PageContext
-from lance_ops.file.layouts.registry import layout_from_pb
+from lance_ops.file.leaves import Leaf, Step
 from lance_ops.file.v2_0.contract import ArrayContext
 from lance_ops.file.v2_0.registry import array_encoding_from_pb
+from lance_ops.file.v2_1.layouts.contract import PageContext
+from lance_ops.file.v2_1.layouts.registry import layout_from_pb
 from lance_ops.pb import encodings_v2_0_pb2, encodings_v2_1_pb2
 
 UNKNOWN = bytes([0x9A, 0x06, 0x00])

@@ -20,8 +20,8 @@ import lance_ops
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.encodings.registry import ALL_ENCODINGS
 from lance_ops.file import FileReader
-from lance_ops.file.layouts.registry import ALL_LAYOUTS
 from lance_ops.file.v2_0.registry import ALL_ARRAY_ENCODINGS
+from lance_ops.file.v2_1.layouts.registry import ALL_LAYOUTS
 from lance_ops.store.local.local_store import LocalStore
 from lance_ops.store.memory import MemoryStore
 from tests.file.v2_0_pages import HAND_MADE

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_ops
-from lance_ops.file.v0_1.columns import BatchColumns
+from lance_ops.file.v0_1.reader import BatchColumns
 
 ROWS = 5000
 COLUMNS = {

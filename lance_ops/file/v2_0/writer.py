@@ -19,12 +19,12 @@ from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import Offsets, VariableWidth
 from lance_ops.file.arrays import own_copy, validity_of, values_of
 from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
-from lance_ops.file.columns import is_packed
 from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.v2_0.columns import ARRAY_ENCODING_URL
+from lance_ops.file.leaves import is_packed
 from lance_ops.file.v2_0.contract import PageBuffers
 from lance_ops.file.v2_0.encode import encode_array, encode_descriptors
 from lance_ops.file.v2_0.ends import encode_ends
+from lance_ops.file.v2_0.reader import ARRAY_ENCODING_URL
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["ArrayRoot"]

@@ -28,7 +28,9 @@ from lance_ops.encodings.registry import encoding_from_pb
 from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.layouts.contract import (
+from lance_ops.file.rows import Rows, RowSlice
+from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
     PageChoice,
     PageContext,
@@ -39,9 +41,7 @@ from lance_ops.file.layouts.contract import (
     names_of,
     read_scheme,
 )
-from lance_ops.file.levels import EncodedLevels, Entries
-from lance_ops.file.rows import Rows, RowSlice
-from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.file.v2_1.levels import EncodedLevels, Entries
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["ConstantPage", "encode_constant"]

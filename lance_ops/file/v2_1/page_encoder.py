@@ -18,13 +18,13 @@ from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
 from lance_ops.file.arrays import validity_of, values_of
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.layers import Items
-from lance_ops.file.layouts.blob import encode_blob
-from lance_ops.file.layouts.constant import encode_constant
-from lance_ops.file.layouts.contract import LeafRows, PageChoice
-from lance_ops.file.layouts.full_zip import encode_full_zip
-from lance_ops.file.layouts.mini_block import encode_mini_block
-from lance_ops.file.levels import EncodedLevels, encode_levels
+from lance_ops.file.v2_1.layers import Items
+from lance_ops.file.v2_1.layouts.blob import encode_blob
+from lance_ops.file.v2_1.layouts.constant import encode_constant
+from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice
+from lance_ops.file.v2_1.layouts.full_zip import encode_full_zip
+from lance_ops.file.v2_1.layouts.mini_block import encode_mini_block
+from lance_ops.file.v2_1.levels import EncodedLevels, encode_levels
 
 __all__ = ["encode_blob_page", "encode_page"]
 

@@ -19,8 +19,8 @@ from lance_ops.core.schema.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.opened import Batches, OpenFile
 from lance_ops.file.source import FileSource
-from lance_ops.file.v0_1.columns import BatchColumns
 from lance_ops.file.v0_1.page_table import PageTable, read_page_table
+from lance_ops.file.v0_1.reader import BatchColumns
 from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.wire.fields import schema_from_pb
 from lance_ops.wire.framing import parse_message

@@ -17,12 +17,12 @@ from lance_ops.encodings.contract import CorruptValues, Encoding, check
 from lance_ops.encodings.options import EncodingOptions
 from lance_ops.encodings.values import FixedWidth, Values
 from lance_ops.file.arrays import array_of, own_copy
-from lance_ops.file.columns import Leaf, Step
 from lance_ops.file.container import Extent
-from lance_ops.file.layers import Layer
-from lance_ops.file.levels import Entries, LevelScheme, decode_levels, scheme_of
+from lance_ops.file.leaves import Leaf, Step
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps, moved
+from lance_ops.file.v2_1.layers import Layer
+from lance_ops.file.v2_1.levels import Entries, LevelScheme, decode_levels, scheme_of
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [

@@ -23,10 +23,12 @@ from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.options import NO_OPTIONS
 from lance_ops.encodings.values import FixedWidth, PackedValues, VariableWidth
 from lance_ops.file.arrays import is_variable
-from lance_ops.file.columns import Leaf, Step
 from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.layers import Items
-from lance_ops.file.layouts.contract import (
+from lance_ops.file.leaves import Leaf, Step
+from lance_ops.file.rows import Rows
+from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.v2_1.layers import Items
+from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
     PageChoice,
     PageContext,
@@ -35,10 +37,8 @@ from lance_ops.file.layouts.contract import (
     check_entries,
     read_scheme,
 )
-from lance_ops.file.layouts.mini_block import encode_mini_block
-from lance_ops.file.levels import EncodedLevels, Entries, encode_levels
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.v2_1.layouts.mini_block import encode_mini_block
+from lance_ops.file.v2_1.levels import EncodedLevels, Entries, encode_levels
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["DESCRIPTOR", "BlobPage", "encode_blob"]

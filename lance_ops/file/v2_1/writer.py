@@ -11,14 +11,14 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrays import buffer_bytes
-from lance_ops.file.assemble import concat_rows
 from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
-from lance_ops.file.columns import Leaf, leaves_of_field
 from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.layouts.contract import LeafRows, PageChoice
-from lance_ops.file.page_encoder import encode_blob_page, encode_page
+from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.pages import PAGE_LAYOUT_URL
-from lance_ops.file.shred import shred
+from lance_ops.file.v2_1.assemble import concat_rows
+from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice
+from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_page
+from lance_ops.file.v2_1.shred import shred
 
 __all__ = ["StructuralRoot"]
 

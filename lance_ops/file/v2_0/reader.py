@@ -23,8 +23,8 @@ from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import Integers, Offsets, VariableWidth, offsets_of_lengths
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
 from lance_ops.file.budget import Budget
-from lance_ops.file.columns import is_packed
 from lance_ops.file.container import Column
+from lance_ops.file.leaves import is_packed
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
 from lance_ops.file.pages import reporting
 from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows

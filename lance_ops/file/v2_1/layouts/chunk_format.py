@@ -21,8 +21,8 @@ from lance_ops import kernels
 from lance_ops.encodings.contract import ChunkBuffers, Encoding, Picks, check
 from lance_ops.encodings.select import select
 from lance_ops.encodings.values import Values, concat_values
-from lance_ops.file.layouts.contract import levels_of
-from lance_ops.file.levels import Entries, LevelScheme
+from lance_ops.file.v2_1.layouts.contract import levels_of
+from lance_ops.file.v2_1.levels import Entries, LevelScheme
 from lance_ops.kernels.arrays import readable
 
 __all__ = ["ChunkFormat", "ChunkParts", "Turn"]

@@ -30,10 +30,12 @@ from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.items import take_items
-from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts, Turn
-from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
-from lance_ops.file.layouts.chunk_rows import find_rows, find_slice
-from lance_ops.file.layouts.contract import (
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts, Turn
+from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
+from lance_ops.file.v2_1.layouts.chunk_rows import find_rows, find_slice
+from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
     PageChoice,
     PageContext,
@@ -45,9 +47,7 @@ from lance_ops.file.layouts.contract import (
     names_of,
     read_scheme,
 )
-from lance_ops.file.levels import EncodedLevels, Entries
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.file.v2_1.levels import EncodedLevels, Entries
 from lance_ops.kernels.arrays import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

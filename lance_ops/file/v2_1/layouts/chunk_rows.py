@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from lance_ops import kernels
 from lance_ops.encodings.contract import Picks, check
-from lance_ops.file.layouts.chunk_format import ChunkFormat, ChunkParts
-from lance_ops.file.layouts.chunk_index import ChunkIndex, RowIndex
-from lance_ops.file.levels import Entries, LevelScheme
 from lance_ops.file.rows import RowSet, RowSlice
+from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
+from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex
+from lance_ops.file.v2_1.levels import Entries, LevelScheme
 from lance_ops.kernels.arrays import readable
 
 __all__ = ["FoundRows", "find_rows", "find_slice"]
