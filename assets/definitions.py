@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.config_files import load_datasets
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.config_files import load_datasets
 from lance_ops.dagster.definitions import build_asset_definitions
 
 __all__ = ["asset_definitions", "declared_datasets"]

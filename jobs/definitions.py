@@ -8,8 +8,8 @@ import dagster as dg
 
 from assets.definitions import asset_definitions, declared_datasets
 from lance_ops.dagster.definitions import build_job_definitions
-from lance_ops.dagster.runner import RUNNER_KEY
-from lance_ops.dagster.spark_runner import SparkRunner
+from lance_ops.dagster.runners.runner import RUNNER_KEY
+from lance_ops.dagster.runners.spark_runner import SparkRunner
 
 __all__ = ["definitions"]
 

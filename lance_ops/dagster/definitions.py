@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import dagster as dg
 
-from lance_ops.dagster.batches import batches_asset
-from lance_ops.dagster.checks import build_checks
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.head.checks import build_checks
+from lance_ops.dagster.head.version_sensor import build_version_sensor
 from lance_ops.dagster.jobs import build_jobs, build_schedules
-from lance_ops.dagster.names import DatasetNames
-from lance_ops.dagster.raw_sensor import build_raw_sensor
-from lance_ops.dagster.version_sensor import build_version_sensor
+from lance_ops.dagster.landing.batches import batches_asset
+from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
 
 __all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
 

@@ -22,7 +22,7 @@ from lance_ops.api.lance_dataset.dataset_handle import LanceDataset, dataset
 from lance_ops.api.write import write_dataset
 from lance_ops.changing.row_replacement import replace_rows
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
-from lance_ops.dagster.environment import expand, expand_all
+from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
 from lance_ops.writing.runners import InThreads
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.ops import (
     Cleanup,
     cleanup_op,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.snapshot.snapshot import Snapshot
 
 __all__ = ["open_if_there", "open_snapshot"]

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from lance_ops.api import LanceDataset, dataset
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.head import DATA_VERSION_TAG
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.head.head import DATA_VERSION_TAG
 from lance_ops.dagster.in_process import CodeLocation, Ticked
-from lance_ops.dagster.landing import list_landing
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.landing.landing import list_landing
 from lance_ops.maintenance.ingest.ingestion import ingest
 
 LANDED = datetime(2024, 1, 1, tzinfo=UTC).timestamp()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.dagster.checks import audit_batches
+from lance_ops.dagster.head.checks import audit_batches
 from lance_ops.maintenance.health.version_timeline import VersionSummary
 from tests.dagster.deployment import Deploy, Deployment
 

@@ -9,7 +9,7 @@ import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 
 from lance_ops.dagster.component import LanceDatasetComponent
-from lance_ops.dagster.runner import RUNNER_KEY, ThreadRunner
+from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 
 pytestmark = [
     pytest.mark.dagster,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.dagster.config import DatasetConfig, Place
-from lance_ops.dagster.config_files import load_dataset, load_datasets
+from lance_ops.dagster.declaration.config import DatasetConfig, Place
+from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.errors import ConfigError
 
 pytestmark = pytest.mark.dagster

@@ -18,9 +18,9 @@ pytestmark = [pytest.mark.dagster, pytest.mark.server]
 
 DEFINITIONS = """
 import dagster as dg
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
-from lance_ops.dagster.runner import RUNNER_KEY, ThreadRunner
+from lance_ops.dagster.runners.runner import RUNNER_KEY, ThreadRunner
 
 config = DatasetConfig.model_validate_json({declared!r})
 defs = dg.Definitions.merge(build_definitions(config), dg.Definitions(resources={{RUNNER_KEY: ThreadRunner()}}))

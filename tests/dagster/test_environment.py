@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_ops.dagster.environment import expand, expand_all
+from lance_ops.dagster.declaration.environment import expand, expand_all
 from lance_ops.errors import ConfigError
 
 pytestmark = pytest.mark.dagster

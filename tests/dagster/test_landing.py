@@ -7,8 +7,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lance_ops.dagster.config import Place, RawFiles
-from lance_ops.dagster.landing import LandedFile, group_files, list_files, list_landing
+from lance_ops.dagster.declaration.config import Place, RawFiles
+from lance_ops.dagster.landing.landing import LandedFile, group_files, list_files, list_landing
 from lance_ops.errors import InvalidInput
 
 pytestmark = pytest.mark.dagster

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_ops.dagster.names import MAX_KEY_LENGTH, DatasetNames, safe_key
+from lance_ops.dagster.declaration.names import MAX_KEY_LENGTH, DatasetNames, safe_key
 
 pytestmark = pytest.mark.dagster
 

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pytest
 
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 from lance_ops.dagster.in_process import CodeLocation
 from lance_ops.dagster.ops import DeleteRows
-from lance_ops.dagster.runner import RUNNER_KEY
-from lance_ops.dagster.spark_runner import SparkRunner
+from lance_ops.dagster.runners.runner import RUNNER_KEY
+from lance_ops.dagster.runners.spark_runner import SparkRunner
 from tests.dagster.deployment import Deployment
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from lance_ops.dagster.landing import LandedBatch, LandedFile
-from lance_ops.dagster.tick import Tick, Watermark, doubtful_batches, plan_tick
+from lance_ops.dagster.landing.landing import LandedBatch, LandedFile
+from lance_ops.dagster.landing.tick import Tick, Watermark, doubtful_batches, plan_tick
 
 pytestmark = pytest.mark.dagster
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.api import write_dataset
-from lance_ops.dagster.version_sensor import build_version_sensor
+from lance_ops.dagster.head.version_sensor import build_version_sensor
 from tests.dagster.deployment import Deployment
 
 pytestmark = pytest.mark.dagster

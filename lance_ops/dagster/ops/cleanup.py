@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.dagster.config import CleanupPolicy, DatasetConfig
+from lance_ops.dagster.declaration.config import CleanupPolicy, DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.dagster.names import DatasetNames
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.maintenance.cleanup.cleanup import (
     CleanupOptions,

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.dagster.config import CompactionPolicy, DatasetConfig
+from lance_ops.dagster.declaration.config import CompactionPolicy, DatasetConfig
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.maintenance.compaction.compaction import compact_files

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.reading.filters import bind_filter
 from lance_ops.snapshot.snapshot import Snapshot

@@ -6,10 +6,10 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.head.verdicts import health_markdown, judge, measure
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.dagster.verdicts import health_markdown, judge, measure
 
 __all__ = ["health_op", "verdict_op"]
 

@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.maintenance.health.coverage import index_coverage

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from lance_ops.changing.restoration import restore
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 from lance_ops.dagster.ops.delete_rows import REASON_PROPERTY
 from lance_ops.dagster.ops.verb import Work, verb_op
 from lance_ops.refs.branch_paths import tagged_version

@@ -8,8 +8,8 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.api.lance_dataset.tags import Tags
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.ops.verb import Work, verb_op
 
 __all__ = ["Tag", "tag_op"]

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_there
-from lance_ops.dagster.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
 from lance_ops.maintenance.ingested_batches import ingested_batches
 from lance_ops.snapshot.validation import validate

@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from lance_ops.core.errors import ConfigError
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
 
 __all__ = ["load_dataset", "load_datasets"]
 

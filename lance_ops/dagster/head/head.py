@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 
 from lance_ops.core.schema.schema import Schema
-from lance_ops.dagster.config import DatasetConfig
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.dagster.names import DatasetNames
 from lance_ops.maintenance.health.version_timeline import VersionSummary
 from lance_ops.maintenance.ingested_batches import batch_properties
 

@@ -11,13 +11,13 @@ import dagster as dg
 import pyarrow as pa
 
 from lance_ops.core.schema.logical_types import arrow_type_of
-from lance_ops.dagster.config import DatasetConfig, WriteOptions
+from lance_ops.dagster.declaration.config import DatasetConfig, WriteOptions
+from lance_ops.dagster.declaration.names import DatasetNames
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.landing import LandedBatch, list_landing
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.head.report import report_versions
+from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_there, open_snapshot
-from lance_ops.dagster.report import report_versions
-from lance_ops.dagster.runner import LanceRunner
+from lance_ops.dagster.runners.runner import LanceRunner
 from lance_ops.maintenance.ingest.ingestion import IngestOptions, IngestResult, ingest
 from lance_ops.maintenance.ingest.raw_files import unified_raw_schema
 from lance_ops.writing.fragment_writer import FragmentLimits

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from lance_ops.dagster.config import DatasetConfig
-from lance_ops.dagster.head import head_event
-from lance_ops.dagster.names import DatasetNames
+from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.head.head import head_event
+from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.opening import open_if_there
-from lance_ops.dagster.report import unrecorded
 
 __all__ = ["build_version_sensor"]
 

@@ -18,7 +18,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from lance_ops.core.errors import ConfigError
-from lance_ops.dagster.environment import expand, expand_all
+from lance_ops.dagster.declaration.environment import expand, expand_all
 
 __all__ = [
     "CleanupPolicy",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from lance_ops.dagster.landing import LandedBatch
+from lance_ops.dagster.landing.landing import LandedBatch
 
 __all__ = ["KeyRun", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
 

@@ -1,0 +1,1 @@
+"""A declared dataset: its YAML, its names, and the environment variables in it."""

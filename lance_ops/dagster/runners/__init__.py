@@ -1,0 +1,1 @@
+"""Where a run executes its tasks, as a Dagster resource."""
