@@ -11,9 +11,9 @@ from lance_ops.transactions.committed.committed_versions import (
 )
 from lance_ops.transactions.committed.find_commit import find_token, find_transaction
 from lance_ops.transactions.committed.ghosts import has_grown
+from lance_ops.transactions.committed.tokens import BATCH_PREFIX, REPLACES_PREFIX, TOKEN, keep_token, token_of
 from lance_ops.transactions.committing.commit_clone import commit_clone
 from lance_ops.transactions.committing.loop import MAX_RETRIES, CommitResult, commit
-from lance_ops.transactions.committing.tokens import BATCH_PREFIX, REPLACES_PREFIX, TOKEN, keep_token, token_of
 from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.conflicts.remapped_index import FollowedIndex, follow_index
 from lance_ops.transactions.footprint import Footprint

@@ -42,7 +42,7 @@ from lance_ops.transactions import (
     newest_first,
     read_version,
 )
-from lance_ops.transactions.committing.tokens import BATCH_PREFIX
+from lance_ops.transactions.committed.tokens import BATCH_PREFIX
 from tests.fleeting_store import FleetingStore
 from tests.table.samples import SCHEMA, index
 from tests.transactions.samples import OVERWRITE, create_index, new_fragment, rewrite, set_config

@@ -27,7 +27,7 @@ from lance_ops.transactions import (
     read_version,
 )
 from lance_ops.transactions.committed.continued import was_continued
-from lance_ops.transactions.committing.tokens import TOKENS_DIR
+from lance_ops.transactions.committed.tokens import TOKENS_DIR
 from lance_ops.writing.commit import commit_operation
 from tests.transactions.pylance_life import live
 

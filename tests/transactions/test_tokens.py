@@ -16,7 +16,7 @@ from lance_ops.transactions import (
     keep_token,
     read_version,
 )
-from lance_ops.transactions.committing.tokens import TOKENS_DIR
+from lance_ops.transactions.committed.tokens import TOKENS_DIR
 from tests.table.samples import SCHEMA
 from tests.transactions.samples import new_fragment
 from tests.transactions.tables import Table

@@ -13,7 +13,7 @@ from lance_ops.core.errors import CommitStateUnknown
 from lance_ops.store.contract import Store
 from lance_ops.transactions.committed.committed_versions import Landed, newest_first, read_manifest
 from lance_ops.transactions.committed.ghosts import has_grown
-from lance_ops.transactions.committing.tokens import kept_token, token_of
+from lance_ops.transactions.committed.tokens import kept_token, token_of
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["find_token", "find_transaction"]

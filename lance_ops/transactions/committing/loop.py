@@ -40,7 +40,7 @@ from lance_ops.transactions.committed.committed_versions import Landed, decode_v
 from lance_ops.transactions.committed.continued import was_continued
 from lance_ops.transactions.committed.ghosts import has_grown
 from lance_ops.transactions.committed.lives import Landing, lives_on, see_home, share_files
-from lance_ops.transactions.committing.tokens import done_by_both, token_of
+from lance_ops.transactions.committed.tokens import done_by_both, token_of
 from lance_ops.transactions.committing.turns import turn
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, judge
