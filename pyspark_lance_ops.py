@@ -3,6 +3,6 @@
 Installed beside `lance_ops`, it makes `spark.read.format("lance")` work without a call.
 """
 
-from lance_ops.spark.source import LanceSource as DefaultSource
+from lance_ops.spark import LanceSource as DefaultSource
 
 __all__ = ["DefaultSource"]

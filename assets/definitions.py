@@ -6,9 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.config_files import load_datasets
-from lance_ops.dagster.definitions import build_asset_definitions
+from lance_ops.dagster import build_asset_definitions
+from lance_ops.dagster.declaration import DatasetConfig, load_datasets
 
 __all__ = ["asset_definitions", "declared_datasets"]
 

@@ -7,9 +7,8 @@ import os
 import dagster as dg
 
 from assets.definitions import asset_definitions, declared_datasets
-from lance_ops.dagster.definitions import build_job_definitions
-from lance_ops.dagster.runners.runner import RUNNER_KEY
-from lance_ops.dagster.runners.spark_runner import SparkRunner
+from lance_ops.dagster import build_job_definitions
+from lance_ops.dagster.runners import RUNNER_KEY, SparkRunner
 
 __all__ = ["definitions"]
 

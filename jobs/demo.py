@@ -28,9 +28,8 @@ from jobs.flights import days_of, land_days, read_flights
 from jobs.instance import DEFAULT_ROOT, DemoPlace
 from jobs.proofs import Expected, Proof, prove
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.dagster.declaration.names import DatasetNames
-from lance_ops.dagster.in_process import CodeLocation, Ticked
-from lance_ops.dagster.markdown import size_text
+from lance_ops.dagster import CodeLocation, Ticked, size_text
+from lance_ops.dagster.declaration import DatasetNames
 from lance_ops.dagster.ops import Cleanup, DeleteRows, Tag
 
 __all__ = ["Demo", "main"]

@@ -8,7 +8,7 @@ from typing import Self
 
 from lance_ops.committers import open_base, options_for_base
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import path_beneath
 from lance_ops.table import BasePath
 

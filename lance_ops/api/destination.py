@@ -12,11 +12,8 @@ from lance_ops.api.base_paths import BaseStoreParams, DatasetBasePath, with_para
 from lance_ops.api.handle import Handle
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.writing.fragment_writer import FragmentLimits
-from lance_ops.writing.table_schema import table_schema
-from lance_ops.writing.write import append, overwrite
-from lance_ops.writing.write_targets import choose_bases
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import FragmentLimits, append, choose_bases, overwrite, table_schema
 
 __all__ = ["Destination", "check_mode", "existing_dataset", "place_of", "write_onto"]
 

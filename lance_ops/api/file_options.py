@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from lance_ops.blobs.blob_writer import ExternalBlobs
+from lance_ops.blobs import ExternalBlobs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
-from lance_ops.writing.write_progress import FragmentWriteProgress
+from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits, FragmentWriteProgress
 
 __all__ = ["fragment_limits", "storage_version"]
 

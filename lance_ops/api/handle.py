@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.maintenance.cleanup import clean_up_if_due
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["Handle"]
 

@@ -16,11 +16,11 @@ from pyroaring import BitMap
 
 from lance_ops import transactions as made
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
-from lance_ops.api.schemas.lance_schema import AnySchema, LanceSchema, schema_of
+from lance_ops.api.schemas import AnySchema, LanceSchema, schema_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata
 from lance_ops.transactions import Operation, UpdateMode
-from lance_ops.writing.write_targets import number_bases
+from lance_ops.writing import number_bases
 
 __all__ = ["AnyOperation", "LanceOperation", "from_internal", "to_internal"]
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_ops.core.errors import IndexNotFound
-from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
-from lance_ops.reading.index_lookup import open_index
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.statistics import field_sizes
+from lance_ops.maintenance.health import IndexCoverage, index_coverage
+from lance_ops.reading import open_index
+from lance_ops.snapshot import Snapshot, field_sizes
 
 __all__ = ["DataStatistics", "FieldStatistics", "IndexDescription", "LanceStats", "describe_indices", "list_indices"]
 

@@ -17,19 +17,24 @@ from lance_ops.api.base_paths import (
 )
 from lance_ops.api.destination import check_mode, existing_dataset, place_of, write_onto
 from lance_ops.api.file_options import fragment_limits, storage_version
-from lance_ops.api.lance_dataset.dataset_handle import LanceDataset
-from lance_ops.api.lance_dataset.optimize import AutoCleanupConfig
-from lance_ops.api.scanning.requests import refuse
+from lance_ops.api.lance_dataset import AutoCleanupConfig, LanceDataset
+from lance_ops.api.scanning import refuse
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.names import ManifestNaming
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, clean_up_if_due
+from lance_ops.maintenance.cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.transactions import with_message
-from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
-from lance_ops.writing.table_schema import table_schema
-from lance_ops.writing.write import NewTable, check_stable_row_ids, create
-from lance_ops.writing.write_progress import FragmentWriteProgress
-from lance_ops.writing.write_targets import choose_bases, number_bases
+from lance_ops.writing import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    FragmentWriteProgress,
+    NewTable,
+    check_stable_row_ids,
+    choose_bases,
+    create,
+    number_bases,
+    table_schema,
+)
 
 __all__ = ["write_dataset"]
 

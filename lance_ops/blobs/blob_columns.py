@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.extensions import EXTENSION_NAME
-from lance_ops.core.arrow.nested import child_fields, children_of, items_of, with_child_fields, with_children
+from lance_ops.core.arrow import EXTENSION_NAME, child_fields, children_of, items_of, with_child_fields, with_children
 from lance_ops.core.blobs import BLOB_V2, BLOB_VALUES
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 
 __all__ = ["Convert", "Owners", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
 

@@ -19,16 +19,13 @@ from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
-from lance_ops.core.schema.schema import Field, Schema
-from lance_ops.file.source import FileSource, Ranges
-from lance_ops.reading.row_columns import ROW_ADDRESS
-from lance_ops.reading.scan_execution import ScanRequest, scan_rows
-from lance_ops.reading.scanned_rows import ScannedRows, in_array
-from lance_ops.reading.take import take_addresses
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import Field, Schema
+from lance_ops.file import FileSource, Ranges
+from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, in_array, scan_rows, take_addresses
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import is_local, is_well_known
 from lance_ops.table import DataFile
-from lance_ops.table.manifest.bases import Place
+from lance_ops.table.manifest import Place
 
 __all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
 

@@ -19,12 +19,11 @@ from lance_ops.blobs.blob_columns import Owners, walk_blobs
 from lance_ops.core.blobs import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import blob_file_name
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
-from lance_ops.store import Store
-from lance_ops.store.contract import StoreWriter
-from lance_ops.table.manifest.bases import Bases
-from lance_ops.transactions.pending_files import delete_paths
+from lance_ops.store import Store, StoreWriter
+from lance_ops.table.manifest import Bases
+from lance_ops.transactions import delete_paths
 
 __all__ = ["BlobWriter", "ExternalBlobs"]
 

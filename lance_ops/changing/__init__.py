@@ -1,1 +1,23 @@
 """Change rows, columns and metadata of a table; each verb is a plan, tasks and one commit."""
+
+from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan_deletion, truncate
+from lance_ops.changing.restoration import restore
+from lance_ops.changing.row_replacement import replace_rows
+from lance_ops.changing.row_updates import bind_updates, update
+from lance_ops.changing.table_metadata import Values, bind_fields, bind_values, update_config
+
+__all__ = [
+    "Values",
+    "bind_fields",
+    "bind_updates",
+    "bind_values",
+    "commit_deletion",
+    "delete",
+    "find_rows",
+    "plan_deletion",
+    "replace_rows",
+    "restore",
+    "truncate",
+    "update",
+    "update_config",
+]

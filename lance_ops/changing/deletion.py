@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema.schema import Schema
-from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, scan_rows
-from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import Schema
+from lance_ops.reading import TASK_READAHEAD, ScanRequest, scan_rows
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Delete
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.deletion_files import hide_rows
-from lance_ops.writing.fragment_shares import fragment_shares
-from lance_ops.writing.runners import Runner
+from lance_ops.writing import Runner, commit_operation, fragment_shares, hide_rows
 
 __all__ = [
     "DeletionPlan",

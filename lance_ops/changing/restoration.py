@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_ops.refs.pins import pinned
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.refs import pinned
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Restore
-from lance_ops.writing.commit import commit_operation
+from lance_ops.writing import commit_operation
 
 __all__ = ["restore"]
 

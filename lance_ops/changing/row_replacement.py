@@ -12,19 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.changing.deletion import find_rows, offsets_found, plan_deletion
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading.filters import bind_filter
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import bind_filter
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.transactions import REPLACES_PREFIX, Update
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure, removing_unless_committed
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.deletion_files import hide_rows
-from lance_ops.writing.fragment_writer import data_paths, write_fragments
-from lance_ops.writing.retry import retry_conflicts
-from lance_ops.writing.row_writer import output_version
-from lance_ops.writing.runners import Runner
+from lance_ops.transactions import REPLACES_PREFIX, Update, delete_paths, removing_on_failure, removing_unless_committed
+from lance_ops.writing import (
+    Runner,
+    commit_operation,
+    data_paths,
+    hide_rows,
+    output_version,
+    retry_conflicts,
+    write_fragments,
+)
 
 __all__ = ["replace_rows"]
 

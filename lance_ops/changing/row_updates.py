@@ -15,24 +15,25 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.blobs.blob_reader import scan_to_rewrite
+from lance_ops.blobs import scan_to_rewrite
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
-from lance_ops.core.schema.schema import split_path
+from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest
-from lance_ops.reading.scanned_rows import in_array
-from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import TASK_READAHEAD, ScanRequest, in_array
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
-from lance_ops.transactions import Update
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.deletion_files import hide_rows
-from lance_ops.writing.fragment_shares import fragment_shares
-from lance_ops.writing.fragment_writer import data_paths
-from lance_ops.writing.row_writer import RowWriter, output_version
-from lance_ops.writing.runners import Runner, run_all
+from lance_ops.transactions import Update, delete_paths, removing_on_failure
+from lance_ops.writing import (
+    RowWriter,
+    Runner,
+    commit_operation,
+    data_paths,
+    fragment_shares,
+    hide_rows,
+    output_version,
+    run_all,
+)
 
 __all__ = [
     "RewrittenRows",

@@ -18,8 +18,8 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.kernels.arrays import readable
-from lance_ops.table.rows.key_codes import NO_CODE, KeyCodes
+from lance_ops.kernels import readable
+from lance_ops.table.rows import NO_CODE, KeyCodes
 
 __all__ = ["SourceKeys"]
 

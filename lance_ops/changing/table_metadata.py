@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig, UpdateMap
-from lance_ops.writing.commit import commit_operation
+from lance_ops.writing import commit_operation
 
 __all__ = ["Values", "bind_fields", "bind_values", "update_config"]
 

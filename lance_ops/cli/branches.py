@@ -9,7 +9,7 @@ import typer
 
 from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, reference
 from lance_ops.cli.output import moment, print_json, print_line, print_table
-from lance_ops.refs.branch_paths import uri_of_line
+from lance_ops.refs import uri_of_line
 
 __all__ = ["app"]
 

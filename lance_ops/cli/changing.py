@@ -10,9 +10,9 @@ import typer
 from lance_ops.api import LanceDataset
 from lance_ops.cli.arguments import DryRun, Json, StorageOptions, Uri, duration, open_dataset, reference
 from lance_ops.cli.output import counted, number, print_facts, print_json, print_line, print_table, size
-from lance_ops.maintenance.cleanup.cleanup import CleanupStats
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
-from lance_ops.maintenance.health.coverage import index_coverage
+from lance_ops.maintenance.cleanup import CleanupStats
+from lance_ops.maintenance.compaction import CompactionOptions, CompactionPlan, plan_compaction
+from lance_ops.maintenance.health import index_coverage
 
 __all__ = ["cleanup", "compact", "delete", "reindex", "restore"]
 

@@ -19,10 +19,8 @@ from lance_ops.cli.output import (
     print_table,
     size,
 )
-from lance_ops.maintenance.health.coverage import index_coverage
-from lance_ops.maintenance.health.health_report import HealthReport, Severity
-from lance_ops.maintenance.health.health_report import health as measure_health
-from lance_ops.maintenance.health.version_timeline import timeline
+from lance_ops.maintenance.health import HealthReport, Severity, index_coverage, timeline
+from lance_ops.maintenance.health import health as measure_health
 
 __all__ = ["FailOn", "health", "inspect", "verify", "versions"]
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.pb.table_pb2 import Manifest
-from lance_ops.store.contract import Store
-from lance_ops.wire.framing import MAGIC, parse_message, unframe
+from lance_ops.store import Store
+from lance_ops.wire import MAGIC, parse_message, unframe
 
 __all__ = ["LEGACY_MANIFEST_PATH", "LegacyManifest", "read_legacy_manifest"]
 

@@ -18,8 +18,7 @@ from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
-from lance_ops.store.contract import Store
-from lance_ops.store.opening import open_store
+from lance_ops.store import Store, open_store
 
 __all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]
 

@@ -25,8 +25,7 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.core.names import VERSIONS_DIR, ManifestNaming
-from lance_ops.store.contract import PutOutcome, Store
-from lance_ops.store.probe import prove_conditional_create
+from lance_ops.store import PutOutcome, Store, prove_conditional_create
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]
 

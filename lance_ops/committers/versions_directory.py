@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 
 __all__ = ["VersionNames", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]
 

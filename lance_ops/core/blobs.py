@@ -21,8 +21,7 @@ from enum import IntEnum
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.extensions import EXTENSION_NAME
-from lance_ops.core.arrow.nested import child_fields, convert_leaves, with_child_fields
+from lance_ops.core.arrow import EXTENSION_NAME, child_fields, convert_leaves, with_child_fields
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Self
 import dagster as dg
 from pydantic import BaseModel
 
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.definitions import build_definitions
 
 __all__ = ["LanceDatasetComponent"]

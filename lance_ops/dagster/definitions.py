@@ -6,13 +6,10 @@ from datetime import timedelta
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
-from lance_ops.dagster.head.checks import build_checks
-from lance_ops.dagster.head.version_sensor import build_version_sensor
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head import build_checks, build_version_sensor
 from lance_ops.dagster.jobs import build_jobs, build_schedules
-from lance_ops.dagster.landing.batches import batches_asset
-from lance_ops.dagster.landing.raw_sensor import build_raw_sensor
+from lance_ops.dagster.landing import batches_asset, build_raw_sensor
 
 __all__ = ["build_asset_definitions", "build_definitions", "build_job_definitions", "head_spec"]
 

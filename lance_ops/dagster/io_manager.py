@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from lance_ops.api.lance_dataset.dataset_handle import LanceDataset, dataset
-from lance_ops.api.write import write_dataset
-from lance_ops.changing.row_replacement import replace_rows
+from lance_ops.api import write_dataset
+from lance_ops.api.lance_dataset import LanceDataset, dataset
+from lance_ops.changing import replace_rows
 from lance_ops.core.errors import DatasetAlreadyExists, DatasetNotFound, InvalidInput
-from lance_ops.dagster.declaration.environment import expand, expand_all
-from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
-from lance_ops.writing.runners import InThreads
+from lance_ops.dagster.declaration import expand, expand_all
+from lance_ops.maintenance.cleanup import clean_up_if_due
+from lance_ops.writing import InThreads
 
 __all__ = ["PARTITION_COLUMN", "LanceIOManager"]
 

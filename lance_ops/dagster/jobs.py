@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.ops import (
+    START,
     Cleanup,
     cleanup_op,
     compact_op,
@@ -22,7 +22,6 @@ from lance_ops.dagster.ops import (
     tag_op,
     verdict_op,
 )
-from lance_ops.dagster.ops.verb import START
 
 __all__ = ["build_jobs", "build_schedules", "checks_job", "ingest_job"]
 

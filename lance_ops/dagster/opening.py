@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.dagster.declaration import DatasetConfig
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["open_if_there", "open_snapshot"]
 

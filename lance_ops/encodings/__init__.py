@@ -3,3 +3,76 @@
 `values` is the in-memory form, `contract` what an encoding offers, `registry` the list of all of them,
 `choose` the one place that picks one for a page's values.
 """
+
+from lance_ops.encodings.bits import bits_of
+from lance_ops.encodings.choose import (
+    Structure,
+    choose_block,
+    choose_dictionary,
+    choose_levels,
+    choose_limits,
+    choose_mini_block,
+    choose_structure,
+    choose_zipped,
+)
+from lance_ops.encodings.codecs import codec_of_scheme
+from lance_ops.encodings.contract import ChunkBuffers, CorruptValues, EncodedChunks, Encoding, Picks, check
+from lance_ops.encodings.expansion import MAX_RATIO, check_expansion
+from lance_ops.encodings.fsst import FsstEncoding
+from lance_ops.encodings.gather import gather_ranges, scatter_ranges
+from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
+from lance_ops.encodings.registry import encoding_from_pb
+from lance_ops.encodings.select import select, select_fixed
+from lance_ops.encodings.stats import FixedStatistics
+from lance_ops.encodings.values import (
+    FixedSizeListValues,
+    FixedWidth,
+    Integers,
+    Offsets,
+    PackedValues,
+    Values,
+    VariableWidth,
+    concat_values,
+    offsets_of_lengths,
+)
+from lance_ops.encodings.variable import VariableEncoding
+
+__all__ = [
+    "MAX_RATIO",
+    "NO_OPTIONS",
+    "ChunkBuffers",
+    "CorruptValues",
+    "EncodedChunks",
+    "Encoding",
+    "EncodingOptions",
+    "FixedSizeListValues",
+    "FixedStatistics",
+    "FixedWidth",
+    "FsstEncoding",
+    "Integers",
+    "Offsets",
+    "PackedValues",
+    "Picks",
+    "Structure",
+    "Values",
+    "VariableEncoding",
+    "VariableWidth",
+    "bits_of",
+    "check",
+    "check_expansion",
+    "choose_block",
+    "choose_dictionary",
+    "choose_levels",
+    "choose_limits",
+    "choose_mini_block",
+    "choose_structure",
+    "choose_zipped",
+    "codec_of_scheme",
+    "concat_values",
+    "encoding_from_pb",
+    "gather_ranges",
+    "offsets_of_lengths",
+    "scatter_ranges",
+    "select",
+    "select_fixed",
+]

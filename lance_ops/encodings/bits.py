@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes
 
 __all__ = ["bits_at", "bits_of", "concat_bits", "num_bytes_of_bits"]
 

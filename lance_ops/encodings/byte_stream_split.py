@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (

@@ -10,7 +10,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.encodings.contract import ChunkLimits
 from lance_ops.encodings.values import Integers, Offsets
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["chunk_counts_of_costs", "chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
 

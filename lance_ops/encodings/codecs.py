@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import Bytes, Integers
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]

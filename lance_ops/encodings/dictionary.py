@@ -14,7 +14,7 @@ from lance_ops import kernels
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, VariableWidth, offsets_of_lengths
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["DictionaryValues", "encode_dictionary"]
 

@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_array, new_bytes
+from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -33,7 +33,7 @@ from lance_ops.encodings.contract import (
 )
 from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth, narrow_offsets
 from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["FsstEncoding"]

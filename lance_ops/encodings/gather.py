@@ -7,9 +7,9 @@ import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes
 from lance_ops.encodings.values import Bytes, Integers
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["gather_equal", "gather_ranges", "scatter_ranges", "uniform_stride"]
 

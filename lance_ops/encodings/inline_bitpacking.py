@@ -27,7 +27,7 @@ from lance_ops.encodings.contract import (
 )
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["InlineBitpackingEncoding"]

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "pick", "unpack", "unpack_to"]
 

@@ -17,7 +17,7 @@ from lance_ops.encodings.rle import RleEncoding
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import VariablePackedStructEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
-from lance_ops.wire.unknown import unknown_numbers
+from lance_ops.wire import unknown_numbers
 
 __all__ = ["ALL_ENCODINGS", "encoding_from_pb"]
 

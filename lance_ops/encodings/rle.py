@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import chunk_counts_of_costs, even_chunks
 from lance_ops.encodings.contract import (
@@ -31,7 +31,7 @@ from lance_ops.encodings.contract import (
 from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.lanes import INTEGER_BITS
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["RleEncoding"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lance_ops import kernels
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
 from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "sample_runs"]
 

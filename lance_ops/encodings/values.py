@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_ops.core.arrow.memory import new_array
+from lance_ops.core.arrow import new_array
 from lance_ops.encodings.bits import bits_of, concat_bits, num_bytes_of_bits
 
 __all__ = [

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_array, new_bytes
+from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.chunking import chunk_counts_of_lengths
 from lance_ops.encodings.contract import (
@@ -38,7 +38,7 @@ from lance_ops.encodings.values import (
     narrow_offsets,
     offsets_of_lengths,
 )
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["VariableEncoding"]

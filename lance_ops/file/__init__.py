@@ -4,6 +4,9 @@
 them, work on a store and know fields by their ids, as datasets need.
 """
 
+from lance_ops.file.arrays import own_copy
+from lance_ops.file.budget import row_bytes
+from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
 from lance_ops.file.lance_file import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
@@ -15,14 +18,19 @@ from lance_ops.file.lance_file import (
     ReaderResults,
     stable_version,
 )
+from lance_ops.file.order import reorder
 from lance_ops.file.reader import FileReader
-from lance_ops.file.v0_1.dictionaries import Dictionaries
+from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.source import FileSource, Ranges
+from lance_ops.file.v0_1 import Dictionaries
 from lance_ops.file.writer import FileWriter, WrittenFile, page_budget
 
 __all__ = [
     "Dictionaries",
     "FileReader",
+    "FileSource",
     "FileWriter",
+    "JoinedFile",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
     "LanceFileMetadata",
@@ -30,8 +38,17 @@ __all__ = [
     "LanceFileStatistics",
     "LanceFileWriter",
     "LancePageMetadata",
+    "Ranges",
     "ReaderResults",
+    "RowSet",
+    "RowSlice",
+    "Rows",
     "WrittenFile",
+    "can_be_joined",
+    "own_copy",
     "page_budget",
+    "read_joined",
+    "reorder",
+    "row_bytes",
     "stable_version",
 ]

@@ -14,16 +14,17 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
-from lance_ops.encodings.bits import bits_of
-from lance_ops.encodings.contract import CorruptValues, check
-from lance_ops.encodings.select import select_fixed
-from lance_ops.encodings.values import (
+from lance_ops.encodings import (
+    CorruptValues,
     FixedSizeListValues,
     FixedWidth,
     Offsets,
     PackedValues,
     Values,
     VariableWidth,
+    bits_of,
+    check,
+    select_fixed,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lance_ops.file.container import Extent
-from lance_ops.store.contract import BytesLike
+from lance_ops.store import BytesLike
 
 __all__ = ["FileBody"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.encodings.expansion import MAX_RATIO
+from lance_ops.encodings import MAX_RATIO
 
 __all__ = ["READ_BYTES", "Budget", "row_bytes"]
 

@@ -25,7 +25,7 @@ from google.protobuf.message import DecodeError
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import file2_pb2
-from lance_ops.wire.framing import MAGIC, parse_message
+from lance_ops.wire import MAGIC, parse_message
 
 __all__ = [
     "ALIGNMENT",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import row_bytes
 from lance_ops.file.container import Column

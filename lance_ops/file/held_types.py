@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.blobs import BLOB_KEY, BLOB_V2
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.arrays import is_variable
 from lance_ops.file.leaves import Leaf, is_packed, leaves_of_field

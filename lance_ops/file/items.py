@@ -6,13 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_array, new_bytes
+from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.values import FixedWidth, VariableWidth
+from lance_ops.encodings import FixedWidth, VariableWidth, check, check_expansion
 from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["take_items"]
 

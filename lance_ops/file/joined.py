@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import Budget
 from lance_ops.file.copied_columns import holds_alike
+from lance_ops.file.decoding_errors import reporting
 from lance_ops.file.leaves import leaves_of_field
-from lance_ops.file.pages import read_pages, reporting
 from lance_ops.file.reader import FileReader, table_of
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Ranges, SourceBytes, Steps, drive, join, merged
-from lance_ops.file.v2_1.assemble import assemble, concat_rows
-from lance_ops.file.v2_1.layouts.contract import LeafRows, PageLayout
-from lance_ops.store.contract import View
+from lance_ops.file.v2_1 import assemble, concat_rows, read_pages
+from lance_ops.file.v2_1.layouts import LeafRows, PageLayout
+from lance_ops.store import View
 
 __all__ = ["JoinedFile", "can_be_joined", "read_joined"]
 

@@ -13,13 +13,12 @@ import pyarrow as pa
 
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import Extent
 from lance_ops.file.reader import FileReader
 from lance_ops.file.writer import FileWriter, page_budget
-from lance_ops.store.contract import Store
-from lance_ops.store.opening import open_store
+from lance_ops.store import Store, open_store
 
 __all__ = [
     "LanceBufferDescriptor",

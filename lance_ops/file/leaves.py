@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lance_ops.core.schema.schema import NO_PARENT, Field, Schema
-from lance_ops.encodings.options import EncodingOptions
+from lance_ops.core.schema import NO_PARENT, Field, Schema
+from lance_ops.encodings import EncodingOptions
 
 __all__ = ["Leaf", "LeafNumbers", "Step", "is_leaf", "is_packed", "leaves_of", "leaves_of_field", "number_leaves"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import Budget
 from lance_ops.file.container import Column, Extent

@@ -6,11 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.arrow.arrow_rows import rows_at
-from lance_ops.core.arrow.memory import new_bytes
+from lance_ops.core.arrow import new_bytes, rows_at
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.encodings.gather import scatter_ranges
-from lance_ops.encodings.values import VariableWidth, offsets_of_lengths
+from lance_ops.encodings import VariableWidth, offsets_of_lengths, scatter_ranges
 from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
 
 __all__ = ["reorder"]

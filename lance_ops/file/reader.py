@@ -9,21 +9,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import Budget, row_bytes
 from lance_ops.file.container import Column, Extent, read_footer_version
+from lance_ops.file.decoding_errors import reporting
 from lance_ops.file.opened import Batches, Sections
 from lance_ops.file.order import reorder
-from lance_ops.file.pages import reporting
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import FileSource, Ranges, run
-from lance_ops.file.v0_1.container import open_v0_1
-from lance_ops.file.v0_1.reader import BatchColumns
-from lance_ops.file.v2_1.layouts.contract import PageLayout
-from lance_ops.file.v2_1.reader import StructuralColumns
+from lance_ops.file.v0_1 import BatchColumns, open_v0_1
+from lance_ops.file.v2_1 import StructuralColumns
+from lance_ops.file.v2_1.layouts import PageLayout
 from lance_ops.file.v2_file import open_v2
-from lance_ops.store.contract import Store, View
+from lance_ops.store import Store, View
 
 __all__ = ["FileReader", "table_of"]
 

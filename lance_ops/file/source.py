@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.store.contract import Positions, Store, View
-from lance_ops.store.ranges import merge_touching
+from lance_ops.store import Positions, Store, View, merge_touching
 
 __all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "drive", "join", "merged", "moved", "run"]
 

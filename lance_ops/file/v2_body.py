@@ -7,16 +7,16 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.column_writer import RootWriter
 from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, encode_extents
-from lance_ops.file.v2_0.writer import ArrayRoot
-from lance_ops.file.v2_1.writer import StructuralRoot
+from lance_ops.file.v2_0 import ArrayRoot
+from lance_ops.file.v2_1 import StructuralRoot
 from lance_ops.pb import file_pb2
-from lance_ops.store.contract import BytesLike, StoreWriter
-from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
+from lance_ops.store import BytesLike, StoreWriter
+from lance_ops.wire import metadata_to_pb, schema_to_pb
 
 __all__ = ["V2Body"]
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import MAX_ROWS, Column, Extent, Footer, check_apart, decode_column, decode_extents
 from lance_ops.file.opened import OpenFile, Sections
 from lance_ops.file.source import FileSource, Ranges
-from lance_ops.file.v2_0.reader import ArrayColumns
-from lance_ops.file.v2_1.reader import StructuralColumns
+from lance_ops.file.v2_0 import ArrayColumns
+from lance_ops.file.v2_1 import StructuralColumns
 from lance_ops.pb import file_pb2
-from lance_ops.wire.fields import schema_from_pb
-from lance_ops.wire.framing import parse_message
+from lance_ops.wire import parse_message, schema_from_pb
 
 __all__ = ["open_v2"]
 

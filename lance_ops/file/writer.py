@@ -14,19 +14,18 @@ from typing import Self
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.json.json_columns import json_to_storage
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.json import json_to_storage
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
 from lance_ops.file.copied_columns import columns_to_copy
 from lance_ops.file.held_types import check_types
 from lance_ops.file.reader import FileReader
-from lance_ops.file.v0_1.dictionaries import Dictionaries
-from lance_ops.file.v0_1.writer import BatchBody
-from lance_ops.file.v2_1.shred import storage_of
+from lance_ops.file.v0_1 import BatchBody, Dictionaries
+from lance_ops.file.v2_1 import storage_of
 from lance_ops.file.v2_body import V2Body
-from lance_ops.store.contract import BytesLike, Store
+from lance_ops.store import BytesLike, Store
 
 __all__ = ["DEFAULT_PAGE_BYTES", "FileWriter", "WrittenFile", "page_budget"]
 

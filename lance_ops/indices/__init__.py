@@ -13,21 +13,32 @@ from __future__ import annotations
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.indices.btree import BTree
 from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
+from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
+from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys
 from lance_ops.indices.row_address_set import RowAddressSet
+from lance_ops.indices.row_order import Direction, RowOrder
+from lance_ops.indices.sort_keys import is_sortable
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata
 
 __all__ = [
     "ALL_INDEX_TYPES",
+    "DEFAULT_SORT_BYTES",
     "INDEX_ROW",
     "INDEX_VALUE",
+    "Direction",
     "IndexType",
     "LoadedIndex",
     "RowAddressSet",
     "RowKey",
+    "RowOrder",
     "index_type_named",
     "index_type_of",
+    "is_nested_sortable",
+    "is_sortable",
     "load_index",
+    "nested_keys",
+    "sort_rows",
 ]
 
 ALL_INDEX_TYPES: tuple[IndexType, ...] = (BTree(),)

@@ -23,11 +23,11 @@ from pyroaring import FrozenBitMap
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.store import Store
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
-from lance_ops.table.rows.address_map import AddressMap
+from lance_ops.table.rows import AddressMap
 
 __all__ = ["INDEX_ROW", "INDEX_VALUE", "IndexType", "LoadedIndex", "Query", "RowKey", "Rows", "check_rows"]
 

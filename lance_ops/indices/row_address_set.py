@@ -18,7 +18,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
-from lance_ops.table.rows.roaring import bitmap_of, offsets_in
+from lance_ops.table.rows import bitmap_of, offsets_in
 
 __all__ = ["FragmentIds", "RowAddressSet"]
 

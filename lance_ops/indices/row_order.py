@@ -15,7 +15,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow.arrow_rows import rows_at, rows_where
+from lance_ops.core.arrow import rows_at, rows_where
 from lance_ops.indices.sort_keys import Key, Side, sort_indices, sort_keys
 
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]

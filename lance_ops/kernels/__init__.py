@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_ops.core.on_demand import on_demand
+from lance_ops.kernels.arrays import readable
 
 if TYPE_CHECKING:
     from lance_ops.kernels.chunk_headers import read_headers
@@ -71,6 +72,7 @@ __all__ = [
     "pick_strings",
     "read_headers",
     "read_widths",
+    "readable",
     "renumber_levels",
     "repeat_items",
     "split_strings",

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pyarrow as pa
 
 from lance_ops.core.predicate import ColumnStats, Predicate
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.file import FileReader
-from lance_ops.file.v0_1.statistics import stats_of_batch
+from lance_ops.file.v0_1 import stats_of_batch
 
 __all__ = ["rows_that_may_match"]
 

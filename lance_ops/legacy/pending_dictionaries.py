@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
-from lance_ops.core.schema.schema import Dictionary, Field, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
+from lance_ops.transactions import delete_paths, removing_on_failure
 
 __all__ = ["begins_dictionaries", "settle_dictionaries", "settle_fragments", "with_begun_dictionaries"]
 

@@ -1,1 +1,8 @@
 """What keeps a dataset healthy: each verb is a plan, tasks that run anywhere, and one commit."""
+
+from lance_ops.maintenance.ingested_batches import batch_properties, ingested_batches
+
+__all__ = [
+    "batch_properties",
+    "ingested_batches",
+]

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.transactions import BATCH_PREFIX, Landed, Overwrite, Restore, has_grown, newest_first, read_manifest
 

@@ -1,1 +1,50 @@
 """Answer questions about the rows of one version: scans, takes, index look-ups, and what changed between versions."""
+
+from lance_ops.reading.change_feed import Changes, changes_between
+from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
+from lance_ops.reading.fragment_reuse import follow_addresses
+from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of, serving_index
+from lance_ops.reading.joined_fragments import read_together
+from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
+from lance_ops.reading.row_masks import rows_by_masks
+from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, empty_answer, plan_scan, scan, scan_rows
+from lance_ops.reading.scanned_rows import Offsets, ScannedRows, in_array
+from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, unordered
+from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
+
+__all__ = [
+    "ROW_ADDRESS",
+    "ROW_COLUMNS",
+    "ROW_ID",
+    "TASK_READAHEAD",
+    "VERSION_COLUMNS",
+    "Changes",
+    "ColumnOrdering",
+    "Offsets",
+    "ScanRequest",
+    "ScannedRows",
+    "UserFilter",
+    "awaits_remap",
+    "bind_filter",
+    "changes_between",
+    "check_orderings",
+    "describe_order",
+    "empty_answer",
+    "follow_addresses",
+    "in_array",
+    "open_index",
+    "plan_scan",
+    "read_together",
+    "row_field",
+    "row_key_of",
+    "rows_by_masks",
+    "scan",
+    "scan_rows",
+    "scan_sorted",
+    "schema_with_row_columns",
+    "serving_index",
+    "take_addresses",
+    "take_positions",
+    "take_row_ids",
+    "unordered",
+]

@@ -28,10 +28,9 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import row_addr
 from lance_ops.core.errors import InvalidInput, VersionNotFound
 from lance_ops.indices import RowAddressSet
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.table.rows.row_runs import RowIds
+from lance_ops.table.rows import RowIds, offsets_in
 
 __all__ = ["Changes", "changes_between"]
 

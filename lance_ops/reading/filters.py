@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.predicate import Predicate, parse_filter
 from lance_ops.reading.row_columns import ROW_COLUMNS, row_field
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["UserFilter", "bind_filter", "schema_with_row_columns"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import FRAGMENT_REUSE_INDEX, ExternalFile
-from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
-from lance_ops.table.rows.address_map import AddressMap
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import FRAGMENT_REUSE_INDEX, ExternalFile, decode_reuse_content, decode_reuse_details
+from lance_ops.table.rows import AddressMap
 
 __all__ = ["follow_addresses"]
 

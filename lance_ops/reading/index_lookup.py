@@ -17,7 +17,7 @@ from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Predicate, split
 from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, IndexMetadata
 
 __all__ = ["IndexLookup", "awaits_remap", "look_up", "open_index", "row_key_of", "serving_index"]

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, ReadTooLarge
-from lance_ops.core.schema.schema import Schema
-from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
-from lance_ops.file.rows import Rows
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import Schema
+from lance_ops.file import JoinedFile, Rows, can_be_joined, read_joined
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 
 __all__ = ["read_together"]

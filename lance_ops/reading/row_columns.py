@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.addresses import row_addrs
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows import offsets_in
 
 __all__ = [
     "ROW_ADDRESS",

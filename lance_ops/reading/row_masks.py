@@ -18,9 +18,9 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.indices import RowAddressSet
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, offsets_in
+from lance_ops.table.rows import bitmap_of, decode_bitmap, offsets_in
 
 __all__ = ["rows_by_masks"]
 

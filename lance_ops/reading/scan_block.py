@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.arrow.arrow_rows import rows_at, rows_where
+from lance_ops.core.arrow import rows_at, rows_where
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.reading.scan_plan import Block, ScanRequest
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
-from lance_ops.snapshot.fragment_reader import FragmentReader
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.snapshot import FragmentReader, Snapshot
+from lance_ops.table.rows import offsets_in
 
 __all__ = ["read_block"]
 

@@ -18,8 +18,7 @@ from lance_ops.reading.row_columns import ROW_COLUMNS, row_field
 from lance_ops.reading.scan_block import read_block
 from lance_ops.reading.scan_plan import BLOCK_BYTES, Block, ScanPlan, ScanRequest, plan_scan
 from lance_ops.reading.scanned_rows import ScannedRows, with_row_columns
-from lance_ops.snapshot.fragment_reader import FragmentReader
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import FragmentReader, Snapshot
 from lance_ops.table import Fragment
 
 __all__ = [

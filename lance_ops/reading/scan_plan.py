@@ -16,13 +16,13 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading.index_lookup import IndexLookup, look_up
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows import offsets_in
 
 __all__ = ["BLOCK_BYTES", "Block", "ScanPlan", "ScanRequest", "plan_scan"]
 

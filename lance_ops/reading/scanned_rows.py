@@ -13,9 +13,9 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import row_addrs
 from lance_ops.reading.row_columns import row_column, row_field
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import bitmap_of
+from lance_ops.table.rows import bitmap_of
 
 __all__ = ["Offsets", "ScannedRows", "in_array", "with_row_columns"]
 

@@ -15,16 +15,21 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column
-from lance_ops.core.schema.schema import Schema
-from lance_ops.file.arrays import own_copy
-from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
-from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys
-from lance_ops.indices.row_order import Direction, RowOrder
-from lance_ops.indices.sort_keys import is_sortable
+from lance_ops.core.schema import Schema
+from lance_ops.file import own_copy
+from lance_ops.indices import (
+    DEFAULT_SORT_BYTES,
+    Direction,
+    RowOrder,
+    is_nested_sortable,
+    is_sortable,
+    nested_keys,
+    sort_rows,
+)
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limited, scan
 from lance_ops.reading.take import take_addresses
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "unordered"]
 

@@ -16,15 +16,14 @@ import pyarrow as pa
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.schema.schema import Schema
-from lance_ops.file.order import reorder
-from lance_ops.file.rows import RowSet
+from lance_ops.core.schema import Schema
+from lance_ops.file import RowSet, reorder
 from lance_ops.reading.joined_fragments import read_together
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer
 from lance_ops.reading.scanned_rows import with_row_columns
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import bitmap_of, offsets_in
+from lance_ops.table.rows import bitmap_of, offsets_in
 
 __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 

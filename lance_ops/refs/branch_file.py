@@ -26,7 +26,7 @@ from lance_ops.refs.reference_file import (
 )
 from lance_ops.store import PutOutcome, Store
 
-__all__ = ["Branch", "branch_path", "create_branch_file", "list_branches", "read_branch", "replace_metadata"]
+__all__ = ["Branch", "branch_path", "create_branch_file", "list_branches", "read_branch", "replace_branch_metadata"]
 
 _KIND = "branch"
 
@@ -99,7 +99,7 @@ def create_branch_file(store: Store, name: str, branch: Branch) -> None:
         raise InvalidInput(f"branch {name!r} exists already")
 
 
-def replace_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Branch:
+def replace_branch_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Branch:
     """Note other metadata; raise `ReferenceNotFound` if there is no such branch, `InvalidInput` for what is no text."""
     branch = replace(read_branch(store, name), metadata=check_metadata(metadata))
     store.put(branch_path(name), branch.encode())

@@ -13,7 +13,7 @@ from lance_ops.core.errors import DatasetNotFound, ReferenceNotFound
 from lance_ops.core.names import MAIN_BRANCH, TREE_DIR, branch_directory
 from lance_ops.refs.branch_file import read_branch
 from lance_ops.refs.tags import read_tag
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 
 __all__ = ["branch_of", "checkout", "main_uri", "references_of", "tagged_version", "uri_of_line"]

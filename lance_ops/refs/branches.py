@@ -19,7 +19,7 @@ from lance_ops.refs.branch_paths import branch_of, references_of, uri_of_line
 from lance_ops.refs.clone import begin_clone
 from lance_ops.refs.pins import pinned
 from lance_ops.refs.tags import list_tags
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.transactions import Clone, Transaction
 

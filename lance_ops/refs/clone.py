@@ -15,7 +15,7 @@ from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.refs.branch_paths import branch_of, uri_of_line
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import (
     DataFile,
@@ -27,9 +27,8 @@ from lance_ops.table import (
     RowSequence,
     check_writable,
 )
-from lance_ops.table.manifest.bases import Place
-from lance_ops.transactions import Clone, Transaction, commit_clone
-from lance_ops.transactions.pending_files import removing_on_failure, removing_unless_committed
+from lance_ops.table.manifest import Place
+from lance_ops.transactions import Clone, Transaction, commit_clone, removing_on_failure, removing_unless_committed
 
 __all__ = ["begin_clone", "clone_as_said", "deep_clone", "shallow_clone"]
 

@@ -10,7 +10,7 @@ from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.refs.branch_file import list_branches
 from lance_ops.refs.branch_paths import branch_of, uri_of_line
 from lance_ops.refs.branches import remove_line
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import read_manifest
 
 __all__ = ["drop_dataset"]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lance_ops.refs.removals import check_stays
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.transactions.pending_files import delete_paths, removing_unless_committed
+from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import delete_paths, removing_unless_committed
 
 __all__ = ["PINS_DIR", "pinned", "pinned_version"]
 

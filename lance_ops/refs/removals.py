@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.transactions.pending_files import delete_paths, removing_unless_committed
+from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import delete_paths, removing_unless_committed
 
 __all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "check_stays", "noted_removal"]
 

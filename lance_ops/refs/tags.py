@@ -24,7 +24,7 @@ from lance_ops.refs.reference_file import (
 )
 from lance_ops.store import PutOutcome, Store
 
-__all__ = ["Tag", "create_tag", "delete_tag", "list_tags", "read_tag", "replace_metadata", "update_tag"]
+__all__ = ["Tag", "create_tag", "delete_tag", "list_tags", "read_tag", "replace_tag_metadata", "update_tag"]
 
 _KIND = "tag"
 
@@ -98,7 +98,7 @@ def update_tag(store: Store, name: str, version: int, manifest_size: int, branch
     return tag
 
 
-def replace_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Tag:
+def replace_tag_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Tag:
     """Note other metadata, at the same time of change; raise `ReferenceNotFound` if there is no such tag."""
     tag = replace(read_tag(store, name), metadata=check_metadata(metadata))
     store.put(_path(name), tag.encode())

@@ -1,5 +1,22 @@
 """A dataset at one version: open, scan, take, write, delete, tag, travel."""
 
+from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
+from lance_ops.snapshot.fragment_reader import FragmentReader
+from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.statistics import field_sizes
+from lance_ops.snapshot.validation import validate, validate_fragment
+from lance_ops.snapshot.version_history import history
 
-__all__ = ["Snapshot"]
+__all__ = [
+    "FragmentReader",
+    "Progress",
+    "Snapshot",
+    "SnapshotReference",
+    "all_files",
+    "field_sizes",
+    "history",
+    "tracked_files",
+    "validate",
+    "validate_fragment",
+]

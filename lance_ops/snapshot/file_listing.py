@@ -11,7 +11,7 @@ from lance_ops.core.errors import VersionNotFound
 from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment, Manifest
-from lance_ops.table.manifest.bases import Bases, Place
+from lance_ops.table.manifest import Bases, Place
 from lance_ops.transactions import read_manifest
 
 __all__ = ["ALL_FILES", "TRACKED_FILES", "Progress", "all_files", "tracked_files"]

@@ -21,13 +21,13 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.predicate import Predicate
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
-from lance_ops.legacy.batch_pruning import rows_that_may_match
+from lance_ops.legacy import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
-from lance_ops.table.manifest.bases import Bases
+from lance_ops.table.manifest import Bases
 
 __all__ = ["FragmentReader"]
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from lance_ops.file import FileReader
-from lance_ops.table.manifest.bases import Place
+from lance_ops.table.manifest import Place
 
 __all__ = ["OpenFiles"]
 

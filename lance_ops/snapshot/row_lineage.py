@@ -6,8 +6,7 @@ from functools import cached_property
 
 from lance_ops.store import Store
 from lance_ops.table import ExternalFile, Fragment, RowSequence
-from lance_ops.table.rows.row_ids import FIRST_VERSION, decode_row_ids, decode_versions
-from lance_ops.table.rows.row_runs import RowIds, RowVersions
+from lance_ops.table.rows import FIRST_VERSION, RowIds, RowVersions, decode_row_ids, decode_versions
 
 __all__ = ["RowLineage"]
 

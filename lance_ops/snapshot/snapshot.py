@@ -20,7 +20,7 @@ from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import DatasetNotFound, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
 from lance_ops.snapshot.fragment_reader import FragmentReader
@@ -28,9 +28,8 @@ from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
-from lance_ops.table.manifest.bases import Bases
-from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.table.rows.row_id_index import RowIdIndex, build_row_id_index
+from lance_ops.table.manifest import Bases
+from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
 from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment, violations
-from lance_ops.table.manifest.bases import Place
+from lance_ops.table.manifest import Place
 
 __all__ = ["validate", "validate_fragment"]
 

@@ -4,5 +4,10 @@ from __future__ import annotations
 
 from lance_ops.spark.runner import OnSpark
 from lance_ops.spark.session import get_or_create
+from lance_ops.spark.source import LanceSource
 
-__all__ = ["OnSpark", "get_or_create"]
+__all__ = [
+    "LanceSource",
+    "OnSpark",
+    "get_or_create",
+]

@@ -26,10 +26,10 @@ from typing import Any
 
 from lance_ops.core.errors import DatasetNotFound, InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.refs.branch_paths import tagged_version
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.refs import tagged_version
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.types import is_hint
-from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
+from lance_ops.writing import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, FragmentLimits
 
 __all__ = ["SourceOptions"]
 

@@ -12,11 +12,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.json.json_columns import table_to_text, text_schema
+from lance_ops.core.json import table_to_text, text_schema
 from lance_ops.core.predicate.building import build
-from lance_ops.reading.filters import bind_filter
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
-from lance_ops.reading.scan_execution import ScanRequest, plan_scan, scan
+from lance_ops.reading import (
+    ROW_ADDRESS,
+    ROW_COLUMNS,
+    ROW_ID,
+    VERSION_COLUMNS,
+    ScanRequest,
+    bind_filter,
+    plan_scan,
+    scan,
+)
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.pushdown import pushed_predicate

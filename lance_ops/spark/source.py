@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, SchemaMismatch
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.reading import LanceReader, PushingReader, visible_schema
 from lance_ops.spark.writing import WritePlan, plan_write

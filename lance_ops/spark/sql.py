@@ -22,8 +22,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.udtf import UserDefinedTableFunction
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.maintenance.health import VersionSummary, timeline
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["create_view", "register_functions"]
 

@@ -34,7 +34,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME
+from lance_ops.core.arrow import EXTENSION_METADATA, EXTENSION_NAME
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 
 __all__ = ["FIXED_SIZE_HINT", "FLOAT16_HINT", "is_hint", "keep_types", "schema_for_spark", "schema_from_spark"]

@@ -14,27 +14,30 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import values_schema, with_blobs_as
+from lance_ops.blobs import values_schema, with_blobs_as
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
-from lance_ops.core.json.json_columns import text_schema
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.json import text_schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.legacy.pending_dictionaries import settle_fragments
-from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
-from lance_ops.maintenance.ingested_batches import batch_properties, ingested_batches
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.legacy import settle_fragments
+from lance_ops.maintenance import batch_properties, ingested_batches
+from lance_ops.maintenance.cleanup import clean_up_if_due
+from lance_ops.snapshot import Snapshot
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.types import keep_types, schema_from_spark
 from lance_ops.table import Fragment
-from lance_ops.transactions import Append, Overwrite
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
-from lance_ops.writing.commit import commit_operation, create_dataset
-from lance_ops.writing.fragment_writer import FragmentWriter, data_paths
-from lance_ops.writing.schema_conformance import conform
-from lance_ops.writing.table_schema import table_schema
-from lance_ops.writing.write import check_stable_row_ids
+from lance_ops.transactions import Append, Overwrite, delete_paths, removing_on_failure
+from lance_ops.writing import (
+    FragmentWriter,
+    check_stable_row_ids,
+    commit_operation,
+    conform,
+    create_dataset,
+    data_paths,
+    table_schema,
+)
 
 __all__ = ["WritePlan", "plan_write"]
 

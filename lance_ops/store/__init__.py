@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
+from lance_ops.store.contract import (
+    Buffers,
+    ByteRange,
+    BytesLike,
+    ObjectInfo,
+    Positions,
+    PutOutcome,
+    Store,
+    StoreWriter,
+    View,
+)
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When
-from lance_ops.store.local.local_store import LocalStore
+from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.opening import is_local, is_well_known, open_store, path_beneath
+from lance_ops.store.paths import check_path
+from lance_ops.store.per_process import PER_PROCESS
 from lance_ops.store.probe import prove_conditional_create
+from lance_ops.store.ranges import merge_touching
 from lance_ops.store.remote import FsspecStore
 
 __all__ = [
+    "PER_PROCESS",
     "Buffers",
     "ByteRange",
     "BytesLike",
@@ -21,13 +35,17 @@ __all__ = [
     "LocalStore",
     "MemoryStore",
     "ObjectInfo",
+    "Positions",
     "PutOutcome",
     "SimulatedCrash",
     "Store",
     "StoreWriter",
+    "View",
     "When",
+    "check_path",
     "is_local",
     "is_well_known",
+    "merge_touching",
     "open_store",
     "path_beneath",
     "prove_conditional_create",

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.store.contract import Store
-from lance_ops.store.local.local_store import LocalStore
+from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.remote import FsspecStore
 from lance_ops.store.services import service_of

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from lance_ops.table.fragments.deletion_file import (
+from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
+from lance_ops.table.fragments import (
+    TOMBSTONED,
+    DataFile,
     DeletionFile,
     DeletionFileType,
+    ExternalFile,
+    Fragment,
+    Fragments,
+    RowSequence,
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from lance_ops.table.fragments.fragment import TOMBSTONED, DataFile, ExternalFile, Fragment, RowSequence
-from lance_ops.table.fragments.fragment_list import Fragments
 from lance_ops.table.index_metadata import (
     FRAGMENT_REUSE_INDEX,
     MEM_WAL_INDEX,
@@ -17,17 +22,25 @@ from lance_ops.table.index_metadata import (
     IndexFile,
     IndexMetadata,
 )
-from lance_ops.table.manifest.base_path import BasePath
-from lance_ops.table.manifest.feature_flag import FeatureFlag
-from lance_ops.table.manifest.flags import check_readable, check_writable, flags_for
-from lance_ops.table.manifest.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
-from lance_ops.table.manifest.known_manifests import KNOWN_MANIFESTS
-from lance_ops.table.manifest.manifest import WRITER, DataFormat, Manifest, WriterVersion
-from lance_ops.table.manifest.manifest_bytes import (
+from lance_ops.table.manifest import (
+    ALL_INVARIANTS,
+    KNOWN_MANIFESTS,
+    WRITER,
+    BasePath,
+    DataFormat,
+    FeatureFlag,
+    Manifest,
+    Violation,
+    WriterVersion,
+    check_adds_no_violation,
+    check_readable,
+    check_writable,
     decode_manifest,
     decode_with_transaction,
     encode_manifest,
+    flags_for,
     inline_transaction,
+    violations,
 )
 
 __all__ = [
@@ -58,6 +71,8 @@ __all__ = [
     "check_writable",
     "decode_deletion_vector",
     "decode_manifest",
+    "decode_reuse_content",
+    "decode_reuse_details",
     "decode_with_transaction",
     "encode_deletion_vector",
     "encode_manifest",

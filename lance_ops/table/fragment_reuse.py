@@ -13,10 +13,9 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
-from lance_ops.table.fragments.fragment import ExternalFile
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.rows.roaring import decode_treemap, offsets_in
-from lance_ops.wire.framing import parse_message
+from lance_ops.table.fragments import ExternalFile
+from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, decode_treemap, offsets_in
+from lance_ops.wire import parse_message
 
 __all__ = ["decode_reuse_content", "decode_reuse_details"]
 

@@ -11,9 +11,9 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.pb import table_pb2
-from lance_ops.store.paths import check_path
-from lance_ops.table.rows.roaring import decode_bitmap
-from lance_ops.wire.unknown import restore_unknown, unknown_fields
+from lance_ops.store import check_path
+from lance_ops.table.rows import decode_bitmap
+from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["FRAGMENT_REUSE_INDEX", "MEM_WAL_INDEX", "IndexDetails", "IndexFile", "IndexMetadata"]
 

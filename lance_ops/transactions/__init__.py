@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from lance_ops.transactions.committed.committed_versions import (
+from lance_ops.transactions.committed import (
+    BATCH_PREFIX,
+    REPLACES_PREFIX,
+    TOKEN,
     Landed,
+    find_token,
+    find_transaction,
+    has_grown,
+    keep_token,
     newest_first,
     read_manifest,
     read_transaction,
     read_version,
+    token_of,
 )
-from lance_ops.transactions.committed.find_commit import find_token, find_transaction
-from lance_ops.transactions.committed.ghosts import has_grown
-from lance_ops.transactions.committed.tokens import BATCH_PREFIX, REPLACES_PREFIX, TOKEN, keep_token, token_of
-from lance_ops.transactions.committing.commit_clone import commit_clone
-from lance_ops.transactions.committing.loop import MAX_RETRIES, CommitResult, commit
-from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
-from lance_ops.transactions.conflicts.remapped_index import FollowedIndex, follow_index
+from lance_ops.transactions.committing import MAX_RETRIES, CommitResult, commit, commit_clone
+from lance_ops.transactions.conflicts import (
+    Carry,
+    Compatible,
+    FollowedIndex,
+    Incompatible,
+    Rebase,
+    Retry,
+    Verdict,
+    follow_index,
+    judge,
+)
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
-from lance_ops.transactions.manifest_changes.update_map import UpdateMap
+from lance_ops.transactions.manifest_changes import UpdateMap
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context, Operation
 from lance_ops.transactions.operations import (
@@ -46,6 +59,7 @@ from lance_ops.transactions.operations import (
     UpdateMemWalState,
     UpdateMode,
 )
+from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_on_failure, removing_unless_committed
 from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_message
 
 __all__ = [
@@ -76,6 +90,7 @@ __all__ = [
     "Merge",
     "Operation",
     "Overwrite",
+    "OwnFile",
     "Project",
     "Rebase",
     "ReserveFragments",
@@ -95,6 +110,7 @@ __all__ = [
     "Verdict",
     "commit",
     "commit_clone",
+    "delete_paths",
     "find_token",
     "find_transaction",
     "follow_index",
@@ -106,6 +122,8 @@ __all__ = [
     "read_manifest",
     "read_transaction",
     "read_version",
+    "removing_on_failure",
+    "removing_unless_committed",
     "token_of",
     "with_message",
 ]

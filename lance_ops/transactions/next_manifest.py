@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.table import WRITER, DataFile, Fragment, Manifest, flags_for
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.transaction import Transaction

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.store import Store
-from lance_ops.table.manifest.bases import Place
+from lance_ops.table.manifest import Place
 
 __all__ = ["OwnFile", "delete_paths", "removing_on_failure", "removing_unless_committed"]
 

@@ -13,8 +13,7 @@ from lance_ops.core.names import TRANSACTIONS_DIR, transaction_name
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation
-from lance_ops.wire.framing import parse_message
-from lance_ops.wire.unknown import restore_unknown, unknown_fields
+from lance_ops.wire import parse_message, restore_unknown, unknown_fields
 
 __all__ = ["COMMIT_MESSAGE", "Transaction", "with_message"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
-from lance_ops.core.schema.schema import NO_PARENT, Dictionary, Field, Schema
+from lance_ops.core.schema import NO_PARENT, Dictionary, Field, Schema
 from lance_ops.pb import file_pb2
 from lance_ops.wire.unknown import restore_unknown, unknown_fields
 

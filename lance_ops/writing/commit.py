@@ -7,12 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import DatasetAlreadyExists, UnsupportedFeature
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment, Manifest
-from lance_ops.transactions import MAX_RETRIES, Operation, Overwrite, Transaction, commit
-from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_unless_committed
+from lance_ops.transactions import (
+    MAX_RETRIES,
+    Operation,
+    Overwrite,
+    OwnFile,
+    Transaction,
+    commit,
+    delete_paths,
+    removing_unless_committed,
+)
 
 __all__ = [
     "commit_operation",

@@ -9,9 +9,9 @@ from pyroaring import BitMap
 
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import new_deletion_file_id
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, encode_deletion_vector
-from lance_ops.transactions.pending_files import removing_on_failure
+from lance_ops.transactions import removing_on_failure
 
 __all__ = ["HiddenRows", "hide_rows"]
 

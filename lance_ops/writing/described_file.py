@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.store.paths import check_path
+from lance_ops.snapshot import Snapshot
+from lance_ops.store import check_path
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["describe_data_file", "describe_fragment"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["fragment_shares"]
 

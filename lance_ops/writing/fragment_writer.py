@@ -11,17 +11,16 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import values_schema
-from lance_ops.blobs.blob_writer import BlobWriter, ExternalBlobs
+from lance_ops.blobs import BlobWriter, ExternalBlobs, values_schema
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import data_file_name
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
-from lance_ops.table.manifest.bases import Bases, Place
-from lance_ops.transactions.pending_files import delete_paths
+from lance_ops.table.manifest import Bases, Place
+from lance_ops.transactions import delete_paths
 from lance_ops.writing.schema_conformance import conform
 from lance_ops.writing.write_progress import FragmentWriteProgress
 from lance_ops.writing.write_targets import WriteTargets

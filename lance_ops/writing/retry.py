@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from lance_ops.core.errors import RetryableConflict, TooManyConcurrentWriters, VersionNotFound
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["retry_conflicts"]
 

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.row_ids import encode_row_ids
-from lance_ops.table.rows.row_runs import RowIds
+from lance_ops.table.rows import RowIds, encode_row_ids
 from lance_ops.writing.fragment_writer import FragmentWriter
 from lance_ops.writing.write_targets import WriteTargets
 

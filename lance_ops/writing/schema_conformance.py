@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from lance_ops.core.blobs import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.core.json.json_columns import holds_json, json_to_storage
+from lance_ops.core.json import holds_json, json_to_storage
 
 __all__ = ["conform", "conform_columns"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lance_ops.core.blobs import blobs_as_v2
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 
 __all__ = ["table_schema"]

@@ -10,13 +10,12 @@ import pyarrow as pa
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
 from lance_ops.core.names import ManifestNaming
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath
-from lance_ops.table.manifest.bases import Bases
-from lance_ops.transactions import Append, Overwrite
-from lance_ops.transactions.pending_files import removing_on_failure
+from lance_ops.table.manifest import Bases
+from lance_ops.transactions import Append, Overwrite, removing_on_failure
 from lance_ops.writing.commit import commit_operation, create_dataset
 from lance_ops.writing.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
 from lance_ops.writing.row_writer import output_version

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store import path_beneath
 from lance_ops.table import BasePath, Fragment
-from lance_ops.table.manifest.bases import Bases, Place
+from lance_ops.table.manifest import Bases, Place
 
 __all__ = ["AT_ROOT", "WriteTargets", "choose_bases", "number_bases"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from lance_ops.errors import CorruptFile, InvalidInput, ReferenceNotFound
 from lance_ops.refs import tags
-from lance_ops.refs.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
+from lance_ops.refs.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_tag_metadata, update_tag
 from lance_ops.store import MemoryStore, Store
 
 
@@ -30,11 +30,11 @@ def test_a_tag_is_created_once_moved_and_removed(store: Store) -> None:
 
 def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None:
     tag = create_tag(store, "v1", 3, 100)
-    replace_metadata(store, "v1", {"a": "1", "b": "2"})
-    assert dict(replace_metadata(store, "v1", {"c": "3"}).metadata) == {"c": "3"}
+    replace_tag_metadata(store, "v1", {"a": "1", "b": "2"})
+    assert dict(replace_tag_metadata(store, "v1", {"c": "3"}).metadata) == {"c": "3"}
     assert read_tag(store, "v1") == replace(tag, metadata={"c": "3"})
     with pytest.raises(InvalidInput, match="text by text"):
-        replace_metadata(store, "v1", {"c": 3})  # type: ignore[dict-item]  # what a caller may pass
+        replace_tag_metadata(store, "v1", {"c": 3})  # type: ignore[dict-item]  # what a caller may pass
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None
         read_tag,
         delete_tag,
         lambda store, name: update_tag(store, name, 1, 1),
-        lambda store, name: replace_metadata(store, name, {}),
+        lambda store, name: replace_tag_metadata(store, name, {}),
     ],
 )
 def test_a_tag_that_is_not_there_is_named(store: Store, verb: Callable[[Store, str], object]) -> None:

@@ -1,1 +1,12 @@
 """`LanceFragment` and fragments written apart, under the reference's names."""
+
+from lance_ops.api.fragments.data_file import DataFile
+from lance_ops.api.fragments.fragment import FragmentSession, LanceFragment
+from lance_ops.api.fragments.write_fragments import write_fragments
+
+__all__ = [
+    "DataFile",
+    "FragmentSession",
+    "LanceFragment",
+    "write_fragments",
+]

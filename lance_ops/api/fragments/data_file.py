@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lance_ops import table
 from lance_ops.api.handle import Handle
-from lance_ops.writing.described_file import describe_data_file
+from lance_ops.writing import describe_data_file
 
 __all__ = ["DataFile"]
 

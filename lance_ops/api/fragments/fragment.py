@@ -10,16 +10,21 @@ import pyarrow as pa
 
 from lance_ops.api.fragments.fragment_changes import FragmentChanges
 from lance_ops.api.handle import Handle
-from lance_ops.api.scanning.data_frames import LAZY
-from lance_ops.api.scanning.projection import Columns, project
-from lance_ops.api.scanning.requests import Filter, scan_request
-from lance_ops.api.scanning.scan_options import OrderBy, ScanOptions, make_scanner
-from lance_ops.api.scanning.scanner import LanceScanner
+from lance_ops.api.scanning import (
+    LAZY,
+    Columns,
+    Filter,
+    LanceScanner,
+    OrderBy,
+    ScanOptions,
+    make_scanner,
+    project,
+    scan_request,
+)
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.reading.take import take_addresses
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.validation import validate_fragment
+from lance_ops.reading import take_addresses
+from lance_ops.snapshot import Snapshot, validate_fragment
 from lance_ops.table import DataFile, Fragment
 
 __all__ = ["FragmentSession", "LanceFragment"]

@@ -17,35 +17,42 @@ from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.destination import check_mode
 from lance_ops.api.file_options import storage_version
 from lance_ops.api.handle import Handle
-from lance_ops.api.schemas.lance_schema import LanceSchema
+from lance_ops.api.schemas import LanceSchema
 from lance_ops.api.udf import BatchUDF
-from lance_ops.changing.columns import FunctionColumns, as_table, bind_computed, bind_joined
-from lance_ops.changing.columns.backfill import (
+from lance_ops.changing.columns import (
     ColumnFile,
+    ColumnSource,
+    FunctionColumns,
+    as_table,
+    bind_computed,
+    bind_joined,
+    bind_patch,
     column_paths,
+    matched_offsets,
+    patched_fragments,
     plan_backfill,
+    plan_patch,
     with_column_files,
     write_columns,
     write_streamed_columns,
 )
-from lance_ops.changing.columns.patch import bind_patch, matched_offsets, patched_fragments, plan_patch
-from lance_ops.changing.columns.sources import ColumnSource
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Schema
-from lance_ops.core.schema.schema_edit import with_new_fields
+from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading.filters import UserFilter, bind_filter
-from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import ScanRequest, UserFilter, bind_filter, scan, scan_rows
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import encode_bitmap
-from lance_ops.writing.deletion_files import hide_rows
-from lance_ops.writing.described_file import describe_fragment
-from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments
-from lance_ops.writing.row_writer import output_version
-from lance_ops.writing.table_schema import table_schema
-from lance_ops.writing.write_progress import FragmentWriteProgress
+from lance_ops.table.rows import encode_bitmap
+from lance_ops.writing import (
+    FragmentLimits,
+    FragmentWriteProgress,
+    describe_fragment,
+    hide_rows,
+    output_version,
+    table_schema,
+    write_fragments,
+)
 
 __all__ = ["FragmentChanges"]
 

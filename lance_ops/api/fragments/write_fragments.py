@@ -21,23 +21,25 @@ from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
 from lance_ops.committers import open_root
 from lance_ops.core.versions import FileVersion
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.manifest.bases import Bases
+from lance_ops.table.manifest import Bases
 from lance_ops.transactions import Append, Overwrite
-from lance_ops.writing import fragment_writer
-from lance_ops.writing.fragment_writer import (
+from lance_ops.writing import (
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,
     FragmentLimits,
+    FragmentWriteProgress,
+    WriteTargets,
+    choose_bases,
     data_paths,
+    fragment_writer,
+    number_bases,
+    output_version,
+    table_schema,
     write_new_table,
 )
-from lance_ops.writing.row_writer import output_version
-from lance_ops.writing.table_schema import table_schema
-from lance_ops.writing.write_progress import FragmentWriteProgress
-from lance_ops.writing.write_targets import WriteTargets, choose_bases, number_bases
 
 __all__ = ["write_fragments"]
 

@@ -12,20 +12,20 @@ from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
 from lance_ops.api.destination import Destination, place_of
 from lance_ops.api.handle import Handle
 from lance_ops.api.operations import AnyOperation, LanceOperation, to_internal
-from lance_ops.api.scanning.requests import refuse
+from lance_ops.api.scanning import refuse
 from lance_ops.api.transaction import Transaction
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import ManifestNaming
-from lance_ops.core.schema.schema_edit import with_dictionaries
-from lance_ops.legacy.pending_dictionaries import begins_dictionaries, with_begun_dictionaries
-from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
-from lance_ops.refs.clone import clone_as_said
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import with_dictionaries
+from lance_ops.legacy import begins_dictionaries, with_begun_dictionaries
+from lance_ops.maintenance.cleanup import clean_up_if_due
+from lance_ops.refs import clone_as_said
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
 from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_message
 from lance_ops.transactions import Transaction as InternalTransaction
-from lance_ops.writing.commit import commit_transaction
+from lance_ops.writing import commit_transaction
 
 __all__ = ["BulkCommitResult", "Commits"]
 

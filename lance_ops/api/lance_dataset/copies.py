@@ -9,14 +9,19 @@ from typing import Self, TypedDict
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
 from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.tags import Reference, open_reference
-from lance_ops.refs.branch_file import Branch as StoredBranch
-from lance_ops.refs.branch_file import list_branches, replace_metadata
-from lance_ops.refs.branch_paths import references_of
-from lance_ops.refs.branches import create_branch, delete_branch
-from lance_ops.refs.clone import deep_clone, shallow_clone
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.refs import Branch as StoredBranch
+from lance_ops.refs import (
+    create_branch,
+    deep_clone,
+    delete_branch,
+    list_branches,
+    references_of,
+    replace_branch_metadata,
+    shallow_clone,
+)
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateBases
-from lance_ops.writing.commit import commit_operation
+from lance_ops.writing import commit_operation
 
 __all__ = ["Branch", "Branches", "Copies"]
 
@@ -55,7 +60,7 @@ class Branches:
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a branch."""
-        replace_metadata(references_of(self._snapshot), branch, metadata)
+        replace_branch_metadata(references_of(self._snapshot), branch, metadata)
 
 
 class Copies(Handle):

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.api.base_paths import BaseStoreParams, with_params
-from lance_ops.api.fragments.fragment import LanceFragment
+from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.lance_dataset.arrow_dataset import ArrowDataset
 from lance_ops.api.lance_dataset.commits import Commits
 from lance_ops.api.lance_dataset.copies import Copies
@@ -25,19 +25,15 @@ from lance_ops.api.lance_dataset.optimize import DatasetOptimizer
 from lance_ops.api.lance_dataset.row_changes import RowChanges
 from lance_ops.api.lance_dataset.schema_changes import SchemaChanges
 from lance_ops.api.lance_dataset.tags import Reference, Tags, open_reference
-from lance_ops.api.scanning.requests import Filter, refuse
-from lance_ops.api.schemas.lance_schema import LanceSchema
+from lance_ops.api.scanning import Filter, refuse
+from lance_ops.api.schemas import LanceSchema
 from lance_ops.api.transaction import Transaction, as_read
-from lance_ops.changing.restoration import restore
+from lance_ops.changing import restore
 from lance_ops.committers import PutIfAbsentCommitter, migrate_to_v2
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature, VersionNotFound
-from lance_ops.maintenance.cleanup import cleanup
-from lance_ops.maintenance.cleanup.cleanup import CleanupExplanation, CleanupOptions, CleanupStats
-from lance_ops.refs.drop import drop_dataset
-from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.validation import validate
-from lance_ops.snapshot.version_history import history
+from lance_ops.maintenance.cleanup import CleanupExplanation, CleanupOptions, CleanupStats, cleanup
+from lance_ops.refs import drop_dataset
+from lance_ops.snapshot import Progress, Snapshot, all_files, history, tracked_files, validate
 from lance_ops.table import Manifest
 from lance_ops.transactions import read_version
 

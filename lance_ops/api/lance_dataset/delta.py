@@ -6,15 +6,12 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lance_ops.api.scanning.projection import project
-from lance_ops.api.scanning.requests import scan_request
-from lance_ops.api.scanning.scanner import LanceScanner
+from lance_ops.api.scanning import LanceScanner, project, scan_request
 from lance_ops.api.transaction import Transaction, as_read
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.indices import RowAddressSet
-from lance_ops.reading.change_feed import Changes, changes_between
-from lance_ops.reading.row_columns import ROW_ID, row_field
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import ROW_ID, Changes, changes_between, row_field
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import read_version
 
 __all__ = ["DatasetDelta"]

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.api.handle import Handle
-from lance_ops.api.scanning.requests import refuse
+from lance_ops.api.scanning import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.indexing import reindex
-from lance_ops.reading.fragment_reuse import follow_addresses
+from lance_ops.reading import follow_addresses
 
 __all__ = ["Indexing"]
 

@@ -24,17 +24,16 @@ from lance_ops.changing.merge_insert import (
     MergeCounts,
     MergeSpec,
     explain_merge_from,
+    find_matches,
     merge_insert,
     plan_merge,
     prepare_merge,
 )
-from lance_ops.changing.merge_insert.matching import find_matches
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading.filters import UserFilter
-from lance_ops.table.manifest.bases import Place
-from lance_ops.transactions.pending_files import delete_paths
-from lance_ops.writing.retry import retry_conflicts
-from lance_ops.writing.runners import InThreads, Runner
+from lance_ops.reading import UserFilter
+from lance_ops.table.manifest import Place
+from lance_ops.transactions import delete_paths
+from lance_ops.writing import InThreads, Runner, retry_conflicts
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
-from lance_ops.changing.table_metadata import bind_values, update_config
+from lance_ops.changing import bind_values, update_config
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config as cleanup_config
-from lance_ops.maintenance.compaction import compaction
-from lance_ops.maintenance.compaction.compaction import CompactionMetrics
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
+from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
+from lance_ops.maintenance.compaction import CompactionMetrics, CompactionOptions, compaction
 from lance_ops.maintenance.indexing import reindex
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
-from lance_ops.writing.runners import InThreads, Runner
+from lance_ops.writing import InThreads, Runner
 
 __all__ = ["AutoCleanupConfig", "DatasetOptimizer"]
 

@@ -12,14 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.api.lance_dataset.scanning import Scanning
-from lance_ops.api.scanning.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
-from lance_ops.api.scanning.projection import Columns, Projection, project
-from lance_ops.api.scanning.requests import scan_request
-from lance_ops.blobs.blob_reader import BlobPlace, BlobReader
+from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
+from lance_ops.blobs import BlobPlace, BlobReader
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading.row_columns import ROW_ADDRESS
-from lance_ops.reading.scan_execution import ScanRequest
-from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
+from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_positions, take_row_ids
 
 __all__ = ["Reading", "Rows"]
 

@@ -13,17 +13,20 @@ from lance_ops.api.destination import check_mode, write_onto
 from lance_ops.api.file_options import fragment_limits
 from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
-from lance_ops.api.scanning.requests import Filter
-from lance_ops.changing.deletion import delete, truncate
-from lance_ops.changing.row_updates import bind_updates, update
+from lance_ops.api.scanning import Filter
+from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading.filters import bind_filter
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import bind_filter
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import with_message
-from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
-from lance_ops.writing.retry import retry_conflicts
-from lance_ops.writing.runners import InThreads, Runner
-from lance_ops.writing.write_progress import FragmentWriteProgress
+from lance_ops.writing import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    FragmentWriteProgress,
+    InThreads,
+    Runner,
+    retry_conflicts,
+)
 
 __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
 

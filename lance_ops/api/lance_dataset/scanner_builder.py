@@ -6,14 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from lance_ops.api.fragments.fragment import LanceFragment
+from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.handle import Handle
-from lance_ops.api.scanning.projection import Columns
-from lance_ops.api.scanning.requests import Filter
-from lance_ops.api.scanning.scan_options import ScanOptions, make_scanner
-from lance_ops.api.scanning.scanner import LanceScanner
+from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, make_scanner
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading.sorted_scan import ColumnOrdering
+from lance_ops.reading import ColumnOrdering
 
 __all__ = ["ScannerBuilder"]
 

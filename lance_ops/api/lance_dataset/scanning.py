@@ -8,14 +8,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from lance_ops.api.fragments.fragment import LanceFragment
+from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
-from lance_ops.api.scanning.data_frames import LAZY
-from lance_ops.api.scanning.projection import Columns
-from lance_ops.api.scanning.requests import Filter
-from lance_ops.api.scanning.scan_options import OrderBy, ScanOptions, make_scanner
-from lance_ops.api.scanning.scanner import LanceScanner
+from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, make_scanner
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["Scanning"]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.reading import Reading
 from lance_ops.api.udf import BatchUDF
+from lance_ops.changing import Values, bind_fields, bind_values, update_config
 from lance_ops.changing.columns import (
     Alteration,
     FunctionColumns,
@@ -28,12 +29,10 @@ from lance_ops.changing.columns import (
     bind_joined,
     drop_columns,
 )
-from lance_ops.changing.table_metadata import Values, bind_fields, bind_values, update_config
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig
-from lance_ops.writing.retry import retry_conflicts
-from lance_ops.writing.runners import InThreads, Runner
+from lance_ops.writing import InThreads, Runner, retry_conflicts
 
 __all__ = ["AlterColumn", "SchemaChanges"]
 

@@ -6,11 +6,20 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from lance_ops.core.errors import VersionNotFound
-from lance_ops.refs.branch_paths import branch_of, checkout, references_of
-from lance_ops.refs.removals import check_stays
-from lance_ops.refs.tags import Tag as StoredTag
-from lance_ops.refs.tags import create_tag, delete_tag, list_tags, read_tag, replace_metadata, update_tag
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.refs import Tag as StoredTag
+from lance_ops.refs import (
+    branch_of,
+    check_stays,
+    checkout,
+    create_tag,
+    delete_tag,
+    list_tags,
+    read_tag,
+    references_of,
+    replace_tag_metadata,
+    update_tag,
+)
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["Reference", "Tag", "Tags", "open_reference"]
 
@@ -81,7 +90,7 @@ class Tags:
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a tag; what it names and when that changed stay as they are."""
-        replace_metadata(references_of(self._snapshot), tag, metadata)
+        replace_tag_metadata(references_of(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
         return self._snapshot if reference is None else open_reference(self._snapshot, reference)

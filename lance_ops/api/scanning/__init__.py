@@ -1,1 +1,24 @@
 """What a scan may be asked for, and the scanner that answers it, under the reference's names."""
+
+from lance_ops.api.scanning.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
+from lance_ops.api.scanning.data_frames import LAZY
+from lance_ops.api.scanning.projection import Columns, Projection, project
+from lance_ops.api.scanning.requests import Filter, refuse, scan_request
+from lance_ops.api.scanning.scan_options import OrderBy, ScanOptions, make_scanner
+from lance_ops.api.scanning.scanner import LanceScanner
+
+__all__ = [
+    "DEFAULT_BLOB_BUFFER_SIZE",
+    "LAZY",
+    "BlobFile",
+    "Columns",
+    "Filter",
+    "LanceScanner",
+    "OrderBy",
+    "Projection",
+    "ScanOptions",
+    "make_scanner",
+    "project",
+    "refuse",
+    "scan_request",
+]

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from lance_ops.blobs.blob_reader import BlobPlace
+from lance_ops.blobs import BlobPlace
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["DEFAULT_BLOB_BUFFER_SIZE", "BlobFile"]

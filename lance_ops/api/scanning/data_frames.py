@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from lance_ops.api.scanning.blob_file import BlobFile
 from lance_ops.api.scanning.projection import Projection
-from lance_ops.blobs.blob_reader import BlobReader
+from lance_ops.blobs import BlobReader
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading.row_columns import ROW_ADDRESS
+from lance_ops.reading import ROW_ADDRESS
 
 __all__ = ["LAZY", "check_blob_mode", "data_frame"]
 

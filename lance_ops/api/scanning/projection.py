@@ -13,15 +13,14 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.blobs.blob_columns import with_blobs_as
-from lance_ops.blobs.blob_reader import BlobReader, cut_by_blobs
-from lance_ops.changing.columns.add import bind_computed
+from lance_ops.blobs import BlobReader, cut_by_blobs, with_blobs_as
+from lance_ops.changing.columns import bind_computed
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.json.json_columns import json_to_text, text_field
+from lance_ops.core.json import json_to_text, text_field
 from lance_ops.core.predicate import Assignment, Column
-from lance_ops.core.schema.schema import Field, Schema
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import Field, Schema
+from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["Columns", "Projection", "project"]
 

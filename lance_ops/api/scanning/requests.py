@@ -7,10 +7,8 @@ from typing import TypeAlias
 from lance_ops.api.scanning.projection import Projection
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.indices import RowAddressSet
-from lance_ops.reading.filters import UserFilter, bind_filter
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS
-from lance_ops.reading.scan_execution import ScanRequest
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import ROW_ADDRESS, ROW_ID, VERSION_COLUMNS, ScanRequest, UserFilter, bind_filter
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["Filter", "refuse", "scan_request"]
 

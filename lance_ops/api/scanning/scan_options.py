@@ -11,9 +11,8 @@ from lance_ops.api.scanning.projection import Columns, project
 from lance_ops.api.scanning.requests import Filter, refuse, scan_request
 from lance_ops.api.scanning.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading.row_masks import rows_by_masks
-from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import ColumnOrdering, check_orderings, rows_by_masks
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["OrderBy", "ScanOptions", "make_scanner"]
 

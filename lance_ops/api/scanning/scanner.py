@@ -11,10 +11,18 @@ import pyarrow as pa
 
 from lance_ops.api.scanning.data_frames import LAZY, check_blob_mode, data_frame
 from lance_ops.api.scanning.projection import Projection
-from lance_ops.core.schema.schema import Schema
-from lance_ops.reading.scan_execution import ScanRequest, empty_answer, plan_scan, scan
-from lance_ops.reading.sorted_scan import ColumnOrdering, describe_order, scan_sorted, unordered
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import Schema
+from lance_ops.reading import (
+    ColumnOrdering,
+    ScanRequest,
+    describe_order,
+    empty_answer,
+    plan_scan,
+    scan,
+    scan_sorted,
+    unordered,
+)
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["DEFAULT_BATCH_SIZE", "BatchSize", "LanceScanner"]
 

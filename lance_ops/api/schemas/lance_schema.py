@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Field, Schema, split_path
+from lance_ops.core.schema import Field, Schema, split_path
 
 __all__ = ["AnySchema", "LanceField", "LanceSchema", "schema_of"]
 

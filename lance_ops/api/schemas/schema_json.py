@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema.logical_types import arrow_type_of, logical_type_of
+from lance_ops.core.schema import arrow_type_of, logical_type_of
 
 __all__ = ["json_to_schema", "schema_to_json"]
 

@@ -8,14 +8,25 @@ from lance_ops.changing.columns.add import (
     bind_joined,
 )
 from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
+from lance_ops.changing.columns.backfill import (
+    ColumnFile,
+    column_paths,
+    plan_backfill,
+    with_column_files,
+    write_columns,
+    write_streamed_columns,
+)
 from lance_ops.changing.columns.checkpoint import Checkpoint
+from lance_ops.changing.columns.patch import PatchedColumns, bind_patch, matched_offsets, patched_fragments, plan_patch
 from lance_ops.changing.columns.sources import ColumnSource, FunctionColumns, as_table
 
 __all__ = [
     "Alteration",
     "Checkpoint",
+    "ColumnFile",
     "ColumnSource",
     "FunctionColumns",
+    "PatchedColumns",
     "add_columns",
     "add_null_columns",
     "add_streamed_columns",
@@ -23,5 +34,14 @@ __all__ = [
     "as_table",
     "bind_computed",
     "bind_joined",
+    "bind_patch",
+    "column_paths",
     "drop_columns",
+    "matched_offsets",
+    "patched_fragments",
+    "plan_backfill",
+    "plan_patch",
+    "with_column_files",
+    "write_columns",
+    "write_streamed_columns",
 ]

@@ -18,20 +18,16 @@ from lance_ops.changing.columns.backfill import (
 )
 from lance_ops.changing.columns.sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow.arrow_rows import readable
+from lance_ops.core.arrow import readable
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, parse_value
-from lance_ops.core.predicate.types import convert
-from lance_ops.core.schema.schema import Schema
-from lance_ops.core.schema.schema_edit import with_new_fields
-from lance_ops.legacy.pending_dictionaries import settle_dictionaries
-from lance_ops.reading.filters import schema_with_row_columns
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, convert, parse_value
+from lance_ops.core.schema import Schema, with_new_fields
+from lance_ops.legacy import settle_dictionaries
+from lance_ops.reading import schema_with_row_columns
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.transactions import Merge
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.runners import Runner, run_all
+from lance_ops.transactions import Merge, delete_paths, removing_on_failure
+from lance_ops.writing import Runner, commit_operation, run_all
 
 __all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
 

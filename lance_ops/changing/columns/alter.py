@@ -16,15 +16,12 @@ from lance_ops.changing.columns.backfill import column_paths, plan_backfill, wit
 from lance_ops.changing.columns.sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
-from lance_ops.core.predicate.tree.spelling import spell_path
-from lance_ops.core.schema.schema import Field, Schema, split_path
-from lance_ops.core.schema.schema_edit import renumbered, with_field, without_fields
-from lance_ops.reading.scan_execution import ScanRequest, scan
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.transactions import Merge, Project
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.runners import Runner, run_all
+from lance_ops.core.predicate.tree import spell_path
+from lance_ops.core.schema import Field, Schema, renumbered, split_path, with_field, without_fields
+from lance_ops.reading import ScanRequest, scan
+from lance_ops.snapshot import Snapshot
+from lance_ops.transactions import Merge, Project, delete_paths, removing_on_failure
+from lance_ops.writing import Runner, commit_operation, run_all
 
 __all__ = ["Alteration", "alter_columns", "drop_columns"]
 

@@ -16,20 +16,28 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.changing.columns.sources import ColumnSource
-from lance_ops.core.arrow.arrow_rows import rows_at
+from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, data_file_name
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
-from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, scan_rows
-from lance_ops.reading.scanned_rows import Offsets, ScannedRows, in_array
-from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import (
+    ROW_ADDRESS,
+    ROW_COLUMNS,
+    ROW_ID,
+    TASK_READAHEAD,
+    VERSION_COLUMNS,
+    Offsets,
+    ScannedRows,
+    ScanRequest,
+    in_array,
+    scan_rows,
+)
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
-from lance_ops.transactions.pending_files import delete_paths
-from lance_ops.writing.schema_conformance import conform
+from lance_ops.transactions import delete_paths
+from lance_ops.writing import conform
 
 __all__ = [
     "BackfillTask",

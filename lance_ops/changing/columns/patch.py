@@ -15,16 +15,14 @@ from pyroaring import BitMap
 from lance_ops.changing.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
 from lance_ops.changing.columns.sources import ColumnSource
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow.arrow_rows import rows_at
+from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Schema
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
-from lance_ops.reading.scan_execution import ScanRequest, scan_rows
-from lance_ops.reading.scanned_rows import in_array
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.schema import Schema
+from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, ScanRequest, in_array, scan_rows
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import bitmap_of
-from lance_ops.writing.schema_conformance import conform_columns
+from lance_ops.table.rows import bitmap_of
+from lance_ops.writing import conform_columns
 
 __all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]
 

@@ -14,11 +14,11 @@ import pyarrow.types as pt
 
 from lance_ops.changing.columns.checkpoint import Checkpoint
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow.arrow_rows import rows_at
+from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.json.json_columns import table_to_text
+from lance_ops.core.json import table_to_text
 from lance_ops.core.predicate import Assignment
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 
 __all__ = ["CastColumns", "ColumnSource", "ComputedColumns", "FunctionColumns", "JoinedColumns", "as_table"]
 

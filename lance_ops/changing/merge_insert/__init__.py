@@ -1,6 +1,7 @@
 """Merge a source into a table by key: update, insert and delete in one commit."""
 
 from lance_ops.changing.merge_insert.explain import explain_merge_from
+from lance_ops.changing.merge_insert.matching import find_matches
 from lance_ops.changing.merge_insert.spec import Matched, MergeSpec
 from lance_ops.changing.merge_insert.verb import (
     MergeCounts,
@@ -20,6 +21,7 @@ __all__ = [
     "PreparedMerge",
     "commit_merge",
     "explain_merge_from",
+    "find_matches",
     "merge_insert",
     "plan_merge",
     "prepare_merge",

@@ -18,8 +18,8 @@ from lance_ops.changing.merge_insert.matching import (
     target_columns,
 )
 from lance_ops.changing.merge_insert.spec import BoundMerge, Matched, MergeSpec, bind_merge
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.writing.row_writer import output_version
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import output_version
 
 __all__ = ["explain_merge", "explain_merge_from"]
 

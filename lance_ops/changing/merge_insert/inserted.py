@@ -16,10 +16,10 @@ import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.changing.merge_insert.spec import BoundMerge, key_columns, primary_key
-from lance_ops.core.arrow.arrow_rows import rows_at
+from lance_ops.core.arrow import rows_at
 from lance_ops.core.predicate import Column
-from lance_ops.kernels.arrays import readable
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.kernels import readable
+from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import InsertedKeys
 
 __all__ = ["inserted_keys"]

@@ -17,16 +17,22 @@ import pyarrow as pa
 
 from lance_ops.changing.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow.arrow_rows import rows_at
+from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Column, In, Predicate
-from lance_ops.reading.index_lookup import serving_index
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS
-from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, scan_rows
-from lance_ops.reading.scanned_rows import ScannedRows
-from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.writing.fragment_shares import fragment_shares
+from lance_ops.reading import (
+    ROW_ADDRESS,
+    ROW_COLUMNS,
+    ROW_ID,
+    TASK_READAHEAD,
+    VERSION_COLUMNS,
+    ScannedRows,
+    ScanRequest,
+    scan_rows,
+    serving_index,
+)
+from lance_ops.snapshot import Snapshot, SnapshotReference
+from lance_ops.writing import fragment_shares
 
 __all__ = [
     "MatchTask",

@@ -8,17 +8,16 @@ from enum import Enum
 
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import values_schema
+from lance_ops.blobs import values_schema
 from lance_ops.changing.merge_insert.left_out import leaves_fields_out
-from lance_ops.core.arrow.arrow_rows import readable
+from lance_ops.core.arrow import readable
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
-from lance_ops.core.predicate.building.resolve import Name, resolve
-from lance_ops.core.schema.schema import split_path
-from lance_ops.reading.filters import UserFilter, bind_filter
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.writing.schema_conformance import conform_columns
-from lance_ops.writing.write_targets import WriteTargets, choose_bases
+from lance_ops.core.predicate.building import Name, resolve
+from lance_ops.core.schema import split_path
+from lance_ops.reading import UserFilter, bind_filter
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import WriteTargets, choose_bases, conform_columns
 
 __all__ = [
     "SOURCE",

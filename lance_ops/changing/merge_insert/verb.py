@@ -19,9 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.blobs.blob_reader import take_to_rewrite
-from lance_ops.changing.columns.backfill import column_paths, write_columns
-from lance_ops.changing.columns.patch import PatchedColumns, patched_fragments, plan_patch
+from lance_ops.blobs import take_to_rewrite
+from lance_ops.changing.columns import PatchedColumns, column_paths, patched_fragments, plan_patch, write_columns
 from lance_ops.changing.merge_insert.explain import explain_merge
 from lance_ops.changing.merge_insert.inserted import inserted_keys
 from lance_ops.changing.merge_insert.left_out import with_kept_fields
@@ -29,22 +28,23 @@ from lance_ops.changing.merge_insert.matching import Matches, MatchTask, find_ma
 from lance_ops.changing.merge_insert.spec import BoundMerge, MergeSpec, bind_merge, write_targets
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of, offset_of
-from lance_ops.core.arrow.arrow_rows import rows_at
-from lance_ops.core.schema.schema import Schema
-from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_ID
-from lance_ops.reading.scan_execution import ScanRequest
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.core.arrow import rows_at
+from lance_ops.core.schema import Schema
+from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.key_codes import NO_CODE
-from lance_ops.table.rows.roaring import bitmap_of
-from lance_ops.transactions import Update, UpdateMode
-from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_on_failure
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.deletion_files import hide_rows
-from lance_ops.writing.fragment_writer import data_paths
-from lance_ops.writing.row_writer import RowWriter, output_version
-from lance_ops.writing.runners import Runner, run_all
-from lance_ops.writing.write_targets import WriteTargets
+from lance_ops.table.rows import NO_CODE, bitmap_of
+from lance_ops.transactions import OwnFile, Update, UpdateMode, delete_paths, removing_on_failure
+from lance_ops.writing import (
+    RowWriter,
+    Runner,
+    WriteTargets,
+    commit_operation,
+    data_paths,
+    hide_rows,
+    output_version,
+    run_all,
+)
 
 __all__ = [
     "MergeCounts",

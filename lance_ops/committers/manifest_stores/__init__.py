@@ -8,7 +8,12 @@ from importlib import import_module
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput
 
-__all__ = ["ALL_MANIFEST_STORES", "ManifestRow", "ManifestStore", "open_manifest_store"]
+__all__ = [
+    "ALL_MANIFEST_STORES",
+    "ManifestRow",
+    "ManifestStore",
+    "open_manifest_store",
+]
 
 ALL_MANIFEST_STORES: Mapping[str, tuple[str, ...]] = {
     "sql.SqlManifestStore": ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql"),

@@ -23,8 +23,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
-from lance_ops.store.per_process import PER_PROCESS
-from lance_ops.store.services.s3 import S3
+from lance_ops.store import PER_PROCESS
+from lance_ops.store.services import S3
 
 __all__ = ["DynamoDbManifestStore"]
 

@@ -17,7 +17,7 @@ import urllib3
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
-from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store import PER_PROCESS
 
 __all__ = ["EtcdManifestStore"]
 

@@ -16,7 +16,7 @@ import redis
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, UnsafeStore
-from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store import PER_PROCESS
 
 __all__ = ["RedisManifestStore"]
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQL
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, StoreError
-from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store import PER_PROCESS
 
 __all__ = ["SqlManifestStore"]
 

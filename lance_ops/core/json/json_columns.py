@@ -9,8 +9,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME
-from lance_ops.core.arrow.nested import child_fields, children_of, convert_leaves, with_child_fields, with_children
+from lance_ops.core.arrow import (
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    child_fields,
+    children_of,
+    convert_leaves,
+    with_child_fields,
+    with_children,
+)
 from lance_ops.core.errors import CorruptFile, InvalidInput, SchemaMismatch
 from lance_ops.core.json.jsonb import CorruptJsonb, decode, encode
 

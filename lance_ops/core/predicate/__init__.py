@@ -7,15 +7,46 @@ needs (`columns`), which rows of a batch match (`mask`, three-valued), whether r
 
 from lance_ops.core.predicate.assign import Assignment, parse_assignment, parse_value
 from lance_ops.core.predicate.parse import parse_filter
-from lance_ops.core.predicate.pushdown.conjuncts import conjuncts, split
-from lance_ops.core.predicate.pushdown.index_query import Bound, Equals, IndexQuery, NotNull, Nulls, Range, index_query
-from lance_ops.core.predicate.tree.case import Case
-from lance_ops.core.predicate.tree.column_stats import ColumnStats, Statistics
-from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.tree.logic import And, Holds, IsTrue, Not, Or
-from lance_ops.core.predicate.tree.nodes import Expression, Predicate
-from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, Matches, StartsWith
-from lance_ops.core.predicate.tree.values import Arithmetic, ArithmeticOp, Call, Cast, Column, Literal, Negate
+from lance_ops.core.predicate.pushdown import (
+    Bound,
+    Equals,
+    IndexQuery,
+    NotNull,
+    Nulls,
+    Range,
+    conjuncts,
+    index_query,
+    split,
+)
+from lance_ops.core.predicate.tree import (
+    And,
+    Arithmetic,
+    ArithmeticOp,
+    Call,
+    Case,
+    Cast,
+    Column,
+    ColumnStats,
+    Compare,
+    CompareOp,
+    Contains,
+    EndsWith,
+    Expression,
+    Holds,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Literal,
+    Matches,
+    Negate,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+    Statistics,
+)
+from lance_ops.core.predicate.types import convert
 
 __all__ = [
     "And",
@@ -52,6 +83,7 @@ __all__ = [
     "StartsWith",
     "Statistics",
     "conjuncts",
+    "convert",
     "index_query",
     "parse_assignment",
     "parse_filter",

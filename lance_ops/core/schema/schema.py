@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
+from lance_ops.core.arrow import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.blobs import (
     BLOB_KEY,
     BLOB_V2,
@@ -24,7 +24,7 @@ from lance_ops.core.blobs import (
     check_blob_v2,
 )
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.json.json_columns import ARROW_JSON, JSON_MARK, holds_json, text_schema
+from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
 from lance_ops.core.schema.logical_types import arrow_type_of, child_fields_of, logical_type_of
 
 __all__ = ["NO_PARENT", "Dictionary", "Field", "Schema", "split_path"]

@@ -1,1 +1,27 @@
 """A declared dataset: its YAML, its names, and the environment variables in it."""
+
+from lance_ops.dagster.declaration.config import (
+    CleanupPolicy,
+    CompactionPolicy,
+    DatasetConfig,
+    Place,
+    RawFiles,
+    WriteOptions,
+)
+from lance_ops.dagster.declaration.config_files import load_datasets
+from lance_ops.dagster.declaration.environment import expand, expand_all
+from lance_ops.dagster.declaration.names import DatasetNames, safe_key
+
+__all__ = [
+    "CleanupPolicy",
+    "CompactionPolicy",
+    "DatasetConfig",
+    "DatasetNames",
+    "Place",
+    "RawFiles",
+    "WriteOptions",
+    "expand",
+    "expand_all",
+    "load_datasets",
+    "safe_key",
+]

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import dagster as dg
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
 from lance_ops.dagster.opening import open_if_there
-from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
-from lance_ops.maintenance.ingested_batches import ingested_batches
-from lance_ops.snapshot.validation import validate
+from lance_ops.maintenance import ingested_batches
+from lance_ops.maintenance.health import VersionSummary, timeline
+from lance_ops.snapshot import validate
 
 __all__ = ["BatchAudit", "audit_batches", "build_checks"]
 

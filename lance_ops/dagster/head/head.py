@@ -8,12 +8,11 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.core.schema.schema import Schema
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.core.schema import Schema
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.maintenance.health.version_timeline import VersionSummary
-from lance_ops.maintenance.ingested_batches import batch_properties
+from lance_ops.maintenance import batch_properties
+from lance_ops.maintenance.health import VersionSummary
 
 __all__ = ["COMMITTED_AT", "DATA_VERSION_TAG", "column_schema", "head_event", "timeline_markdown", "version_metadata"]
 

@@ -7,11 +7,10 @@ from datetime import datetime
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.head import COMMITTED_AT, DATA_VERSION_TAG, head_event
-from lance_ops.maintenance.health.version_timeline import VersionSummary, timeline
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.maintenance.health import VersionSummary, timeline
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["report_versions", "unrecorded"]
 

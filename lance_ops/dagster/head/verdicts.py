@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.markdown import size_text, table
-from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, health
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.maintenance.health import HealthReport, HealthThresholds, health
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["HEALTH_CHECKS", "Verdict", "health_markdown", "judge", "measure"]
 

@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.head import head_event
 from lance_ops.dagster.head.report import unrecorded
 from lance_ops.dagster.opening import open_if_there

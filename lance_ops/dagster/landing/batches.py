@@ -10,17 +10,15 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from lance_ops.core.schema.logical_types import arrow_type_of
-from lance_ops.dagster.declaration.config import DatasetConfig, WriteOptions
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.core.schema import arrow_type_of
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, WriteOptions
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.head.report import report_versions
+from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
 from lance_ops.dagster.opening import open_if_there, open_snapshot
-from lance_ops.dagster.runners.runner import LanceRunner
-from lance_ops.maintenance.ingest.ingestion import IngestOptions, IngestResult, ingest
-from lance_ops.maintenance.ingest.raw_files import unified_raw_schema
-from lance_ops.writing.fragment_writer import FragmentLimits
+from lance_ops.dagster.runners import LanceRunner
+from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest, unified_raw_schema
+from lance_ops.writing import FragmentLimits
 
 __all__ = ["batches_asset"]
 

@@ -19,9 +19,8 @@ from fsspec.core import url_to_fs
 from fsspec.utils import glob_translate
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration.config import Place, RawFiles
-from lance_ops.dagster.declaration.names import safe_key
-from lance_ops.maintenance.ingest.ingestion import IngestBatch, RawFile
+from lance_ops.dagster.declaration import Place, RawFiles, safe_key
+from lance_ops.maintenance.ingest import IngestBatch, RawFile
 
 __all__ = ["LandedBatch", "LandedFile", "Landing", "group_files", "list_files", "list_landing"]
 

@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig, RawFiles
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
 from lance_ops.dagster.opening import open_if_there
-from lance_ops.maintenance.ingested_batches import ingested_batches
+from lance_ops.maintenance import ingested_batches
 
 __all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "build_raw_sensor"]
 

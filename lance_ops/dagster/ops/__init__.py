@@ -13,8 +13,10 @@ from lance_ops.dagster.ops.health import health_op, verdict_op
 from lance_ops.dagster.ops.reindex import Reindex, reindex_op
 from lance_ops.dagster.ops.restore import Restore, restore_op
 from lance_ops.dagster.ops.tag import Tag, tag_op
+from lance_ops.dagster.ops.verb import START
 
 __all__ = [
+    "START",
     "Cleanup",
     "Compact",
     "DeleteRows",

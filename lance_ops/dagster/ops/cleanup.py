@@ -9,11 +9,10 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.dagster.declaration.config import CleanupPolicy, DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import CleanupPolicy, DatasetConfig, DatasetNames
 from lance_ops.dagster.markdown import size_text, table
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.maintenance.cleanup.cleanup import (
+from lance_ops.maintenance.cleanup import (
     CleanupOptions,
     CleanupStats,
     cleanup_old_versions,

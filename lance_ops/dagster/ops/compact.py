@@ -7,11 +7,10 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.dagster.declaration.config import CompactionPolicy, DatasetConfig
+from lance_ops.dagster.declaration import CompactionPolicy, DatasetConfig
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.maintenance.compaction.compaction import compact_files
-from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction
+from lance_ops.maintenance.compaction import CompactionOptions, CompactionPlan, compact_files, plan_compaction
 
 __all__ = ["Compact", "compact_op"]
 

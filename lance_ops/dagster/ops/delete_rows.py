@@ -7,13 +7,13 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.changing.deletion import commit_deletion, find_rows, plan_deletion
+from lance_ops.changing import commit_deletion, find_rows, plan_deletion
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.reading.filters import bind_filter
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.writing.retry import retry_conflicts
+from lance_ops.reading import bind_filter
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import retry_conflicts
 
 __all__ = ["REASON_PROPERTY", "DeleteRows", "delete_rows_op"]
 

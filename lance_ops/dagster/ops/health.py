@@ -6,9 +6,8 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
-from lance_ops.dagster.head.verdicts import health_markdown, judge, measure
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
+from lance_ops.dagster.head import health_markdown, judge, measure
 from lance_ops.dagster.ops.verb import Work, verb_op
 
 __all__ = ["health_op", "verdict_op"]

@@ -8,12 +8,12 @@ import dagster as dg
 from pydantic import Field
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.markdown import table
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.maintenance.health.coverage import index_coverage
-from lance_ops.maintenance.indexing.reindex import create_scalar_index, optimize_indices
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.maintenance.health import index_coverage
+from lance_ops.maintenance.indexing import create_scalar_index, optimize_indices
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["Reindex", "reindex_op"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.changing.restoration import restore
+from lance_ops.changing import restore
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration.config import DatasetConfig
+from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.dagster.ops.delete_rows import REASON_PROPERTY
 from lance_ops.dagster.ops.verb import Work, verb_op
-from lance_ops.refs.branch_paths import tagged_version
+from lance_ops.refs import tagged_version
 
 __all__ = ["Restore", "restore_op"]
 

@@ -7,9 +7,8 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.api.lance_dataset.tags import Tags
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.api.lance_dataset import Tags
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.ops.verb import Work, verb_op
 
 __all__ = ["Tag", "tag_op"]

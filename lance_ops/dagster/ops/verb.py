@@ -9,14 +9,13 @@ from typing import Any
 
 import dagster as dg
 
-from lance_ops.dagster.declaration.config import DatasetConfig
-from lance_ops.dagster.declaration.names import DatasetNames
+from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.failures import retrying
-from lance_ops.dagster.head.report import report_versions
+from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.opening import open_snapshot
-from lance_ops.dagster.runners.runner import RUNNER_KEY, LanceRunner
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.writing.runners import Runner
+from lance_ops.dagster.runners import RUNNER_KEY, LanceRunner
+from lance_ops.snapshot import Snapshot
+from lance_ops.writing import Runner
 
 __all__ = ["START", "Work", "verb_op"]
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import dagster as dg
 from pydantic import Field
 
-from lance_ops.writing.runners import InThreads, Runner
+from lance_ops.writing import InThreads, Runner
 
 __all__ = ["RUNNER_KEY", "LanceRunner", "ThreadRunner"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from lance_ops.dagster.runners.runner import LanceRunner
-from lance_ops.spark.runner import OnSpark
-from lance_ops.spark.session import get_or_create
-from lance_ops.writing.runners import Runner
+from lance_ops.spark import OnSpark, get_or_create
+from lance_ops.writing import Runner
 
 __all__ = ["SparkRunner"]
 

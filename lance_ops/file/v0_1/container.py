@@ -15,15 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.opened import Batches, OpenFile
 from lance_ops.file.source import FileSource
 from lance_ops.file.v0_1.page_table import PageTable, read_page_table
 from lance_ops.file.v0_1.reader import BatchColumns
 from lance_ops.pb import file_pb2, table_pb2
-from lance_ops.wire.fields import schema_from_pb
-from lance_ops.wire.framing import parse_message
+from lance_ops.wire import parse_message, schema_from_pb
 
 __all__ = ["open_v0_1"]
 

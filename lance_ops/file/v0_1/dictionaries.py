@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.nested import child_fields, children_of, with_child_fields, with_children
+from lance_ops.core.arrow import child_fields, children_of, with_child_fields, with_children
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
-from lance_ops.core.schema.schema import Dictionary, Field, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.file.arrays import is_variable
 
 __all__ = ["Dictionaries", "may_be_dictionary_values"]

@@ -20,20 +20,18 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema.schema import Field, Schema
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import VariableWidth
+from lance_ops.core.schema import Field, Schema
+from lance_ops.encodings import VariableWidth, check, gather_ranges
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.budget import Budget
 from lance_ops.file.container import Extent
+from lance_ops.file.decoding_errors import reporting
 from lance_ops.file.opened import Chunk, Columns
-from lance_ops.file.pages import reporting
 from lance_ops.file.plan import PageRows, split_rows
 from lance_ops.file.rows import Rows, RowSet, RowSlice, rows_of_runs
 from lance_ops.file.source import FileSource, Ranges, Steps, join
 from lance_ops.file.v0_1.page_table import PageTable
-from lance_ops.file.v2_0.fixed import read_values
+from lance_ops.file.v2_0 import read_values
 
 __all__ = ["BatchColumns"]
 

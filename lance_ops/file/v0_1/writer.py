@@ -15,21 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.nested import items_of
+from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.core.schema.schema import Dictionary, Field, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, VariableWidth
+from lance_ops.encodings import FixedSizeListValues, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, own_copy, values_of
 from lance_ops.file.body import FileBody
 from lance_ops.file.container import Extent
 from lance_ops.file.v0_1.dictionaries import Dictionaries, may_be_dictionary_values
 from lance_ops.file.v0_1.statistics import bounds_of, has_statistics
 from lance_ops.pb import file_pb2, table_pb2
-from lance_ops.store.contract import BytesLike, StoreWriter
-from lance_ops.wire.fields import metadata_to_pb, schema_to_pb
-from lance_ops.wire.framing import MAGIC, frame
+from lance_ops.store import BytesLike, StoreWriter
+from lance_ops.wire import MAGIC, frame, metadata_to_pb, schema_to_pb
 
 __all__ = ["BatchBody"]
 

@@ -17,13 +17,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.fsst import FsstEncoding
-from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
-from lance_ops.encodings.select import select
-from lance_ops.encodings.values import FixedWidth, VariableWidth, offsets_of_lengths
-from lance_ops.encodings.variable import VariableEncoding
+from lance_ops.encodings import (
+    NO_OPTIONS,
+    EncodingOptions,
+    FixedWidth,
+    FsstEncoding,
+    VariableEncoding,
+    VariableWidth,
+    check,
+    check_expansion,
+    offsets_of_lengths,
+    select,
+)
 from lance_ops.file.arrays import array_of, spread
 from lance_ops.file.rows import Rows, RowSlice
 from lance_ops.file.source import Steps

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import check
+from lance_ops.encodings import check
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import check
+from lance_ops.encodings import check
 from lance_ops.file.arrays import validity_of
 from lance_ops.file.items import take_items
 from lance_ops.file.rows import Rows, RowSlice

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
-from lance_ops.encodings.values import FixedWidth, VariableWidth
+from lance_ops.encodings import NO_OPTIONS, EncodingOptions, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, validity_of, values_of
 from lance_ops.file.v2_0.binary import encode_binary
 from lance_ops.file.v2_0.contract import PageBuffers

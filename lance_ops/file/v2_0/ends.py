@@ -10,9 +10,8 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from lance_ops.core.arrow.memory import new_array
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.values import FixedWidth, Offsets
+from lance_ops.core.arrow import new_array
+from lance_ops.encodings import FixedWidth, Offsets, check
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import Steps
 from lance_ops.file.v2_0.contract import ArrayEncoding, PageBuffers

@@ -16,12 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings import lanes
-from lance_ops.encodings.codecs import codec_of_scheme
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.select import select
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings import FixedWidth, check, codec_of_scheme, gather_ranges, lanes, select
 from lance_ops.file.arrays import array_of, bits_per_value_of
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import Rows, RowSet, RowSlice

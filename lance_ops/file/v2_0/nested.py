@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings import FixedWidth, check
 from lance_ops.file.arrays import array_of, bits_per_value_of
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps

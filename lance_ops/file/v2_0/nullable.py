@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.values import FixedWidth
+from lance_ops.encodings import FixedWidth, check
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps, join
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray, with_validity

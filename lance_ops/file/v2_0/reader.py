@@ -16,17 +16,22 @@ import pyarrow.types as pt
 
 from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
-from lance_ops.core.schema.schema import Field, Schema
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import Integers, Offsets, VariableWidth, offsets_of_lengths
+from lance_ops.core.schema import Field, Schema
+from lance_ops.encodings import (
+    Integers,
+    Offsets,
+    VariableWidth,
+    check,
+    check_expansion,
+    gather_ranges,
+    offsets_of_lengths,
+)
 from lance_ops.file.arrays import array_of, bitmap_of, is_variable
 from lance_ops.file.budget import Budget
 from lance_ops.file.container import Column
+from lance_ops.file.decoding_errors import reporting
 from lance_ops.file.leaves import is_packed
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
-from lance_ops.file.pages import reporting
 from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
 from lance_ops.file.rows import Rows, RowSlice, rows_of_runs
 from lance_ops.file.source import Ranges, Steps, join
@@ -34,7 +39,7 @@ from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding
 from lance_ops.file.v2_0.ends import read_offsets, read_spans
 from lance_ops.file.v2_0.registry import array_encoding_from_pb
 from lance_ops.pb import encodings_v2_0_pb2 as pb
-from lance_ops.wire.framing import parse_message
+from lance_ops.wire import parse_message
 
 __all__ = ["ARRAY_ENCODING_URL", "ArrayColumns", "columns_of_field"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import check
+from lance_ops.encodings import check
 from lance_ops.file.v2_0.binary import Binary, FixedSizeBinary, Fsst
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding
 from lance_ops.file.v2_0.dictionary import Dictionary
@@ -11,7 +11,7 @@ from lance_ops.file.v2_0.fixed import Bitpacked, BitpackedForNonNeg, Constant, F
 from lance_ops.file.v2_0.nested import FixedSizeList, PackedStruct
 from lance_ops.file.v2_0.nullable import Nullable
 from lance_ops.pb import encodings_v2_0_pb2 as pb
-from lance_ops.wire.unknown import unknown_numbers
+from lance_ops.wire import unknown_numbers
 
 __all__ = ["ALL_ARRAY_ENCODINGS", "array_encoding_from_pb"]
 

@@ -12,11 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.nested import items_of
+from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.core.schema.schema import Field
-from lance_ops.encodings.options import EncodingOptions
-from lance_ops.encodings.values import Offsets, VariableWidth
+from lance_ops.core.schema import Field
+from lance_ops.encodings import EncodingOptions, Offsets, VariableWidth
 from lance_ops.file.arrays import own_copy, validity_of, values_of
 from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.encoded import EncodedPage

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_array, new_bytes
-from lance_ops.encodings.contract import check
+from lance_ops.core.arrow import new_array, new_bytes
+from lance_ops.encodings import check
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [

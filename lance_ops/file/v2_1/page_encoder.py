@@ -11,19 +11,28 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.choose import Structure, choose_dictionary, choose_structure
-from lance_ops.encodings.select import select
-from lance_ops.encodings.stats import FixedStatistics
-from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
+from lance_ops.encodings import (
+    FixedStatistics,
+    FixedWidth,
+    Structure,
+    Values,
+    VariableWidth,
+    choose_dictionary,
+    choose_structure,
+    select,
+)
 from lance_ops.file.arrays import validity_of, values_of
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.v2_1.layers import Items
-from lance_ops.file.v2_1.layouts.blob import encode_blob
-from lance_ops.file.v2_1.layouts.constant import encode_constant
-from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice
-from lance_ops.file.v2_1.layouts.full_zip import encode_full_zip
-from lance_ops.file.v2_1.layouts.mini_block import encode_mini_block
+from lance_ops.file.v2_1.layouts import (
+    LeafRows,
+    PageChoice,
+    encode_blob,
+    encode_constant,
+    encode_full_zip,
+    encode_mini_block,
+)
 from lance_ops.file.v2_1.levels import EncodedLevels, encode_levels
 
 __all__ = ["encode_blob_page", "encode_page"]

@@ -10,17 +10,18 @@ from functools import cached_property
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.file.budget import Budget
 from lance_ops.file.container import Column
+from lance_ops.file.decoding_errors import reporting
 from lance_ops.file.leaves import Leaf, leaves_of, leaves_of_field, number_leaves
 from lance_ops.file.opened import Chunk, Columns, LoadColumns
-from lance_ops.file.pages import open_page, read_pages, reporting
 from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
 from lance_ops.file.v2_1.assemble import assemble, concat_rows
-from lance_ops.file.v2_1.layouts.contract import LeafRows, PageLayout
+from lance_ops.file.v2_1.layouts import LeafRows, PageLayout
+from lance_ops.file.v2_1.pages import open_page, read_pages
 
 __all__ = ["StructuralColumns"]
 

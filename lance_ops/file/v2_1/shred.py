@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.arrow.nested import child_fields, children_of, items_of, with_children
+from lance_ops.core.arrow import child_fields, children_of, items_of, with_children
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.file.arrays import validity_of
 from lance_ops.file.leaves import is_leaf
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists
-from lance_ops.file.v2_1.layouts.contract import LeafRows
+from lance_ops.file.v2_1.layouts import LeafRows
 
 __all__ = ["shred", "storage_of"]
 

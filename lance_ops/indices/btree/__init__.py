@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Like, Predicate, StartsWith, index_query
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.indices.btree.index import BTreeIndex
 from lance_ops.indices.btree.layout import data_rows, write_pages
 from lance_ops.indices.btree.spans import BTreeQuery

@@ -45,9 +45,7 @@ from lance_ops.indices.sort_keys import sort_keys
 from lance_ops.indices.sorted_merge import merge_sorted
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
-from lance_ops.table.rows.address_map import AddressMap
-from lance_ops.table.rows.key_codes import NO_CODE, KeyCodes
-from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows import NO_CODE, AddressMap, KeyCodes, offsets_in
 
 __all__ = ["BTreeIndex"]
 

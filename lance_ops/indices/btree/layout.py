@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.store import Store
 from lance_ops.table import IndexFile

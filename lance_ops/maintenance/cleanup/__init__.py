@@ -1,1 +1,20 @@
 """Remove old versions and the files that nothing needs any more: plan, removal, and clean-up by configuration."""
+
+from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, clean_up_if_due
+from lance_ops.maintenance.cleanup.cleanup import (
+    CleanupExplanation,
+    CleanupOptions,
+    CleanupStats,
+    cleanup_old_versions,
+    explain_cleanup_old_versions,
+)
+
+__all__ = [
+    "CleanupExplanation",
+    "CleanupOptions",
+    "CleanupStats",
+    "auto_cleanup_config",
+    "clean_up_if_due",
+    "cleanup_old_versions",
+    "explain_cleanup_old_versions",
+]

@@ -33,14 +33,12 @@ from lance_ops.maintenance.cleanup.cleanup_plan import (
     versions_begun_with,
 )
 from lance_ops.maintenance.ingested_batches import checkpoint_batches
-from lance_ops.refs.branch_file import list_branches
-from lance_ops.refs.branch_paths import branch_of, references_of
-from lance_ops.refs.removals import noted_removal
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.refs import branch_of, list_branches, noted_removal, references_of
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions import Landed, has_grown, keep_token, read_manifest, read_version, token_of
-from lance_ops.transactions.committed.committed_versions import decode_version
+from lance_ops.transactions.committed import decode_version
 
 __all__ = [
     "CleanupExplanation",

@@ -28,13 +28,19 @@ from lance_ops.core.names import (
     is_of_the_line,
     is_staged_manifest,
 )
-from lance_ops.refs.branch_file import Branch, list_branches
-from lance_ops.refs.branch_paths import branch_of, references_of, uri_of_line
-from lance_ops.refs.pins import PINS_DIR, pinned_version
-from lance_ops.refs.removals import REMOVALS_DIR, UNVERIFIED_AGE
-from lance_ops.refs.tags import list_tags
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.version_history import history
+from lance_ops.refs import (
+    PINS_DIR,
+    REMOVALS_DIR,
+    UNVERIFIED_AGE,
+    Branch,
+    branch_of,
+    list_branches,
+    list_tags,
+    pinned_version,
+    references_of,
+    uri_of_line,
+)
+from lance_ops.snapshot import Snapshot, history
 from lance_ops.store import ObjectInfo, Store, path_beneath
 from lance_ops.table import Manifest
 from lance_ops.transactions import Landed, read_manifest

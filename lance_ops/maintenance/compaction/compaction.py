@@ -23,17 +23,28 @@ from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, 
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
 from lance_ops.maintenance.compaction.lineage_of_rewritten import with_lineage
 from lance_ops.maintenance.compaction.live_rows import live_rows
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.transactions import ReserveFragments, Rewrite, RewriteGroup
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure, removing_unless_committed
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.fragment_writer import FragmentLimits, FragmentWriter, data_paths
-from lance_ops.writing.retry import retry_conflicts
-from lance_ops.writing.runners import InThreads, Runner, run_all
+from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, offsets_in
+from lance_ops.transactions import (
+    ReserveFragments,
+    Rewrite,
+    RewriteGroup,
+    delete_paths,
+    removing_on_failure,
+    removing_unless_committed,
+)
+from lance_ops.writing import (
+    FragmentLimits,
+    FragmentWriter,
+    InThreads,
+    Runner,
+    commit_operation,
+    data_paths,
+    retry_conflicts,
+    run_all,
+)
 
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
 

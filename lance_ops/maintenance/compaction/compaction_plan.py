@@ -14,10 +14,9 @@ from uuid import UUID
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.compaction.index_remap import moves_with_rows
-from lance_ops.snapshot.reference import SnapshotReference
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
-from lance_ops.writing.fragment_writer import MAX_BYTES_PER_FILE
+from lance_ops.writing import MAX_BYTES_PER_FILE
 
 __all__ = ["CompactionOptions", "CompactionPlan", "CompactionTask", "plan_compaction"]
 

@@ -9,12 +9,11 @@ from uuid import UUID
 from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.indices import RowKey
-from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import awaits_remap, open_index, row_key_of
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
-from lance_ops.table.rows.address_map import AddressMap
-from lance_ops.transactions import RewrittenIndex
-from lance_ops.transactions.pending_files import delete_paths
+from lance_ops.table.rows import AddressMap
+from lance_ops.transactions import RewrittenIndex, delete_paths
 
 __all__ = ["IndexRemap", "moves_with_rows"]
 

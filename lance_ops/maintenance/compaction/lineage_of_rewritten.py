@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.table.rows.row_ids import encode_row_ids, encode_versions
-from lance_ops.table.rows.row_runs import RowIds, RowVersions
+from lance_ops.table.rows import RowIds, RowVersions, encode_row_ids, encode_versions, offsets_in
 
 __all__ = ["with_lineage"]
 

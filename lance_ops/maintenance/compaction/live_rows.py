@@ -8,17 +8,15 @@ from itertools import chain, groupby
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.blobs.blob_reader import scan_to_rewrite
-from lance_ops.core.arrow.arrow_rows import rows_where
+from lance_ops.blobs import scan_to_rewrite
+from lance_ops.core.arrow import rows_where
 from lance_ops.core.cores import available_cores
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.file.budget import row_bytes
-from lance_ops.file.rows import RowSlice
-from lance_ops.reading.joined_fragments import read_together
-from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.file import RowSlice, row_bytes
+from lance_ops.reading import TASK_READAHEAD, ScanRequest, read_together
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.table.rows.roaring import offsets_in
+from lance_ops.table.rows import offsets_in
 
 __all__ = ["live_rows"]
 

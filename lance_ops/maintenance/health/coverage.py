@@ -8,8 +8,8 @@ from itertools import groupby
 
 from pyroaring import BitMap
 
-from lance_ops.reading.index_lookup import awaits_remap
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import awaits_remap
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 
 __all__ = ["IndexCoverage", "index_coverage", "indexed_ratio"]

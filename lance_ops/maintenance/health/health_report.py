@@ -8,7 +8,7 @@ from enum import Enum
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage, indexed_ratio
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 
 __all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health"]
 

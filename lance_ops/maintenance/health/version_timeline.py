@@ -8,10 +8,8 @@ from datetime import datetime
 
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
 from lance_ops.maintenance.ingested_batches import batches_of
-from lance_ops.refs.branch_paths import branch_of, references_of
-from lance_ops.refs.tags import list_tags
-from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.version_history import history
+from lance_ops.refs import branch_of, list_tags, references_of
+from lance_ops.snapshot import Snapshot, history
 from lance_ops.transactions import Landed
 
 __all__ = ["VersionSummary", "timeline"]

@@ -12,12 +12,18 @@ from dataclasses import replace
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.names import INDICES_DIR
 from lance_ops.indices import RowKey, load_index
-from lance_ops.reading.index_lookup import row_key_of
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import row_key_of
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
-from lance_ops.transactions import CreateIndex, FollowedIndex, Retry, follow_index
-from lance_ops.transactions.pending_files import delete_paths, removing_unless_committed
-from lance_ops.writing.commit import commit_operation
+from lance_ops.transactions import (
+    CreateIndex,
+    FollowedIndex,
+    Retry,
+    delete_paths,
+    follow_index,
+    removing_unless_committed,
+)
+from lance_ops.writing import commit_operation
 
 __all__ = ["commit_segment"]
 

@@ -18,16 +18,14 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.core.names import INDICES_DIR, check_index_name
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.indexing.new_segment import commit_segment
-from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of
-from lance_ops.reading.scan_execution import ScanRequest, scan
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan
+from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.transactions import CreateIndex
-from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.retry import retry_conflicts
+from lance_ops.writing import commit_operation, retry_conflicts
 
 __all__ = ["create_scalar_index", "drop_index", "optimize_indices"]
 

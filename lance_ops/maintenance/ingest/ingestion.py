@@ -18,22 +18,28 @@ import pyarrow as pa
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.legacy.pending_dictionaries import settle_fragments
-from lance_ops.maintenance.cleanup.auto_cleanup import clean_up_if_due
+from lance_ops.legacy import settle_fragments
+from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
 from lance_ops.maintenance.ingested_batches import IngestedBatch, batch_properties, ingested_batches
-from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.transactions import Append
-from lance_ops.transactions.pending_files import delete_paths, removing_on_failure
-from lance_ops.writing.commit import commit_operation, create_dataset
-from lance_ops.writing.fragment_writer import FragmentLimits, FragmentWriter, data_paths
-from lance_ops.writing.runners import InThreads, Runner, run_all
-from lance_ops.writing.table_schema import table_schema
-from lance_ops.writing.write import check_stable_row_ids
+from lance_ops.transactions import Append, delete_paths, removing_on_failure
+from lance_ops.writing import (
+    FragmentLimits,
+    FragmentWriter,
+    InThreads,
+    Runner,
+    check_stable_row_ids,
+    commit_operation,
+    create_dataset,
+    data_paths,
+    run_all,
+    table_schema,
+)
 
 __all__ = [
     "IngestBatch",

@@ -9,7 +9,13 @@ from lance_ops.store.services.hdfs import Hdfs
 from lance_ops.store.services.other import Other
 from lance_ops.store.services.s3 import S3
 
-__all__ = ["ALL_SERVICES", "ListedObject", "Service", "service_of"]
+__all__ = [
+    "ALL_SERVICES",
+    "S3",
+    "ListedObject",
+    "Service",
+    "service_of",
+]
 
 ALL_SERVICES: tuple[Service, ...] = (S3(), Gcs(), Azure(), Hdfs())
 _OTHER = Other()

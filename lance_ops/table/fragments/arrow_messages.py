@@ -13,7 +13,7 @@ import struct
 
 import pyarrow as pa
 
-from lance_ops.encodings.expansion import check_expansion
+from lance_ops.encodings import check_expansion
 
 __all__ = ["read_batches"]
 

@@ -21,8 +21,8 @@ from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.names import deletion_file_name
 from lance_ops.pb import table_pb2
 from lance_ops.table.fragments.arrow_messages import read_batches
-from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, encode_bitmap, offsets_in
-from lance_ops.wire.unknown import restore_unknown, unknown_fields
+from lance_ops.table.rows import bitmap_of, decode_bitmap, encode_bitmap, offsets_in
+from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletion_vector", "encode_deletion_vector"]
 

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
 from lance_ops.pb import table_pb2
-from lance_ops.store.paths import check_path
+from lance_ops.store import check_path
 from lance_ops.table.fragments.deletion_file import DeletionFile
 from lance_ops.table.fragments.fragment_json import fragment_from_json, fragment_to_json
-from lance_ops.wire.unknown import restore_unknown, unknown_fields
+from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["TOMBSTONED", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
 

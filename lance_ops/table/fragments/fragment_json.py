@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
-from lance_ops.wire.unknown import unknown_fields
+from lance_ops.wire import unknown_fields
 
 __all__ = ["fragment_from_json", "fragment_to_json"]
 

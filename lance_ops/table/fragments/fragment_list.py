@@ -13,7 +13,7 @@ from typing import NamedTuple, overload
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, ManifestParts
 from lance_ops.table.fragments.fragment import Fragment
-from lance_ops.wire.framing import parse_message
+from lance_ops.wire import parse_message
 
 __all__ = ["Fragments", "Since"]
 

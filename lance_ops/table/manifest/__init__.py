@@ -1,1 +1,38 @@
 """A manifest as a value: its file, schema, flags, base paths and invariants."""
+
+from lance_ops.table.manifest.base_path import BasePath
+from lance_ops.table.manifest.bases import Bases, Place
+from lance_ops.table.manifest.feature_flag import FeatureFlag
+from lance_ops.table.manifest.flags import check_readable, check_writable, flags_for
+from lance_ops.table.manifest.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
+from lance_ops.table.manifest.known_manifests import KNOWN_MANIFESTS
+from lance_ops.table.manifest.manifest import WRITER, DataFormat, Manifest, WriterVersion
+from lance_ops.table.manifest.manifest_bytes import (
+    decode_manifest,
+    decode_with_transaction,
+    encode_manifest,
+    inline_transaction,
+)
+
+__all__ = [
+    "ALL_INVARIANTS",
+    "KNOWN_MANIFESTS",
+    "WRITER",
+    "BasePath",
+    "Bases",
+    "DataFormat",
+    "FeatureFlag",
+    "Manifest",
+    "Place",
+    "Violation",
+    "WriterVersion",
+    "check_adds_no_violation",
+    "check_readable",
+    "check_writable",
+    "decode_manifest",
+    "decode_with_transaction",
+    "encode_manifest",
+    "flags_for",
+    "inline_transaction",
+    "violations",
+]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lance_ops.core.errors import UnsafePath
 from lance_ops.pb import table_pb2
-from lance_ops.wire.unknown import restore_unknown, unknown_fields
+from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["BasePath"]
 

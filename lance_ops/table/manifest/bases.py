@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from lance_ops.committers.opening import open_base, options_of_base
+from lance_ops.committers import open_base, options_of_base
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
-from lance_ops.store.contract import Store
-from lance_ops.store.opening import is_well_known
-from lance_ops.table.fragments.fragment import Fragment
+from lance_ops.store import Store, is_well_known
+from lance_ops.table.fragments import Fragment
 from lance_ops.table.manifest.base_path import BasePath
 
 __all__ = ["Bases", "Place"]

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
-from lance_ops.core.schema.schema import Dictionary, Field, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 
 __all__ = ["empty_dictionaries", "load_dictionaries", "place_dictionaries"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.fragments.fragment import Fragment
+from lance_ops.table.fragments import Fragment
 from lance_ops.table.manifest.feature_flag import FeatureFlag
 from lance_ops.table.manifest.manifest import Manifest
 

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.fragments.fragment import TOMBSTONED, Fragment
+from lance_ops.table.fragments import TOMBSTONED, Fragment
 from lance_ops.table.manifest.feature_flag import FeatureFlag
 from lance_ops.table.manifest.flags import flags_with
 from lance_ops.table.manifest.manifest import Manifest

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.pb import table_pb2
-from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["encoded_schema", "known_schema"]
 

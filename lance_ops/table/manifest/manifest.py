@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import table_pb2
-from lance_ops.table.fragments.fragment import Fragment
-from lance_ops.table.fragments.fragment_list import Fragments
+from lance_ops.table.fragments import Fragment, Fragments
 from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag
 from lance_ops.table.manifest.known_schemas import encoded_schema, known_schema
-from lance_ops.wire.unknown import restore_unknown, unknown_fields
+from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import manifest_parts_pb2, table_pb2
-from lance_ops.table.fragments.fragment_list import Fragments
+from lance_ops.table.fragments import Fragments
 from lance_ops.table.manifest.dictionary_values import empty_dictionaries, load_dictionaries, place_dictionaries
 from lance_ops.table.manifest.manifest import Manifest
-from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe
+from lance_ops.wire import MAGIC, frame, parse_message, unframe
 
 __all__ = ["decode_manifest", "decode_with_transaction", "encode_manifest", "inline_transaction"]
 

@@ -1,1 +1,43 @@
 """Row ids, row versions and row addresses: sequences, indexes and maps over them."""
+
+from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.key_codes import NO_CODE, KeyCodes
+from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, decode_treemap, encode_bitmap, offsets_in
+from lance_ops.table.rows.row_id_index import RowIdIndex, build_row_id_index
+from lance_ops.table.rows.row_ids import (
+    FIRST_VERSION,
+    count_row_ids,
+    decode_row_ids,
+    decode_versions,
+    encode_row_id_range,
+    encode_row_ids,
+    encode_uniform_versions,
+    encode_versions,
+)
+from lance_ops.table.rows.row_runs import RowIds, RowVersions
+
+__all__ = [
+    "FIRST_VERSION",
+    "NO_CODE",
+    "AddressMap",
+    "KeyCodes",
+    "NewFragment",
+    "OldFragment",
+    "RewrittenGroup",
+    "RowIdIndex",
+    "RowIds",
+    "RowVersions",
+    "bitmap_of",
+    "build_row_id_index",
+    "count_row_ids",
+    "decode_bitmap",
+    "decode_row_ids",
+    "decode_treemap",
+    "decode_versions",
+    "encode_bitmap",
+    "encode_row_id_range",
+    "encode_row_ids",
+    "encode_uniform_versions",
+    "encode_versions",
+    "offsets_in",
+]

@@ -18,7 +18,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops import kernels
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.table.rows.key_codes import KeyCodes
 from lance_ops.table.rows.roaring import offsets_in
 

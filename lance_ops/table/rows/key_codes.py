@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["NO_CODE", "KeyCodes"]
 

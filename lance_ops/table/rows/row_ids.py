@@ -16,7 +16,7 @@ import numpy.typing as npt
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.pb import rowids_pb2
 from lance_ops.table.rows.row_runs import RowIds, RowVersions
-from lance_ops.wire.framing import parse_message
+from lance_ops.wire import parse_message
 
 __all__ = [
     "FIRST_VERSION",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_ops.committers.contract import Committer
+from lance_ops.committers import Committer
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.core.names import TRANSACTIONS_DIR
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.table import KNOWN_MANIFESTS, Manifest, decode_with_transaction
 from lance_ops.transactions.transaction import Transaction
 

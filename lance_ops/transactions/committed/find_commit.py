@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from lance_ops.committers.contract import Committer
+from lance_ops.committers import Committer
 from lance_ops.core.errors import CommitStateUnknown
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.transactions.committed.committed_versions import Landed, newest_first, read_manifest
 from lance_ops.transactions.committed.ghosts import has_grown
 from lance_ops.transactions.committed.tokens import kept_token, token_of

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from enum import Enum
 
-from lance_ops.committers.contract import Committer
+from lance_ops.committers import Committer
 from lance_ops.core.errors import LanceOpsError, VersionNotFound
 from lance_ops.core.names import DATA_DIR, TRANSACTIONS_DIR
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed.committed_versions import read_manifest
 

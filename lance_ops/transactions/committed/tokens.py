@@ -22,7 +22,7 @@ import hashlib
 import json
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.transactions.committed.committed_versions import Landed
 from lance_ops.transactions.transaction import Transaction
 

@@ -1,1 +1,11 @@
 """Make a transaction the next version: the retry loop, and what it needs around it."""
+
+from lance_ops.transactions.committing.commit_clone import commit_clone
+from lance_ops.transactions.committing.loop import MAX_RETRIES, CommitResult, commit
+
+__all__ = [
+    "MAX_RETRIES",
+    "CommitResult",
+    "commit",
+    "commit_clone",
+]

@@ -6,11 +6,11 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from lance_ops.committers.contract import Committed, Committer, Unknown
+from lance_ops.committers import Committed, Committer, Unknown
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError, UnsafeStore, WriteRefused
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.table import WRITER, Manifest, encode_manifest, flags_for
-from lance_ops.transactions.operations.clone import Clone
+from lance_ops.transactions.operations import Clone
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["commit_clone"]

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from lance_ops.committers.contract import Committed, Committer, Conflict, Unknown, Withheld
+from lance_ops.committers import Committed, Committer, Conflict, Unknown, Withheld
 from lance_ops.core.errors import (
     CommitStateUnknown,
     DatasetAlreadyExists,
@@ -32,22 +32,37 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.store.contract import Store
-from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store import PER_PROCESS, Store
 from lance_ops.table import KNOWN_MANIFESTS, Manifest, check_adds_no_violation, check_writable, encode_manifest
-from lance_ops.table.manifest.bases import Bases
-from lance_ops.transactions.committed.committed_versions import Landed, decode_version, read_manifest, read_version
-from lance_ops.transactions.committed.continued import was_continued
-from lance_ops.transactions.committed.ghosts import has_grown
-from lance_ops.transactions.committed.lives import Landing, lives_on, see_home, share_files
-from lance_ops.transactions.committed.tokens import done_by_both, token_of
+from lance_ops.table.manifest import Bases
+from lance_ops.transactions.committed import (
+    Landed,
+    Landing,
+    decode_version,
+    done_by_both,
+    has_grown,
+    lives_on,
+    read_manifest,
+    read_version,
+    see_home,
+    share_files,
+    token_of,
+    was_continued,
+)
 from lance_ops.transactions.committing.turns import turn
-from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
-from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, judge
-from lance_ops.transactions.conflicts.new_fields import NewFields
-from lance_ops.transactions.conflicts.rebasing import rebase
-from lance_ops.transactions.conflicts.remapped_rows import Move
-from lance_ops.transactions.manifest_changes.indexed_values import with_other_values
+from lance_ops.transactions.conflicts import (
+    Carry,
+    Compatible,
+    DeletionVectors,
+    Incompatible,
+    Move,
+    NewFields,
+    Rebase,
+    Retry,
+    judge,
+    rebase,
+)
+from lance_ops.transactions.manifest_changes import with_other_values
 from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Rewrite

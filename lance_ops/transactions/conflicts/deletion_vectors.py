@@ -12,9 +12,9 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.core.names import new_deletion_file_id
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
-from lance_ops.table.manifest.bases import Bases
+from lance_ops.table.manifest import Bases
 
 __all__ = ["DeletionVectors"]
 

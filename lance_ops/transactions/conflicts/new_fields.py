@@ -7,7 +7,7 @@ would then show the dropped one's values.
 
 from __future__ import annotations
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.transactions.conflicts.judgement import Retry
 from lance_ops.transactions.operation import Operation
 

@@ -19,8 +19,7 @@ from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Retry
 from lance_ops.transactions.conflicts.remapped_rows import Move, Rows, follow
 from lance_ops.transactions.footprint import covered_after
-from lance_ops.transactions.manifest_changes.lookup import by_id
-from lance_ops.transactions.manifest_changes.numbering import number_fragments
+from lance_ops.transactions.manifest_changes import by_id, number_fragments
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import CreateIndex, Delete, Rewrite, RewriteGroup, Update
 

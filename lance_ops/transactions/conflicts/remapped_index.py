@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 from pyroaring import FrozenBitMap
 
-from lance_ops.committers.contract import Committer
+from lance_ops.committers import Committer
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, VersionNotFound
-from lance_ops.store.contract import Store
+from lance_ops.store import Store
 from lance_ops.table import IndexMetadata, Manifest
-from lance_ops.table.manifest.bases import Bases
-from lance_ops.table.rows.address_map import AddressMap
-from lance_ops.transactions.committed.committed_versions import Landed, read_version
+from lance_ops.table.manifest import Bases
+from lance_ops.table.rows import AddressMap
+from lance_ops.transactions.committed import Landed, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
 from lance_ops.transactions.conflicts.remapped_rows import Move
 from lance_ops.transactions.footprint import covered_after
-from lance_ops.transactions.manifest_changes.indexed_values import with_other_values
+from lance_ops.transactions.manifest_changes import with_other_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 
 __all__ = ["FollowedIndex", "IndexMove", "follow_index"]

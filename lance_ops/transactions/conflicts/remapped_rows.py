@@ -17,8 +17,7 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Manifest
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.rows.roaring import bitmap_of, offsets_in
+from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, bitmap_of, offsets_in
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Moved, Retry
 from lance_ops.transactions.operations import Rewrite, RewriteGroup

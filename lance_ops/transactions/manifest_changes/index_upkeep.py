@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pyroaring import BitMap, FrozenBitMap
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.table import FRAGMENT_REUSE_INDEX, Fragments, IndexMetadata
 
 __all__ = ["drop_orphans", "holds_row_addresses", "uncover"]

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.table import Fragment, Manifest
-from lance_ops.table.rows.row_ids import (
+from lance_ops.table.rows import (
+    RowIds,
     count_row_ids,
     decode_row_ids,
     encode_row_id_range,
     encode_row_ids,
     encode_uniform_versions,
 )
-from lance_ops.table.rows.row_runs import RowIds
 
 __all__ = ["UNASSIGNED", "number_fragments", "number_new_rows", "with_row_ids"]
 

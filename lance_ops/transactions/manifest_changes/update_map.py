@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lance_ops.core.errors import IncompatibleTransaction
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions.footprint import EVERY_KEY, Key
 

@@ -10,15 +10,16 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.table import Fragment, RowSequence
-from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.table.rows.row_ids import (
+from lance_ops.table.rows import (
     FIRST_VERSION,
+    RowIds,
+    RowVersions,
     decode_row_ids,
     decode_versions,
     encode_uniform_versions,
     encode_versions,
+    offsets_in,
 )
-from lance_ops.table.rows.row_runs import RowIds, RowVersions
 
 __all__ = ["stamp_all_rows", "stamp_moved_rows", "stamp_rewritten_offsets"]
 

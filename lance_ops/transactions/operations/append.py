@@ -8,7 +8,7 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes.numbering import number_new_rows
+from lance_ops.transactions.manifest_changes import number_new_rows
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["Append"]

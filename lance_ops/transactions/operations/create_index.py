@@ -8,7 +8,7 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, IndexedPart
-from lance_ops.transactions.manifest_changes.index_upkeep import holds_row_addresses
+from lance_ops.transactions.manifest_changes import holds_row_addresses
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["CreateIndex"]

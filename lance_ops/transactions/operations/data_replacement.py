@@ -9,9 +9,7 @@ from lance_ops.core.errors import IncompatibleTransaction, InvalidInput
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import DataFile, Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes.index_upkeep import uncover
-from lance_ops.transactions.manifest_changes.lookup import by_id, check_present
-from lance_ops.transactions.manifest_changes.version_stamps import stamp_all_rows
+from lance_ops.transactions.manifest_changes import by_id, check_present, stamp_all_rows, uncover
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["DataReplacement", "DataReplacementGroup"]

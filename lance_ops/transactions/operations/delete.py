@@ -8,8 +8,7 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans
-from lance_ops.transactions.manifest_changes.lookup import by_id, check_present
+from lance_ops.transactions.manifest_changes import by_id, check_present, drop_orphans
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["Delete"]

@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans, uncover
-from lance_ops.transactions.manifest_changes.indexed_values import homes
-from lance_ops.transactions.manifest_changes.lookup import by_id
-from lance_ops.transactions.manifest_changes.version_stamps import stamp_all_rows
+from lance_ops.transactions.manifest_changes import by_id, drop_orphans, homes, stamp_all_rows, uncover
 from lance_ops.transactions.operation import Context, Operation
-from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["Merge"]
 

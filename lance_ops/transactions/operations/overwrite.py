@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath, DataFormat, FeatureFlag, Fragment, Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes.numbering import number_new_rows
+from lance_ops.transactions.manifest_changes import number_new_rows
 from lance_ops.transactions.operation import Context, Operation
-from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
+from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["Overwrite"]
 

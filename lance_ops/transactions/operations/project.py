@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragments, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans
+from lance_ops.transactions.manifest_changes import drop_orphans
 from lance_ops.transactions.operation import Context, Operation
-from lance_ops.wire.fields import schema_from_pb, schema_to_pb
+from lance_ops.wire import schema_from_pb, schema_to_pb
 
 __all__ = ["Project"]
 

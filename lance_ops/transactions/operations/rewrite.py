@@ -14,9 +14,7 @@ from lance_ops.core.names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, covered_after
-from lance_ops.transactions.manifest_changes.index_upkeep import holds_row_addresses
-from lance_ops.transactions.manifest_changes.lookup import check_present
-from lance_ops.transactions.manifest_changes.numbering import number_fragments
+from lance_ops.transactions.manifest_changes import check_present, holds_row_addresses, number_fragments
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["Rewrite", "RewriteGroup", "RewrittenIndex"]

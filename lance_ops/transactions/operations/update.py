@@ -12,14 +12,20 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, IndexMetadata, Manifest
-from lance_ops.table.rows.roaring import decode_bitmap, encode_bitmap
-from lance_ops.table.rows.row_ids import count_row_ids
+from lance_ops.table.rows import count_row_ids, decode_bitmap, encode_bitmap
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
-from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans, holds_row_addresses, uncover
-from lance_ops.transactions.manifest_changes.lookup import by_id, check_present
-from lance_ops.transactions.manifest_changes.numbering import number_fragments, with_row_ids
-from lance_ops.transactions.manifest_changes.version_stamps import stamp_moved_rows, stamp_rewritten_offsets
+from lance_ops.transactions.manifest_changes import (
+    by_id,
+    check_present,
+    drop_orphans,
+    holds_row_addresses,
+    number_fragments,
+    stamp_moved_rows,
+    stamp_rewritten_offsets,
+    uncover,
+    with_row_ids,
+)
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["Update", "UpdateMode"]

@@ -9,7 +9,7 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint, Key
-from lance_ops.transactions.manifest_changes.update_map import UpdateMap, with_field_metadata
+from lance_ops.transactions.manifest_changes import UpdateMap, with_field_metadata
 from lance_ops.transactions.operation import Context, Operation
 
 __all__ = ["UpdateConfig"]

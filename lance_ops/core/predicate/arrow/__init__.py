@@ -1,1 +1,7 @@
 """`pyarrow.compute` expressions as predicates."""
+
+from lance_ops.core.predicate.arrow.arrow_expression import parse_arrow
+
+__all__ = [
+    "parse_arrow",
+]

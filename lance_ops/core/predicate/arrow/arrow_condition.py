@@ -9,13 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.core.arrow.extensions import EXTENSION_NAME
+from lance_ops.core.arrow import EXTENSION_NAME
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.building.resolve import Name, resolve
-from lance_ops.core.predicate.tree.column_stats import Statistics
-from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.tree.truth import Truths
-from lance_ops.core.predicate.tree.values import Column
+from lance_ops.core.predicate.building import Name, resolve
+from lance_ops.core.predicate.tree import Column, Expression, Predicate, Statistics, Truths, Values
 
 __all__ = ["ArrowCondition", "arrow_condition"]
 

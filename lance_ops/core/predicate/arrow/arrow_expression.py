@@ -11,14 +11,8 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.arrow.arrow_condition import arrow_condition
 from lance_ops.core.predicate.arrow.arrow_nodes import ArrowNodes
-from lance_ops.core.predicate.building import build
-from lance_ops.core.predicate.building.calls import call
-from lance_ops.core.predicate.building.resolve import Name, resolve
-from lance_ops.core.predicate.tree.case import case
-from lance_ops.core.predicate.tree.conditions import CompareOp, In, IsNull
-from lance_ops.core.predicate.tree.logic import Not
-from lance_ops.core.predicate.tree.nodes import Expression, Predicate
-from lance_ops.core.predicate.tree.values import ArithmeticOp, Literal
+from lance_ops.core.predicate.building import Name, build, call, resolve
+from lance_ops.core.predicate.tree import ArithmeticOp, CompareOp, Expression, In, IsNull, Literal, Not, Predicate, case
 from lance_ops.core.predicate.types import compute_type
 
 __all__ = ["parse_arrow"]

@@ -14,13 +14,34 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate.building.coerce import compare_with_literal, same_for_all
 from lance_ops.core.predicate.building.instants import parse_instant
-from lance_ops.core.predicate.tree.column_stats import order_key
-from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.tree.logic import UNKNOWN, Holds, IsTrue, all_of, any_of, negate
-from lance_ops.core.predicate.tree.nodes import Expression, Predicate
-from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, Matches, StartsWith, like_parts
-from lance_ops.core.predicate.tree.spelling import NANOSECONDS
-from lance_ops.core.predicate.tree.values import Arithmetic, ArithmeticOp, Cast, Literal, Negate, arithmetic_type
+from lance_ops.core.predicate.tree import (
+    NANOSECONDS,
+    UNKNOWN,
+    Arithmetic,
+    ArithmeticOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Contains,
+    EndsWith,
+    Expression,
+    Holds,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Literal,
+    Matches,
+    Negate,
+    Predicate,
+    StartsWith,
+    all_of,
+    any_of,
+    arithmetic_type,
+    like_parts,
+    negate,
+    order_key,
+)
 from lance_ops.core.predicate.types import common_type, is_numeric, is_text
 
 __all__ = [

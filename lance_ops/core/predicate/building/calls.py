@@ -10,11 +10,8 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.building import build
 from lance_ops.core.predicate.building.coerce import compare_with_literal, same_for_all
-from lance_ops.core.predicate.functions.functions import FUNCTIONS, Function
-from lance_ops.core.predicate.tree.conditions import Compare, CompareOp
-from lance_ops.core.predicate.tree.logic import UNKNOWN
-from lance_ops.core.predicate.tree.nodes import Expression
-from lance_ops.core.predicate.tree.values import Call, Literal
+from lance_ops.core.predicate.functions import FUNCTIONS, Function
+from lance_ops.core.predicate.tree import UNKNOWN, Call, Compare, CompareOp, Expression, Literal
 from lance_ops.core.predicate.types import compute_type
 
 __all__ = ["call"]

@@ -18,11 +18,20 @@ import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate.building.instants import Instant, parse_instant, parse_time
-from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, IsNull
-from lance_ops.core.predicate.tree.logic import UNKNOWN, Not, all_of, any_of
-from lance_ops.core.predicate.tree.nodes import Expression, Predicate
-from lance_ops.core.predicate.tree.spelling import NANOSECONDS
-from lance_ops.core.predicate.tree.values import Column, Literal
+from lance_ops.core.predicate.tree import (
+    NANOSECONDS,
+    UNKNOWN,
+    Column,
+    Compare,
+    CompareOp,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    Predicate,
+    all_of,
+    any_of,
+)
 from lance_ops.core.predicate.types import is_binary, is_numeric, is_text
 
 __all__ = ["compare_with_literal", "decimal_literal", "number_literal", "same_for_all"]

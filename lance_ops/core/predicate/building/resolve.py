@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.tree.values import Column
+from lance_ops.core.predicate.tree import Column
 
 __all__ = ["Name", "resolve"]
 

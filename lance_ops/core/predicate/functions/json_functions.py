@@ -16,8 +16,22 @@ from typing import Any, TypeAlias, TypeVar
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.json.jsonb import FALSE, NULL, NUMBER, STRING, TRUE, CorruptJsonb, Span, decode_part, document
-from lance_ops.core.json.jsonb_path import find, items, parse_path, step_into, whole
+from lance_ops.core.json import (
+    FALSE,
+    NULL,
+    NUMBER,
+    STRING,
+    TRUE,
+    CorruptJsonb,
+    Span,
+    decode_part,
+    document,
+    find,
+    items,
+    parse_path,
+    step_into,
+    whole,
+)
 from lance_ops.core.predicate.types import is_text
 
 __all__ = [

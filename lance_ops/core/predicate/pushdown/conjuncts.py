@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from lance_ops.core.predicate.tree.logic import TRUE, And, all_of
-from lance_ops.core.predicate.tree.nodes import Predicate
+from lance_ops.core.predicate.tree import TRUE, And, Predicate, all_of
 
 __all__ = ["conjuncts", "split"]
 

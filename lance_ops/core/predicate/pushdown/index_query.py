@@ -13,12 +13,22 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from lance_ops.core.predicate.tree.column_stats import order_key
-from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.tree.logic import And, Holds, IsTrue, Not, Or
-from lance_ops.core.predicate.tree.nodes import Predicate
-from lance_ops.core.predicate.tree.patterns import StartsWith
-from lance_ops.core.predicate.tree.values import Column, Literal
+from lance_ops.core.predicate.tree import (
+    And,
+    Column,
+    Compare,
+    CompareOp,
+    Holds,
+    In,
+    IsNull,
+    IsTrue,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+    order_key,
+)
 
 __all__ = ["Bound", "Equals", "IndexQuery", "NotNull", "Nulls", "Range", "index_query"]
 

@@ -10,16 +10,18 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
-from lance_ops.core.predicate.building import build
-from lance_ops.core.predicate.building.calls import call
-from lance_ops.core.predicate.building.coerce import number_literal
-from lance_ops.core.predicate.building.resolve import Name, resolve
+from lance_ops.core.predicate.building import Name, build, call, number_literal, resolve
 from lance_ops.core.predicate.sql.dialect import LanceDialect
-from lance_ops.core.predicate.tree.case import case
-from lance_ops.core.predicate.tree.conditions import CompareOp
-from lance_ops.core.predicate.tree.nodes import Expression, Predicate
-from lance_ops.core.predicate.tree.spelling import NANOSECONDS
-from lance_ops.core.predicate.tree.values import ArithmeticOp, Column, Literal
+from lance_ops.core.predicate.tree import (
+    NANOSECONDS,
+    ArithmeticOp,
+    Column,
+    CompareOp,
+    Expression,
+    Literal,
+    Predicate,
+    case,
+)
 from lance_ops.core.predicate.types import is_text
 
 __all__ = ["parse_sql", "parse_sql_value"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate.functions.functions import FUNCTIONS
+from lance_ops.core.predicate.functions import FUNCTIONS
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.nodes import Expression, Values
 from lance_ops.core.predicate.tree.spelling import spell_path, spell_scalar, spell_type

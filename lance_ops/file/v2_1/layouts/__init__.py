@@ -1,1 +1,20 @@
 """How the values of one 2.1 or 2.2 page are laid out: one file a layout, reading and writing side by side."""
+
+from lance_ops.file.v2_1.layouts.blob import encode_blob
+from lance_ops.file.v2_1.layouts.constant import encode_constant
+from lance_ops.file.v2_1.layouts.contract import LeafRows, PageChoice, PageContext, PageLayout
+from lance_ops.file.v2_1.layouts.full_zip import encode_full_zip
+from lance_ops.file.v2_1.layouts.mini_block import encode_mini_block
+from lance_ops.file.v2_1.layouts.registry import layout_from_pb
+
+__all__ = [
+    "LeafRows",
+    "PageChoice",
+    "PageContext",
+    "PageLayout",
+    "encode_blob",
+    "encode_constant",
+    "encode_full_zip",
+    "encode_mini_block",
+    "layout_from_pb",
+]

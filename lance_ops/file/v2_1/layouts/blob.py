@@ -16,12 +16,16 @@ import pyarrow as pa
 
 from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.schema.schema import Field
-from lance_ops.encodings.contract import check
-from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.options import NO_OPTIONS
-from lance_ops.encodings.values import FixedWidth, PackedValues, VariableWidth
+from lance_ops.core.schema import Field
+from lance_ops.encodings import (
+    NO_OPTIONS,
+    FixedWidth,
+    PackedValues,
+    VariableWidth,
+    check,
+    check_expansion,
+    gather_ranges,
+)
 from lance_ops.file.arrays import is_variable
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.leaves import Leaf, Step

@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.encodings.contract import ChunkBuffers, Encoding, Picks, check
-from lance_ops.encodings.select import select
-from lance_ops.encodings.values import Values, concat_values
+from lance_ops.encodings import ChunkBuffers, Encoding, Picks, Values, check, concat_values, select
 from lance_ops.file.v2_1.layouts.contract import levels_of
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["ChunkFormat", "ChunkParts", "Turn"]
 

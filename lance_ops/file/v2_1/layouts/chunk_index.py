@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.encodings.contract import Picks, check
+from lance_ops.encodings import Picks, check
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import RowSet, RowSlice
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
 

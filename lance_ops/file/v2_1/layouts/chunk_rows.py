@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.encodings.contract import Picks, check
+from lance_ops.encodings import Picks, check
 from lance_ops.file.rows import RowSet, RowSlice
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 
 __all__ = ["FoundRows", "find_rows", "find_slice"]
 

@@ -22,10 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.encodings.contract import Encoding, check
-from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
+from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion, encoding_from_pb
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.rows import Rows, RowSlice

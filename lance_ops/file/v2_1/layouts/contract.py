@@ -13,9 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.versions import FileVersion
-from lance_ops.encodings.contract import CorruptValues, Encoding, check
-from lance_ops.encodings.options import EncodingOptions
-from lance_ops.encodings.values import FixedWidth, Values
+from lance_ops.encodings import CorruptValues, Encoding, EncodingOptions, FixedWidth, Values, check
 from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.container import Extent
 from lance_ops.file.leaves import Leaf, Step

@@ -21,11 +21,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lance_ops.encodings.choose import choose_zipped
-from lance_ops.encodings.contract import CorruptValues, check
-from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.select import select
-from lance_ops.encodings.values import FixedWidth, Values, VariableWidth
+from lance_ops.encodings import (
+    CorruptValues,
+    FixedWidth,
+    Values,
+    VariableWidth,
+    check,
+    choose_zipped,
+    encoding_from_pb,
+    select,
+)
 from lance_ops.file.arrays import array_of, spread, values_of
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.rows import Rows, RowSlice

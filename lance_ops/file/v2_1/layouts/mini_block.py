@@ -20,12 +20,22 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops import kernels
-from lance_ops.core.arrow.memory import new_bytes
-from lance_ops.encodings.choose import choose_block, choose_levels, choose_limits, choose_mini_block
-from lance_ops.encodings.contract import CorruptValues, EncodedChunks, Encoding, Picks, check
-from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.stats import FixedStatistics
-from lance_ops.encodings.values import FixedWidth, Values
+from lance_ops.core.arrow import new_bytes
+from lance_ops.encodings import (
+    CorruptValues,
+    EncodedChunks,
+    Encoding,
+    FixedStatistics,
+    FixedWidth,
+    Picks,
+    Values,
+    check,
+    choose_block,
+    choose_levels,
+    choose_limits,
+    choose_mini_block,
+    encoding_from_pb,
+)
 from lance_ops.file.arrays import array_of, own_copy
 from lance_ops.file.container import Extent
 from lance_ops.file.encoded import EncodedPage
@@ -48,7 +58,7 @@ from lance_ops.file.v2_1.layouts.contract import (
     read_scheme,
 )
 from lance_ops.file.v2_1.levels import EncodedLevels, Entries
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["MiniBlockPage", "encode_mini_block"]

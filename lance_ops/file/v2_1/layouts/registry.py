@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.contract import check
+from lance_ops.encodings import check
 from lance_ops.file.v2_1.layouts.blob import BlobPage
 from lance_ops.file.v2_1.layouts.constant import ConstantPage
 from lance_ops.file.v2_1.layouts.contract import PageContext, PageLayout
 from lance_ops.file.v2_1.layouts.full_zip import FullZipPage
 from lance_ops.file.v2_1.layouts.mini_block import MiniBlockPage
 from lance_ops.pb import encodings_v2_1_pb2 as pb
-from lance_ops.wire.unknown import unknown_numbers
+from lance_ops.wire import unknown_numbers
 
 __all__ = ["ALL_LAYOUTS", "layout_from_pb"]
 

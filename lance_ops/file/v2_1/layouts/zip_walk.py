@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
-from lance_ops.encodings.contract import check
-from lance_ops.kernels.arrays import readable
+from lance_ops.encodings import check
+from lance_ops.kernels import readable
 
 __all__ = ["read_words", "walk_entries"]
 
