@@ -16,7 +16,7 @@ from lance_ops.core.errors import InvalidInput, ReferenceNotFound, RetryableConf
 from lance_ops.store.faulty import SimulatedCrash
 from lance_ops.writing.fragment_writer import FragmentLimits
 from lance_ops.writing.write import append
-from tests.snapshot.dead_creations import check_a_dead_creation_is_removed
+from tests.refs.dead_creations import check_a_dead_creation_is_removed
 
 NOW = timedelta(0)
 Options = dict[str, str]

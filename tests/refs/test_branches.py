@@ -19,7 +19,7 @@ from lance_ops.refs import branches as verbs
 from lance_ops.refs.branch_file import list_branches
 from lance_ops.refs.branch_paths import branch_of, tagged_version
 from lance_ops.store import LocalStore
-from tests.snapshot.dead_creations import check_a_dead_creation_is_removed
+from tests.refs.dead_creations import check_a_dead_creation_is_removed
 
 NOW = timedelta(0)
 
