@@ -114,7 +114,12 @@ def without_trying_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def once(snapshot: Any, attempt: Callable[[Any], Any], *_: object) -> Any:
         return attempt(snapshot)
 
-    for verb in ("maintenance.reindex", "api.schema_changes", "api.row_changes", "api.merge_insert"):
+    for verb in (
+        "maintenance.indexing.reindex",
+        "api.lance_dataset.schema_changes",
+        "api.lance_dataset.row_changes",
+        "api.lance_dataset.merge_insert",
+    ):
         monkeypatch.setattr(f"lance_ops.{verb}.retry_conflicts", once)
 
 
