@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lance_ops.cli.app import app, main
+from lance_ops.cli.commands import app, main
 
 __all__ = ["app", "main"]

@@ -1,0 +1,1 @@
+"""Types, names, errors and predicates that every room shares. Nothing here opens a file."""

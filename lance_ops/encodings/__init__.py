@@ -22,7 +22,7 @@ from lance_ops.encodings.fsst import FsstEncoding
 from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.options import NO_OPTIONS, EncodingOptions
 from lance_ops.encodings.registry import encoding_from_pb
-from lance_ops.encodings.select import select, select_fixed
+from lance_ops.encodings.selection import select, select_fixed
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import (
     FixedSizeListValues,

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.encodings.select import select
+from lance_ops.encodings.selection import select
 from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth, concat_values
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 

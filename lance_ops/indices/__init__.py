@@ -14,7 +14,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.indices.btree import BTree
 from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
 from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
-from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys
+from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.row_order import Direction, RowOrder
 from lance_ops.indices.sort_keys import is_sortable

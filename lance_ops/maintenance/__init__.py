@@ -1,6 +1,6 @@
 """What keeps a dataset healthy: each verb is a plan, tasks that run anywhere, and one commit."""
 
-from lance_ops.maintenance.ingested_batches import batch_properties, ingested_batches
+from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 
 __all__ = [
     "batch_properties",

@@ -32,7 +32,7 @@ from lance_ops.transactions.conflicts import (
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.manifest_changes import UpdateMap
-from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
+from lance_ops.transactions.manifest_steps import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context, Operation
 from lance_ops.transactions.operations import (
     ALL_OPERATIONS,

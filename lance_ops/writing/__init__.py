@@ -3,7 +3,6 @@
 from lance_ops.writing.commit import commit_operation, commit_transaction, create_dataset
 from lance_ops.writing.deletion_files import hide_rows
 from lance_ops.writing.described_file import describe_data_file, describe_fragment
-from lance_ops.writing.fragment_shares import fragment_shares
 from lance_ops.writing.fragment_writer import (
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,
@@ -13,11 +12,12 @@ from lance_ops.writing.fragment_writer import (
     write_fragments,
     write_new_table,
 )
+from lance_ops.writing.new_table_schema import table_schema
 from lance_ops.writing.retry import retry_conflicts
 from lance_ops.writing.row_writer import RowWriter, output_version
 from lance_ops.writing.runners import InThreads, Runner, run_all
 from lance_ops.writing.schema_conformance import conform, conform_columns
-from lance_ops.writing.table_schema import table_schema
+from lance_ops.writing.task_shares import fragment_shares
 from lance_ops.writing.write import NewTable, append, check_stable_row_ids, create, overwrite
 from lance_ops.writing.write_progress import FragmentWriteProgress, NoopFragmentWriteProgress
 from lance_ops.writing.write_targets import WriteTargets, choose_bases, number_bases

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings.contract import ChunkBuffers, ChunkLimits, CorruptValues, EncodedChunks, Encoding, Picks
 from lance_ops.encodings.registry import ALL_ENCODINGS, encoding_from_pb
-from lance_ops.encodings.select import select
+from lance_ops.encodings.selection import select
 from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth, concat_values
 from tests.encodings.samples import SAMPLES, Sample, pick, place, plain
 

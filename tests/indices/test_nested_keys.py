@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lance_ops.indices.nested_keys import is_nested_sortable, nested_keys
+from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
 
 POINT = pa.struct([("x", pa.int16()), ("y", pa.string())])
 TYPES: dict[str, pa.DataType] = {

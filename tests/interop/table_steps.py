@@ -15,7 +15,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.fragment import write_fragments
 from lance_ops.writing import write
 from lance_ops.writing.fragment_writer import FragmentLimits
-from lance_ops.writing.table_schema import table_schema
+from lance_ops.writing.new_table_schema import table_schema
 from tests.interop.table_changes import Append, Delete, Matched, MergeInsert, Overwrite, Update
 from tests.interop.table_model import KEY, Change, Column, Condition, Record, State, Terse, Value
 from tests.interop.table_values import conditions, literal, records_of, some_value_of

@@ -11,10 +11,10 @@ import pytest
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.errors import CorruptFile, StoreError, VersionNotFound
+from lance_ops.maintenance.batch_ledger import batch_properties, checkpoint_batches, ingested_batches
 from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
-from lance_ops.maintenance.ingested_batches import batch_properties, checkpoint_batches, ingested_batches
 from lance_ops.refs.pins import PINS_DIR, pinned
 from lance_ops.refs.removals import REMOVALS_DIR
 from lance_ops.refs.tags import create_tag

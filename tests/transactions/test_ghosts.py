@@ -15,7 +15,7 @@ import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter, opening
 from lance_ops.committers.certainty import Certainty
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
-from lance_ops.maintenance.ingested_batches import batch_properties, ingested_batches
+from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
 from lance_ops.transactions import (
     TOKEN,

@@ -2,7 +2,7 @@
 
 from lance_ops.api.fragments.data_file import DataFile
 from lance_ops.api.fragments.fragment import FragmentSession, LanceFragment
-from lance_ops.api.fragments.write_fragments import write_fragments
+from lance_ops.api.fragments.uncommitted_fragments import write_fragments
 
 __all__ = [
     "DataFile",

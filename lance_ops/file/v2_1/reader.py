@@ -19,7 +19,7 @@ from lance_ops.file.opened import Chunk, Columns, LoadColumns
 from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps
-from lance_ops.file.v2_1.assemble import assemble, concat_rows
+from lance_ops.file.v2_1.assembly import assemble, concat_rows
 from lance_ops.file.v2_1.layouts import LeafRows, PageLayout
 from lance_ops.file.v2_1.pages import open_page, read_pages
 

@@ -14,7 +14,7 @@ from lance_ops.file.arrays import buffer_bytes
 from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.encoded import EncodedPage
 from lance_ops.file.leaves import Leaf, leaves_of_field
-from lance_ops.file.v2_1.assemble import concat_rows
+from lance_ops.file.v2_1.assembly import concat_rows
 from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
 from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_page
 from lance_ops.file.v2_1.pages import PAGE_LAYOUT_URL

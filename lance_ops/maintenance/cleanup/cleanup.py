@@ -23,6 +23,7 @@ from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.maintenance.batch_ledger import checkpoint_batches
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupOptions,
     CleanupPlan,
@@ -32,7 +33,6 @@ from lance_ops.maintenance.cleanup.cleanup_plan import (
     plan_cleanup,
     versions_begun_with,
 )
-from lance_ops.maintenance.ingested_batches import checkpoint_batches
 from lance_ops.refs import branch_of, list_branches, noted_removal, references_of
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
-from lance_ops.maintenance.ingested_batches import batches_of
 from lance_ops.refs import branch_of, list_tags, references_of
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.transactions import Landed

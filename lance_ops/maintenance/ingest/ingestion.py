@@ -21,9 +21,9 @@ from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableC
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.legacy import settle_fragments
+from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
-from lance_ops.maintenance.ingested_batches import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from lance_ops.core.errors import LanceOpsError
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.committed.committed_versions import Landed
-from lance_ops.transactions.next_manifest import next_manifest
+from lance_ops.transactions.manifest_steps import next_manifest
 from lance_ops.transactions.operation import Context
 
 __all__ = ["was_continued"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from lance_ops.core.errors import LanceOpsError, VersionNotFound
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.committed.committed_versions import Landed
-from lance_ops.transactions.next_manifest import next_manifest
+from lance_ops.transactions.manifest_steps import next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Append, Overwrite, Update
 

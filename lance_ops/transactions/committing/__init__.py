@@ -1,6 +1,6 @@
 """Make a transaction the next version: the retry loop, and what it needs around it."""
 
-from lance_ops.transactions.committing.commit_clone import commit_clone
+from lance_ops.transactions.committing.clone_commit import commit_clone
 from lance_ops.transactions.committing.loop import MAX_RETRIES, CommitResult, commit
 
 __all__ = [

@@ -63,7 +63,7 @@ from lance_ops.transactions.conflicts import (
     rebase,
 )
 from lance_ops.transactions.manifest_changes import with_other_values
-from lance_ops.transactions.next_manifest import NO_TABLE, next_manifest
+from lance_ops.transactions.manifest_steps import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import Context
 from lance_ops.transactions.operations import Rewrite
 from lance_ops.transactions.transaction import Transaction

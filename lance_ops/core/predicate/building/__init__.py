@@ -2,7 +2,7 @@
 
 from lance_ops.core.predicate.building.calls import call
 from lance_ops.core.predicate.building.coerce import number_literal
-from lance_ops.core.predicate.building.resolve import Name, resolve
+from lance_ops.core.predicate.building.column_names import Name, resolve
 
 __all__ = [
     "Name",

@@ -1,6 +1,6 @@
 """The nodes of a predicate's tree: what each evaluates to, rules out by statistics, and prints as SQL."""
 
-from lance_ops.core.predicate.tree.case import Case, case
+from lance_ops.core.predicate.tree.case_when import Case, case
 from lance_ops.core.predicate.tree.column_stats import ColumnStats, Statistics, order_key
 from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
 from lance_ops.core.predicate.tree.logic import TRUE, UNKNOWN, And, Holds, IsTrue, Not, Or, all_of, any_of, negate
