@@ -48,7 +48,7 @@ def existing_dataset(
 
     Raises `DatasetAlreadyExists` if it was to be created, `InvalidInput` if base paths were to be declared with it.
     """
-    found = Snapshot.open_if_there(uri, storage_options)
+    found = Snapshot.open_if_exists(uri, storage_options)
     if found is None:
         return None
     check_mode(mode, found.uri)

@@ -21,7 +21,7 @@ from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileSource, Ranges
-from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, in_array, scan_rows, take_addresses
+from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, offset_array, scan_rows, take_addresses
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import is_local, is_well_known
 from lance_ops.table import DataFile
@@ -183,7 +183,7 @@ def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[Scanne
         for part in cut_by_blobs(rows.table, request.schema):
             cut = rows.slice(at, len(part))
             at += len(part)
-            addresses = row_addrs(cut.fragment.id, in_array(cut.offsets))
+            addresses = row_addrs(cut.fragment.id, offset_array(cut.offsets))
             yield replace(cut, table=_rewritable(part, addresses, reader, request.schema))
 
 

@@ -20,7 +20,7 @@ from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Assignment, Predicate, parse_assignment
 from lance_ops.core.schema import split_path
 from lance_ops.core.versions import FileVersion
-from lance_ops.reading import TASK_READAHEAD, ScanRequest, in_array
+from lance_ops.reading import TASK_READAHEAD, ScanRequest, offset_array
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.transactions import Update, delete_paths, removing_on_failure
@@ -134,7 +134,7 @@ def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     with RowWriter(snapshot, task.file_version) as writer:
         for rows in scan_to_rewrite(snapshot, request):
             found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
-            row_ids = snapshot.row_ids(rows.fragment, in_array(rows.offsets)) if writer.keeps_ids else None
+            row_ids = snapshot.row_ids(rows.fragment, offset_array(rows.offsets)) if writer.keeps_ids else None
             writer.write_moved(_assigned(rows.table, task.assignments), row_ids)
         fragments = writer.finish()
     return RewrittenRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()}, fragments)

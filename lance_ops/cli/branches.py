@@ -9,7 +9,7 @@ import typer
 
 from lance_ops.cli.arguments import Json, StorageOptions, Uri, open_dataset, reference
 from lance_ops.cli.output import moment, print_json, print_line, print_table
-from lance_ops.refs import uri_of_line
+from lance_ops.refs import branch_uri
 
 __all__ = ["app"]
 
@@ -26,7 +26,7 @@ def list_branches(uri: Uri, storage_option: StorageOptions = None, as_json: Json
     """List the branches, and the URIs by which other commands know them."""
     opened = open_dataset(uri, storage_option)
     branches = opened.branches.list()
-    places = {name: uri_of_line(opened.snapshot, name) for name in branches}
+    places = {name: branch_uri(opened.snapshot, name) for name in branches}
     if as_json:
         print_json({name: {**branch, "uri": places[name]} for name, branch in branches.items()})
     elif not branches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lance_ops.dagster.declaration import DatasetConfig
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["open_if_there", "open_snapshot"]
+__all__ = ["open_if_exists", "open_snapshot"]
 
 
 def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
@@ -14,7 +14,7 @@ def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot
     return Snapshot.open(place.uri, version, place.storage_options)
 
 
-def open_if_there(config: DatasetConfig) -> Snapshot | None:
+def open_if_exists(config: DatasetConfig) -> Snapshot | None:
     """Open the newest version; None before the first batch made the dataset."""
     place = config.table()
-    return Snapshot.open_if_there(place.uri, place.storage_options)
+    return Snapshot.open_if_exists(place.uri, place.storage_options)

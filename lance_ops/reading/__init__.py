@@ -2,14 +2,14 @@
 
 from lance_ops.reading.change_feed import Changes, changes_between
 from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
-from lance_ops.reading.fragment_reuse import follow_addresses
+from lance_ops.reading.fragment_reuse import remap_addresses
 from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of, serving_index
-from lance_ops.reading.joined_fragments import read_together
+from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
-from lance_ops.reading.row_masks import rows_by_masks
+from lance_ops.reading.row_id_masks import allowed_rows
 from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, empty_answer, plan_scan, scan, scan_rows
-from lance_ops.reading.scanned_rows import Offsets, ScannedRows, in_array
-from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, unordered
+from lance_ops.reading.scanned_rows import Offsets, ScannedRows, offset_array
+from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, without_limit
 from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
 
 __all__ = [
@@ -24,20 +24,20 @@ __all__ = [
     "ScanRequest",
     "ScannedRows",
     "UserFilter",
+    "allowed_rows",
     "awaits_remap",
     "bind_filter",
     "changes_between",
     "check_orderings",
     "describe_order",
     "empty_answer",
-    "follow_addresses",
-    "in_array",
+    "offset_array",
     "open_index",
     "plan_scan",
-    "read_together",
+    "read_fragments_together",
+    "remap_addresses",
     "row_field",
     "row_key_of",
-    "rows_by_masks",
     "scan",
     "scan_rows",
     "scan_sorted",
@@ -46,5 +46,5 @@ __all__ = [
     "take_addresses",
     "take_positions",
     "take_row_ids",
-    "unordered",
+    "without_limit",
 ]

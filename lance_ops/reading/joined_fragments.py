@@ -12,10 +12,12 @@ from lance_ops.file import JoinedFile, Rows, can_be_joined, read_joined
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 
-__all__ = ["read_together"]
+__all__ = ["read_fragments_together"]
 
 
-def read_together(snapshot: Snapshot, parts: Sequence[tuple[Fragment, Rows]], schema: Schema) -> pa.Table | None:
+def read_fragments_together(
+    snapshot: Snapshot, parts: Sequence[tuple[Fragment, Rows]], schema: Schema
+) -> pa.Table | None:
     """Return physical rows of fragments, one fragment after the other; None where they have to be read one by one.
 
     So have those of which a file is corrupt, for an error that names it, and those too large for one read.

@@ -26,7 +26,7 @@ __all__ = [
     "ScanPlan",
     "ScanRequest",
     "empty_answer",
-    "limited",
+    "limit_rows",
     "plan_scan",
     "scan",
     "scan_rows",
@@ -52,7 +52,7 @@ def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
         return with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null)
 
     tables = (table for table in _read_all(snapshot, plan, finished) if table.num_rows)
-    yield from limited(tables, plan.offset, request.limit)
+    yield from limit_rows(tables, plan.offset, request.limit)
 
 
 def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
@@ -70,7 +70,7 @@ def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]
     return (rows for rows in found if len(rows))
 
 
-def limited(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
+def limit_rows(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
     """Skip `offset` rows, and end after `limit` more."""
     left = limit
     for table in tables:

@@ -17,7 +17,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import bitmap_of
 
-__all__ = ["Offsets", "ScannedRows", "in_array", "with_row_columns"]
+__all__ = ["Offsets", "ScannedRows", "offset_array", "with_row_columns"]
 
 Addresses: TypeAlias = npt.NDArray[np.uint64]
 Offsets: TypeAlias = npt.NDArray[np.uint64] | range
@@ -50,7 +50,7 @@ class ScannedRows:
         return BitMap(self.offsets) if isinstance(self.offsets, range) else bitmap_of(self.offsets)
 
 
-def in_array(offsets: Offsets) -> npt.NDArray[np.uint64]:
+def offset_array(offsets: Offsets) -> npt.NDArray[np.uint64]:
     """Return the offsets one by one."""
     return np.arange(offsets.start, offsets.stop, dtype=np.uint64) if isinstance(offsets, range) else offsets
 
@@ -67,7 +67,7 @@ def with_row_columns(
     """Append row columns to rows at these physical offsets; with `null_if_deleted` a deleted row has no id."""
     if not names:
         return table
-    every = in_array(offsets)
+    every = offset_array(offsets)
     columns = [row_column(snapshot, name, fragment, every, null_if_deleted=null_if_deleted) for name in names]
     schema = pa.schema([*table.schema, *map(row_field, names)], table.schema.metadata)
     return pa.Table.from_arrays([*table.columns, *columns], schema=schema)

@@ -27,11 +27,11 @@ from lance_ops.indices import (
     sort_rows,
 )
 from lance_ops.reading.row_columns import ROW_ADDRESS
-from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limited, scan
+from lance_ops.reading.scan_execution import ScanRequest, empty_answer, limit_rows, scan
 from lance_ops.reading.take import take_addresses
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "unordered"]
+__all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "without_limit"]
 
 MOST_KEPT_ROWS = 1 << 16
 """Of how many rows the first are kept in memory while the others pass by."""
@@ -81,7 +81,7 @@ def scan_sorted(
     return _all_rows(snapshot, request, order, columns, sort_bytes)
 
 
-def unordered(request: ScanRequest) -> ScanRequest:
+def without_limit(request: ScanRequest) -> ScanRequest:
     """Return the request for all rows that may be in an ordered answer."""
     return replace(request, limit=None, offset=0)
 
@@ -101,7 +101,7 @@ def _first_rows(
     snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], last: int
 ) -> Iterator[pa.Table]:
     keys = replace(
-        unordered(request),
+        without_limit(request),
         schema=snapshot.schema.project(column.name for column in columns),
         with_row_id=False,
         with_row_address=True,
@@ -126,14 +126,14 @@ def _first_rows(
 def _all_rows(
     snapshot: Snapshot, request: ScanRequest, order: RowOrder, columns: Sequence[Column], sort_bytes: int
 ) -> Iterator[pa.Table]:
-    rows = scan(snapshot, unordered(request))
+    rows = scan(snapshot, without_limit(request))
     batches = (
         _keyed(batch, columns, order, batch.schema.names) for table in rows for batch in _plain(table).to_batches()
     )
     schema = empty_answer(request).schema
     with sort_rows(batches, sort_bytes, order) as ordered:
         tables = (_restored(batch, len(columns), schema) for batch in ordered)
-        yield from limited(tables, request.offset, request.limit)
+        yield from limit_rows(tables, request.offset, request.limit)
 
 
 def _column(schema: Schema, path: str) -> Column:

@@ -18,7 +18,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.schema import Schema
 from lance_ops.file import RowSet, reorder
-from lance_ops.reading.joined_fragments import read_together
+from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.scan_execution import ScanRequest, empty_answer
 from lance_ops.reading.scanned_rows import with_row_columns
 from lance_ops.snapshot import Snapshot
@@ -133,7 +133,7 @@ def _of_few(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> pa.
     if len(groups) < 2 or max(len(offsets) for _, offsets in groups) > _FEW_ROWS or not schema.fields:
         return None
     parts = [(fragment, RowSet(offsets.astype(np.int64))) for fragment, offsets in groups]
-    return read_together(snapshot, parts, schema)
+    return read_fragments_together(snapshot, parts, schema)
 
 
 def _parts(table: pa.Table, groups: Sequence[_Group]) -> list[pa.Table]:

@@ -1,13 +1,13 @@
 """Names for versions and places to hold them: tags, branches, pins, removals, clones."""
 
+from lance_ops.refs.announced_removals import REMOVALS_DIR, UNVERIFIED_AGE, announced_removal, check_version_is_kept
 from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata
-from lance_ops.refs.branch_paths import branch_of, checkout, references_of, tagged_version, uri_of_line
+from lance_ops.refs.branch_paths import branch_of, branch_uri, open_branch, reference_store, tagged_version
 from lance_ops.refs.branches import create_branch, delete_branch
-from lance_ops.refs.clone import clone_as_said, deep_clone, shallow_clone
+from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
 from lance_ops.refs.drop import drop_dataset
-from lance_ops.refs.pins import PINS_DIR, pinned, pinned_version
-from lance_ops.refs.removals import REMOVALS_DIR, UNVERIFIED_AGE, check_stays, noted_removal
 from lance_ops.refs.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_tag_metadata, update_tag
+from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
 
 __all__ = [
     "PINS_DIR",
@@ -15,10 +15,11 @@ __all__ = [
     "UNVERIFIED_AGE",
     "Branch",
     "Tag",
+    "announced_removal",
     "branch_of",
-    "check_stays",
-    "checkout",
-    "clone_as_said",
+    "branch_uri",
+    "check_version_is_kept",
+    "commit_shallow_clone",
     "create_branch",
     "create_tag",
     "deep_clone",
@@ -27,15 +28,14 @@ __all__ = [
     "drop_dataset",
     "list_branches",
     "list_tags",
-    "noted_removal",
+    "open_branch",
     "pinned",
     "pinned_version",
     "read_tag",
-    "references_of",
+    "reference_store",
     "replace_branch_metadata",
     "replace_tag_metadata",
     "shallow_clone",
     "tagged_version",
     "update_tag",
-    "uri_of_line",
 ]

@@ -16,7 +16,7 @@ from lance_ops.refs.tags import read_tag
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 
-__all__ = ["branch_of", "checkout", "main_uri", "references_of", "tagged_version", "uri_of_line"]
+__all__ = ["branch_of", "branch_uri", "main_branch_uri", "open_branch", "reference_store", "tagged_version"]
 
 
 def branch_of(snapshot: Snapshot) -> str | None:
@@ -25,24 +25,26 @@ def branch_of(snapshot: Snapshot) -> str | None:
     return branch if branch and snapshot.uri.endswith(f"/{TREE_DIR}/{branch}") else None
 
 
-def main_uri(snapshot: Snapshot) -> str:
+def main_branch_uri(snapshot: Snapshot) -> str:
     """Return the root of the dataset that the snapshot is of, whatever its line."""
     branch = branch_of(snapshot)
     return snapshot.uri if branch is None else snapshot.uri.removesuffix(f"/{TREE_DIR}/{branch}")
 
 
-def uri_of_line(snapshot: Snapshot, branch: str | None) -> str:
+def branch_uri(snapshot: Snapshot, branch: str | None) -> str:
     """Return where a line of the same dataset is, `None` meaning the main one."""
-    root = main_uri(snapshot)
+    root = main_branch_uri(snapshot)
     return root if branch is None else f"{root}/{branch_directory(branch)}"
 
 
-def references_of(snapshot: Snapshot) -> Store:
+def reference_store(snapshot: Snapshot) -> Store:
     """Return the store that holds the dataset's tags and branches."""
-    return snapshot.store if branch_of(snapshot) is None else open_base(main_uri(snapshot), snapshot.storage_options)
+    if branch_of(snapshot) is None:
+        return snapshot.store
+    return open_base(main_branch_uri(snapshot), snapshot.storage_options)
 
 
-def checkout(
+def open_branch(
     snapshot: Snapshot,
     branch: str | None,
     version: int | None = None,
@@ -57,12 +59,14 @@ def checkout(
     if branch == branch_of(snapshot):
         return snapshot.latest() if version is None else snapshot.at(version)
     if branch is not None:
-        read_branch(references_of(snapshot), branch)
+        read_branch(reference_store(snapshot), branch)
     options = snapshot.storage_options if storage_options is None else storage_options
     try:
-        return Snapshot.open(uri_of_line(snapshot, branch), version, options)
+        return Snapshot.open(branch_uri(snapshot, branch), version, options)
     except DatasetNotFound as error:
-        raise ReferenceNotFound(f"{main_uri(snapshot)}: branch {branch or MAIN_BRANCH!r} has no version") from error
+        raise ReferenceNotFound(
+            f"{main_branch_uri(snapshot)}: branch {branch or MAIN_BRANCH!r} has no version"
+        ) from error
 
 
 def tagged_version(snapshot: Snapshot, name: str) -> int:
@@ -70,7 +74,7 @@ def tagged_version(snapshot: Snapshot, name: str) -> int:
 
     Raises `ReferenceNotFound` if there is no such tag, or it is of another line.
     """
-    tag = read_tag(references_of(snapshot), name)
+    tag = read_tag(reference_store(snapshot), name)
     if tag.branch != branch_of(snapshot):
         raise ReferenceNotFound(f"{snapshot.uri}: tag {name!r} is of branch {tag.branch or MAIN_BRANCH!r}")
     return tag.version

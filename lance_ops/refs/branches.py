@@ -15,15 +15,15 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, ReferenceNotFound
 from lance_ops.core.names import TRANSACTIONS_DIR, is_of_the_line
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
-from lance_ops.refs.branch_paths import branch_of, references_of, uri_of_line
-from lance_ops.refs.clone import begin_clone
-from lance_ops.refs.pins import pinned
+from lance_ops.refs.branch_paths import branch_of, branch_uri, reference_store
+from lance_ops.refs.clone import commit_first_version
 from lance_ops.refs.tags import list_tags
+from lance_ops.refs.version_pins import pinned
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.transactions import Clone, Transaction
 
-__all__ = ["create_branch", "delete_branch", "own_files", "remove_line"]
+__all__ = ["branch_files", "create_branch", "delete_branch", "remove_branch_files"]
 
 
 def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -31,15 +31,15 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
 
     Raises `InvalidInput` for a name that is taken or not allowed, `VersionNotFound` if clean-up took the version.
     """
-    references, parent_name = references_of(source), branch_of(source)
+    references, parent_name = reference_store(source), branch_of(source)
     if references.exists(branch_path(name)):
         raise InvalidInput(f"branch {name!r} exists already")
     steps = () if parent_name is None else read_branch(references, parent_name).identifier
     options = source.storage_options if storage_options is None else storage_options
-    root = open_root(uri_of_line(source, name), options)
+    root = open_root(branch_uri(source, name), options)
     with pinned(source):
         try:
-            made = begin_clone(
+            made = commit_first_version(
                 source, root, Transaction(source.version, Clone(True, source.version, source.uri, parent_name, name))
             )
         except DatasetAlreadyExists as error:
@@ -66,8 +66,8 @@ def delete_branch(snapshot: Snapshot, name: str) -> None:
 
     Raises `ReferenceNotFound` if there is none, `InvalidInput` while branches came from it or tags name it.
     """
-    references = references_of(snapshot)
-    root = open_root(uri_of_line(snapshot, name), snapshot.storage_options)
+    references = reference_store(snapshot)
+    root = open_root(branch_uri(snapshot, name), snapshot.storage_options)
     path = branch_path(name)
     if references.exists(path):
         note = references.get(path).to_pybytes()
@@ -80,15 +80,15 @@ def delete_branch(snapshot: Snapshot, name: str) -> None:
             raise
     elif root.committer.latest() is None:
         raise ReferenceNotFound(f"{references.uri} has no branch {name!r}")
-    remove_line(root)
+    remove_branch_files(root)
 
 
-def own_files(store: Store) -> Iterator[ObjectInfo]:
+def branch_files(store: Store) -> Iterator[ObjectInfo]:
     """Yield the files of one line; those of branches whose directories lie beneath its own are not among them."""
     return (info for info in store.list() if is_of_the_line(info.path))
 
 
-def remove_line(root: DatasetRoot) -> None:
+def remove_branch_files(root: DatasetRoot) -> None:
     """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
 
     While the file of its transaction is there, a version counts as the one that a writer has read. What such a writer
@@ -100,7 +100,7 @@ def remove_line(root: DatasetRoot) -> None:
         root.store.delete(info.path)
     for version in root.committer.versions():
         root.committer.remove(version)
-    while left := [*own_files(root.store), *filter(_is_own, root.store.list_temporary())]:
+    while left := [*branch_files(root.store), *filter(_is_own, root.store.list_temporary())]:
         for info in left:
             root.store.delete(info.path)
     root.committer.forget()

@@ -14,7 +14,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
-from lance_ops.refs.branch_paths import branch_of, uri_of_line
+from lance_ops.refs.branch_paths import branch_of, branch_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import (
@@ -30,7 +30,7 @@ from lance_ops.table import (
 from lance_ops.table.manifest import Place
 from lance_ops.transactions import Clone, Transaction, commit_clone, removing_on_failure, removing_unless_committed
 
-__all__ = ["begin_clone", "clone_as_said", "deep_clone", "shallow_clone"]
+__all__ = ["commit_first_version", "commit_shallow_clone", "deep_clone", "shallow_clone"]
 
 _COPIES_AT_ONCE = 8
 _BYTES_AT_ONCE = 64 * 1024 * 1024
@@ -42,7 +42,7 @@ def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[st
     `storage_options` are the target's and must open the source too; by default they are the source's.
     """
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
-    return begin_clone(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
+    return commit_first_version(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
 
 
 def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -73,7 +73,7 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
     return Snapshot(root.store, root.committer, made, root.storage_options)
 
 
-def clone_as_said(transaction: Transaction, root: DatasetRoot) -> Snapshot:
+def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapshot:
     """Commit a shallow clone that somebody else described; `root` is the target's, its options open the source too.
 
     Raises `InvalidInput` for a deep one, which only `deep_clone` makes, and for a branch; `DatasetAlreadyExists` if the
@@ -87,13 +87,13 @@ def clone_as_said(transaction: Transaction, root: DatasetRoot) -> Snapshot:
         raise InvalidInput(f"branch {clone.branch_name!r} is begun with create_branch")
     source = Snapshot.open(clone.ref_path, storage_options=root.storage_options)
     if clone.ref_name != branch_of(source):
-        source = Snapshot.open(uri_of_line(source, clone.ref_name), storage_options=root.storage_options)
+        source = Snapshot.open(branch_uri(source, clone.ref_name), storage_options=root.storage_options)
     source = source.at(clone.ref_version)
     said = replace(transaction, read_version=source.version, operation=_clone_of(source, is_shallow=True))
-    return begin_clone(source, root, said)
+    return commit_first_version(source, root, said)
 
 
-def begin_clone(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
+def commit_first_version(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
     """Commit the first version of a clone; see `commit_clone` for the errors."""
     manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
@@ -110,7 +110,7 @@ def _self_contained(source: Snapshot) -> Manifest:
     copy would not say so any more.
     """
     check_writable(source.manifest, source.manifest_uri)
-    if source.counts_are_known and not source.manifest.uses_stable_row_ids:  # without ids there are no sequences
+    if source.row_counts_are_known and not source.manifest.uses_stable_row_ids:  # without ids there are no sequences
         return source.manifest
 
     def inline(sequence: RowSequence) -> RowSequence:

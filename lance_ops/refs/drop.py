@@ -8,8 +8,8 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput, VersionNotFound
 from lance_ops.core.names import TRANSACTIONS_DIR
 from lance_ops.refs.branch_file import list_branches
-from lance_ops.refs.branch_paths import branch_of, uri_of_line
-from lance_ops.refs.branches import remove_line
+from lance_ops.refs.branch_paths import branch_of, branch_uri
+from lance_ops.refs.branches import remove_branch_files
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import read_manifest
 
@@ -38,7 +38,7 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, 
     if branch_of(found) is not None:
         raise InvalidInput(f"{store.uri} is branch {branch_of(found)!r} of a dataset: remove it with branches.delete")
     for branch in list_branches(store):
-        remove_line(open_root(uri_of_line(found, branch), root.storage_options))
+        remove_branch_files(open_root(branch_uri(found, branch), root.storage_options))
     versions = root.committer.versions()
     manifests = set(map(root.committer.location, versions))
     for path in sorted(paths, key=lambda path: not path.startswith(f"{TRANSACTIONS_DIR}/")):

@@ -2,9 +2,9 @@
 
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader
-from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.snapshot.statistics import field_sizes
+from lance_ops.snapshot.snapshot_reference import SnapshotReference
+from lance_ops.snapshot.stored_sizes import field_sizes
 from lance_ops.snapshot.validation import validate, validate_fragment
 from lance_ops.snapshot.version_history import history
 

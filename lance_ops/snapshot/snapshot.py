@@ -69,7 +69,7 @@ class Snapshot:
         return _load(root.store, root.committer, found, root.storage_options)
 
     @classmethod
-    def open_if_there(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
+    def open_if_exists(cls, uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot | None:
         """Open the newest version; None if there is no dataset."""
         try:
             return cls.open(uri, storage_options=storage_options)
@@ -122,7 +122,7 @@ class Snapshot:
         Where an old writer did not say how many rows one has, its first file is asked. Manifests that name no writer
         are of a time when some counted only the live rows: there it always is.
         """
-        if self.counts_are_known:
+        if self.row_counts_are_known:
             return self.manifest.fragments
         trusted = self.manifest.writer_version is not None
         return tuple(
@@ -136,14 +136,14 @@ class Snapshot:
         return {fragment.id: fragment for fragment in self.fragments}
 
     @cached_property
-    def counts_are_known(self) -> bool:
+    def row_counts_are_known(self) -> bool:
         """Whether the manifest says, and can be trusted with it, how many rows each fragment has."""
         return self.manifest.writer_version is not None and self.manifest.fragments.say_their_rows
 
     @property
     def num_rows(self) -> int:
         """Rows that are not deleted."""
-        if self.counts_are_known:
+        if self.row_counts_are_known:
             return self.manifest.num_rows
         return sum(self.num_live_rows(fragment) for fragment in self.fragments)
 

@@ -17,7 +17,7 @@ from lance_ops.indices.btree import BTree
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.maintenance.indexing import reindex
-from lance_ops.maintenance.indexing.new_segment import commit_segment
+from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing.commit import commit_operation

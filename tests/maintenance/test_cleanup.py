@@ -13,7 +13,7 @@ import lance_ops
 from lance_ops.errors import InvalidInput, VersionNotFound
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOptions, NamedFiles
-from lance_ops.refs.removals import REMOVALS_DIR
+from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.store import LocalStore
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from lance_ops.table import ExternalFile, Fragments

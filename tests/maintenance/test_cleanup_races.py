@@ -15,9 +15,9 @@ from lance_ops.maintenance.batch_ledger import batch_properties, checkpoint_batc
 from lance_ops.maintenance.cleanup import cleanup, cleanup_plan
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
-from lance_ops.refs.pins import PINS_DIR, pinned
-from lance_ops.refs.removals import REMOVALS_DIR
+from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.refs.tags import create_tag
+from lance_ops.refs.version_pins import PINS_DIR, pinned
 from lance_ops.snapshot.snapshot import Snapshot
 from tests.maintenance.conftest import rows
 

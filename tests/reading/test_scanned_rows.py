@@ -8,7 +8,7 @@ from lance_ops.core.schema.schema import Schema
 from lance_ops.reading.filters import bind_filter
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows
-from lance_ops.reading.scanned_rows import ScannedRows, in_array
+from lance_ops.reading.scanned_rows import ScannedRows, offset_array
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def test_a_slice_of_rows_stands_where_it_did(dataset: lance_ops.LanceDataset, go
     rows = next(iter(scan_rows(dataset.snapshot, ScanRequest(dataset.snapshot.schema, with_row_address=True))))
     part = rows.slice(2, 5)
     assert addresses_of(part) == addresses_of(rows)[2:7] == part.table.column(ROW_ADDRESS).to_pylist()
-    assert list(part.bitmap()) == in_array(part.offsets).tolist()
+    assert list(part.bitmap()) == offset_array(part.offsets).tolist()
 
 
 def addresses_of(rows: ScannedRows) -> list[int]:
-    addresses: list[int] = rows.addresses(in_array(range(len(rows))).astype("i8")).tolist()
+    addresses: list[int] = rows.addresses(offset_array(range(len(rows))).astype("i8")).tolist()
     return addresses

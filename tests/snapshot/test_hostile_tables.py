@@ -28,8 +28,8 @@ from lance_ops.errors import CorruptFile, InvalidInput, LanceOpsError, UnsafePat
 from lance_ops.maintenance.compaction.compaction import Compaction
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions
 from lance_ops.maintenance.ingest.ingestion import IngestBatch, RawFile, plan_ingest
-from lance_ops.snapshot.reference import SnapshotReference
 from lance_ops.snapshot.snapshot import Snapshot
+from lance_ops.snapshot.snapshot_reference import SnapshotReference
 from lance_ops.store import MemoryStore, open_store
 from lance_ops.table import BasePath, ExternalFile, IndexFile, Manifest, encode_manifest
 

@@ -88,7 +88,7 @@ class FragmentChanges:
         check_mode(mode)
         uri = fspath(dataset_uri)
         reader = reader_of(data, schema)
-        existing = Snapshot.open_if_there(uri, storage_options)
+        existing = Snapshot.open_if_exists(uri, storage_options)
         store = open_root(uri, storage_options).store if existing is None else existing.store
         asked = storage_version(data_storage_version, use_legacy_format)
         if existing is not None and mode == "append":

@@ -20,7 +20,7 @@ from lance_ops.core.names import ManifestNaming
 from lance_ops.core.schema import with_dictionaries
 from lance_ops.legacy import begins_dictionaries, with_begun_dictionaries
 from lance_ops.maintenance.cleanup import clean_up_if_due
-from lance_ops.refs import clone_as_said
+from lance_ops.refs import commit_shallow_clone
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
 from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_message
@@ -86,7 +86,7 @@ class Commits(Handle):
                 read_version, planned, transaction_properties=with_message(None, commit_message)
             )
         if isinstance(transaction.operation, Clone):
-            return cls.of(clone_as_said(transaction, root))
+            return cls.of(commit_shallow_clone(transaction, root))
         transaction = _with_dictionaries(root, transaction)
         made = commit_transaction(
             root,
@@ -163,7 +163,7 @@ def _with_dictionaries(root: DatasetRoot, transaction: InternalTransaction) -> I
 
 def _bases(uri: str, storage_options: Mapping[str, str], operation: AnyOperation | Transaction) -> tuple[BasePath, ...]:
     """Return the base paths of the dataset, or those that the operation which creates it brings."""
-    existing = Snapshot.open_if_there(uri, storage_options)
+    existing = Snapshot.open_if_exists(uri, storage_options)
     if existing is not None:
         return existing.manifest.base_paths
     begun = to_internal(operation.operation if isinstance(operation, Transaction) else operation)

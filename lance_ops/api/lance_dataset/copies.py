@@ -15,7 +15,7 @@ from lance_ops.refs import (
     deep_clone,
     delete_branch,
     list_branches,
-    references_of,
+    reference_store,
     replace_branch_metadata,
     shallow_clone,
 )
@@ -48,7 +48,7 @@ class Branches:
 
     def list(self) -> dict[str, Branch]:
         """Return every branch by name."""
-        return {name: _public(branch) for name, branch in list_branches(references_of(self._snapshot)).items()}
+        return {name: _public(branch) for name, branch in list_branches(reference_store(self._snapshot)).items()}
 
     def list_ordered(self, order: str | None = None) -> _Listed:
         """Return (name, branch) pairs by the version they began with, newest first unless `order` is "asc"."""
@@ -60,7 +60,7 @@ class Branches:
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a branch."""
-        replace_branch_metadata(references_of(self._snapshot), branch, metadata)
+        replace_branch_metadata(reference_store(self._snapshot), branch, metadata)
 
 
 class Copies(Handle):

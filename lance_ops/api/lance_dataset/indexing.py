@@ -13,7 +13,7 @@ from lance_ops.api.stats import LanceStats, describe_indices, list_indices
 from lance_ops.core.addresses import TOMBSTONE
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.indexing import reindex
-from lance_ops.reading import follow_addresses
+from lance_ops.reading import remap_addresses
 
 __all__ = ["Indexing"]
 
@@ -58,7 +58,7 @@ class Indexing(Handle):
         """
         if not (isinstance(addrs, pa.Array) and pa.types.is_uint64(addrs.type)):
             raise InvalidInput("row addresses are an array of uint64")
-        found = follow_addresses(self._snapshot, addrs.fill_null(TOMBSTONE).to_numpy())
+        found = remap_addresses(self._snapshot, addrs.fill_null(TOMBSTONE).to_numpy())
         return None if found is None else pa.array(found, mask=found == np.uint64(TOMBSTONE))
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:

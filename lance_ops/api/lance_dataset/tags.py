@@ -9,13 +9,13 @@ from lance_ops.core.errors import VersionNotFound
 from lance_ops.refs import Tag as StoredTag
 from lance_ops.refs import (
     branch_of,
-    check_stays,
-    checkout,
+    check_version_is_kept,
     create_tag,
     delete_tag,
     list_tags,
+    open_branch,
     read_tag,
-    references_of,
+    reference_store,
     replace_tag_metadata,
     update_tag,
 )
@@ -49,7 +49,7 @@ class Tags:
 
     def list(self) -> dict[str, Tag]:
         """Return every tag by name."""
-        return {name: _public(tag) for name, tag in list_tags(references_of(self._snapshot)).items()}
+        return {name: _public(tag) for name, tag in list_tags(reference_store(self._snapshot)).items()}
 
     def list_ordered(self, order: str | None = None) -> _Listed:
         """Return (name, tag) pairs by version, newest first unless `order` is "asc"."""
@@ -57,7 +57,7 @@ class Tags:
 
     def get_version(self, tag: str) -> int:
         """Return the version that a tag names; raise `ReferenceNotFound` if there is no such tag."""
-        return read_tag(references_of(self._snapshot), tag).version
+        return read_tag(reference_store(self._snapshot), tag).version
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version (by default this one).
@@ -65,32 +65,32 @@ class Tags:
         Raises `InvalidInput` for a name in use or not allowed, `VersionNotFound` for a version that is not there or is
         being cleaned up.
         """
-        named, references = self._named(reference), references_of(self._snapshot)
+        named, references = self._named(reference), reference_store(self._snapshot)
         create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
         try:
-            check_stays(named)
+            check_version_is_kept(named)
         except VersionNotFound:
             delete_tag(references, tag)
             raise
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
         """Move a tag to a version (by default this one)."""
-        named, references = self._named(reference), references_of(self._snapshot)
+        named, references = self._named(reference), reference_store(self._snapshot)
         before = read_tag(references, tag)
         update_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
         try:
-            check_stays(named)
+            check_version_is_kept(named)
         except VersionNotFound:
             update_tag(references, tag, before.version, before.manifest_size, before.branch)
             raise
 
     def delete(self, tag: str) -> None:
         """Remove a tag; its version may then be cleaned up."""
-        delete_tag(references_of(self._snapshot), tag)
+        delete_tag(reference_store(self._snapshot), tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
         """Replace the metadata of a tag; what it names and when that changed stay as they are."""
-        replace_tag_metadata(references_of(self._snapshot), tag, metadata)
+        replace_tag_metadata(reference_store(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
         return self._snapshot if reference is None else open_reference(self._snapshot, reference)
@@ -99,10 +99,10 @@ class Tags:
 def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
     """Open the version a reference means; raise `ReferenceNotFound` for an unknown tag or branch."""
     if isinstance(reference, tuple):
-        return checkout(snapshot, *reference)
+        return open_branch(snapshot, *reference)
     if isinstance(reference, str):
-        tag = read_tag(references_of(snapshot), reference)
-        return checkout(snapshot, tag.branch, tag.version)
+        tag = read_tag(reference_store(snapshot), reference)
+        return open_branch(snapshot, tag.branch, tag.version)
     return snapshot.at(reference)
 
 

@@ -11,7 +11,7 @@ from lance_ops.api.scanning.projection import Columns, project
 from lance_ops.api.scanning.requests import Filter, refuse, scan_request
 from lance_ops.api.scanning.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
 from lance_ops.core.errors import InvalidInput
-from lance_ops.reading import ColumnOrdering, check_orderings, rows_by_masks
+from lance_ops.reading import ColumnOrdering, allowed_rows, check_orderings
 from lance_ops.snapshot import Snapshot
 
 __all__ = ["OrderBy", "ScanOptions", "make_scanner"]
@@ -101,7 +101,7 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         offset=options.offset,
         include_deleted_rows=options.include_deleted_rows,
         fragment_ids=options.fragment_ids,
-        rows=rows_by_masks(snapshot, options.row_addr_allowlist, options.row_addr_blocklist),
+        rows=allowed_rows(snapshot, options.row_addr_allowlist, options.row_addr_blocklist),
         use_scalar_index=options.use_scalar_index,
         fragment_readahead=options.fragment_readahead or options.batch_readahead,
     )

@@ -20,7 +20,7 @@ from lance_ops.reading import (
     plan_scan,
     scan,
     scan_sorted,
-    unordered,
+    without_limit,
 )
 from lance_ops.snapshot import Snapshot
 
@@ -138,7 +138,7 @@ class LanceScanner:
         """Describe how the answer will be found, one node a line."""
         if not self._order_by:
             return plan_scan(self._snapshot, self._request).explain()
-        plan = plan_scan(self._snapshot, unordered(self._request)).explain()
+        plan = plan_scan(self._snapshot, without_limit(self._request)).explain()
         indented = "\n".join(f"  {line}" for line in plan.splitlines())
         return f"{describe_order(self._order_by, self._request)}\n{indented}"
 

@@ -31,7 +31,7 @@ from lance_ops.reading import (
     Offsets,
     ScannedRows,
     ScanRequest,
-    in_array,
+    offset_array,
     scan_rows,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
@@ -223,7 +223,7 @@ def _spread(rows: pa.Table, offsets: Offsets, start: int, stop: int, nulls: bool
     length = stop - start
     if len(rows) == length:
         return rows
-    places = in_array(offsets).astype(np.int64) - start
+    places = offset_array(offsets).astype(np.int64) - start
     source = np.searchsorted(places, np.arange(length), side="right") - 1
     empty = np.ones(length, np.bool_)
     empty[places] = False

@@ -18,7 +18,7 @@ from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
-from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, ScanRequest, in_array, scan_rows
+from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, ScanRequest, offset_array, scan_rows
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import bitmap_of
@@ -103,5 +103,5 @@ def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int)
     found = BitMap()
     for rows in scan_rows(snapshot, request):
         places, _ = patch.keys.hits([rows.table.column(patch.on).combine_chunks()])
-        found.update(bitmap_of(in_array(rows.offsets)[places]))
+        found.update(bitmap_of(offset_array(rows.offsets)[places]))
     return found

@@ -16,7 +16,7 @@ import dagster as dg
 from lance_ops.core.errors import CorruptFile
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.verdicts import HEALTH_CHECKS, judge, measure
-from lance_ops.dagster.opening import open_if_there
+from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 from lance_ops.maintenance.health import VersionSummary, timeline
 from lance_ops.snapshot import validate
@@ -70,7 +70,7 @@ def audit_batches(
 
 def _valid_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
     def valid() -> dg.AssetCheckResult:
-        snapshot = open_if_there(config)
+        snapshot = open_if_exists(config)
         if snapshot is None:
             return _not_there("valid")
         try:
@@ -87,7 +87,7 @@ def _batches_check(config: DatasetConfig) -> dg.AssetChecksDefinition:
 
     def batches_exactly_once(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
         recorded = context.instance.get_materialized_partitions(names.batches)
-        snapshot = open_if_there(config)
+        snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
         audit = audit_batches(recorded, held.keys(), timeline(snapshot) if snapshot else [])
         return dg.AssetCheckResult(
@@ -135,7 +135,7 @@ def _health_checks(config: DatasetConfig) -> dg.AssetChecksDefinition:
     @dg.multi_asset_check(name=names.of("health_checks"), specs=specs, can_subset=True)
     def health_checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         wanted = {key.name for key in context.selected_asset_check_keys}
-        snapshot = open_if_there(config)
+        snapshot = open_if_exists(config)
         verdicts = {verdict.name: verdict for verdict in judge(config, measure(config, snapshot))} if snapshot else {}
         for name in sorted(wanted):
             verdict = verdicts.get(name)

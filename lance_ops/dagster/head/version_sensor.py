@@ -14,7 +14,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames
 from lance_ops.dagster.head.head import head_event
 from lance_ops.dagster.head.report import unrecorded
-from lance_ops.dagster.opening import open_if_there
+from lance_ops.dagster.opening import open_if_exists
 
 __all__ = ["build_version_sensor"]
 
@@ -36,7 +36,7 @@ def build_version_sensor(
         description=f"Records versions of {config.name} that no run recorded.",
     )
     def versions(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        newest = open_if_there(config)
+        newest = open_if_exists(config)
         if newest is None:
             return dg.SensorResult(skip_reason=dg.SkipReason("there is no version yet"))
         done = _version_of(context.cursor)

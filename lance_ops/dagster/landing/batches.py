@@ -15,7 +15,7 @@ from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, WriteOpti
 from lance_ops.dagster.failures import retrying
 from lance_ops.dagster.head import report_versions
 from lance_ops.dagster.landing.landing import LandedBatch, list_landing
-from lance_ops.dagster.opening import open_if_there, open_snapshot
+from lance_ops.dagster.opening import open_if_exists, open_snapshot
 from lance_ops.dagster.runners import LanceRunner
 from lance_ops.maintenance.ingest import IngestOptions, IngestResult, ingest, unified_raw_schema
 from lance_ops.writing import FragmentLimits
@@ -36,7 +36,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         started = datetime.now(UTC)
         with retrying():
             landed = _landed(config, context.partition_keys)
-            before = open_if_there(config)
+            before = open_if_exists(config)
             result = _ingest(config, landed, is_new=before is None, lance_runner=lance_runner)
             newest = open_snapshot(config)
             report_versions(context, config, newest, before.version if before else 0, started)

@@ -14,7 +14,7 @@ import dagster as dg
 from lance_ops.dagster.declaration import DatasetConfig, DatasetNames, RawFiles
 from lance_ops.dagster.landing.landing import LandedBatch, Landing, list_landing
 from lance_ops.dagster.landing.tick import KeyRun, Tick, Watermark, doubtful_batches, plan_tick
-from lance_ops.dagster.opening import open_if_there
+from lance_ops.dagster.opening import open_if_exists
 from lance_ops.maintenance import ingested_batches
 
 __all__ = ["RANGE_END_TAG", "RANGE_START_TAG", "build_raw_sensor"]
@@ -60,7 +60,7 @@ def _decide(context: dg.SensorEvaluationContext, config: DatasetConfig, raw: Raw
     known = context.instance.get_dynamic_partitions(DatasetNames(config.name).of("batches"))
     ingested: dict[str, str] = {}
     if doubtful_batches(landing.ready, known, watermark):
-        snapshot = open_if_there(config)
+        snapshot = open_if_exists(config)
         held = ingested_batches(snapshot) if snapshot else {}
         ingested = {key: batch.token for key, batch in held.items()}
     return plan_tick(landing.ready, known, watermark, ingested, max_files=raw.max_files_per_tick, changed=raw.changed)

@@ -33,7 +33,7 @@ from lance_ops.maintenance.cleanup.cleanup_plan import (
     plan_cleanup,
     versions_begun_with,
 )
-from lance_ops.refs import branch_of, list_branches, noted_removal, references_of
+from lance_ops.refs import announced_removal, branch_of, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import ObjectInfo, Store
 from lance_ops.table import Manifest
@@ -98,7 +98,7 @@ def explain_cleanup_old_versions(
     """Say what `cleanup_old_versions` would remove now, and remove nothing."""
     newest = snapshot.latest()
     plan = plan_cleanup(newest, options or CleanupOptions())
-    branches = list_branches(references_of(newest))
+    branches = list_branches(reference_store(newest))
     paths = [info.path for info in (*plan.manifests, *plan.files)]
     warnings = (
         *(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags),
@@ -122,7 +122,7 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     """
     if plan.old_versions:
         checkpoint_batches(snapshot)
-    with noted_removal(snapshot, plan.old_versions):
+    with announced_removal(snapshot, plan.old_versions):
         return _execute(snapshot, plan)
 
 
@@ -138,7 +138,7 @@ def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
     for version in set(there).difference(plan.kept_versions):  # newer ones, and those that another clean-up put back
         with suppress(VersionNotFound):  # another clean-up took it
             needed.add(read_manifest(snapshot.store, snapshot.committer, version))
-    add_named_by_others(needed, snapshot, list_branches(references_of(snapshot)))
+    add_named_by_others(needed, snapshot, list_branches(reference_store(snapshot)))
     # What somebody holds since, and another clean-up took, it will put back: nobody can tell now what that names.
     missing = _held(snapshot, plan).keys() - {*there, *removed}
     files = [] if missing else [info for info in plan.files if info.path not in needed]
@@ -243,7 +243,7 @@ def _read_if_there(snapshot: Snapshot, version: int) -> Landed | None:
 
 def _held(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     held = held_versions(snapshot, plan.options, snapshot.store.now())
-    return held | versions_begun_with(snapshot, list_branches(references_of(snapshot)))
+    return held | versions_begun_with(snapshot, list_branches(reference_store(snapshot)))
 
 
 def _is_removed(committer: Committer, version: int) -> bool:

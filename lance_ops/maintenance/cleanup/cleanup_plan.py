@@ -34,11 +34,11 @@ from lance_ops.refs import (
     UNVERIFIED_AGE,
     Branch,
     branch_of,
+    branch_uri,
     list_branches,
     list_tags,
     pinned_version,
-    references_of,
-    uri_of_line,
+    reference_store,
 )
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.store import ObjectInfo, Store, path_beneath
@@ -153,7 +153,7 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     one that must stay.
     """
     now = snapshot.store.now()
-    branches = list_branches(references_of(snapshot))
+    branches = list_branches(reference_store(snapshot))
     notes = [info for directory in (PINS_DIR, REMOVALS_DIR) for info in snapshot.store.list(directory)]
     held, begun = held_versions(snapshot, options, now), versions_begun_with(snapshot, branches)
     kept, known = NamedFiles(snapshot.uri), NamedFiles(snapshot.uri)
@@ -208,7 +208,7 @@ def held_versions(snapshot: Snapshot, options: CleanupOptions, now: datetime) ->
     """Return the versions that must stay whatever their age, with the name of the tag (or pin) that holds each."""
     pins = (info.path for info in snapshot.store.list(PINS_DIR) if not _is_abandoned(info, options, now))
     held = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
-    line, tags = branch_of(snapshot), list_tags(references_of(snapshot))
+    line, tags = branch_of(snapshot), list_tags(reference_store(snapshot))
     return held | {tag.version: name for name, tag in tags.items() if tag.branch == line}
 
 
@@ -221,7 +221,7 @@ def versions_begun_with(snapshot: Snapshot, branches: Mapping[str, Branch]) -> d
 def add_named_by_others(named: NamedFiles, snapshot: Snapshot, branches: Iterable[str]) -> None:
     """Add what the versions of other branches name beneath the root of the snapshot's line."""
     for name in set(branches) - {branch_of(snapshot)}:
-        line = open_root(uri_of_line(snapshot, name), snapshot.storage_options)
+        line = open_root(branch_uri(snapshot, name), snapshot.storage_options)
         for version in line.committer.versions():
             with suppress(VersionNotFound):  # a clean-up of the branch took it
                 named.add(read_manifest(line.store, line.committer, version), line.store.uri)

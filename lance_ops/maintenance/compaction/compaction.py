@@ -21,8 +21,8 @@ from pyroaring import BitMap
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionTask, plan_compaction
 from lance_ops.maintenance.compaction.index_remap import IndexRemap
-from lance_ops.maintenance.compaction.lineage_of_rewritten import with_lineage
 from lance_ops.maintenance.compaction.live_rows import live_rows
+from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
@@ -142,7 +142,7 @@ def execute(task: CompactionTask) -> RewriteResult:
             writer.write(table)
         new = tuple(writer.finish())
         if snapshot.manifest.uses_stable_row_ids:
-            new = with_lineage(snapshot, fragments, new)
+            new = copy_lineage(snapshot, fragments, new)
         return RewriteResult(snapshot.version, fragments, deleted, new)
 
 

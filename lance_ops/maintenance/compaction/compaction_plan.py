@@ -13,7 +13,7 @@ from uuid import UUID
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
-from lance_ops.maintenance.compaction.index_remap import moves_with_rows
+from lance_ops.maintenance.compaction.index_remap import needs_remap
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.writing import MAX_BYTES_PER_FILE
@@ -78,7 +78,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
     The first group is rewritten whatever the limits, so that a compaction always makes progress.
 
     Raises `UnsupportedFeature` for an index on the rows to move that cannot be remapped here: before anything is
-    written. In a table of stable row ids there is none: see `moves_with_rows`.
+    written. In a table of stable row ids there is none: see `needs_remap`.
     """
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
@@ -103,7 +103,7 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> Compactio
 def _check_indices(snapshot: Snapshot, moving: list[int]) -> None:
     for index in snapshot.manifest.indices:
         if not index.is_system and index.covers(moving):
-            moves_with_rows(snapshot, index)
+            needs_remap(snapshot, index)
 
 
 def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fragment]]:

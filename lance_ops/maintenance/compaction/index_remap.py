@@ -15,10 +15,10 @@ from lance_ops.table import IndexMetadata
 from lance_ops.table.rows import AddressMap
 from lance_ops.transactions import RewrittenIndex, delete_paths
 
-__all__ = ["IndexRemap", "moves_with_rows"]
+__all__ = ["IndexRemap", "needs_remap"]
 
 
-def moves_with_rows(snapshot: Snapshot, segment: IndexMetadata) -> bool:
+def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
     """Return whether a segment is to be remapped when the rows it covers move: it names them by address.
 
     In a table of stable row ids most segments name rows by id, which move along by themselves. What cannot be remapped
@@ -76,7 +76,7 @@ class IndexRemap:
         return (
             index
             for index in snapshot.manifest.indices
-            if not index.is_system and index.covers(old) and moves_with_rows(snapshot, index)
+            if not index.is_system and index.covers(old) and needs_remap(snapshot, index)
         )
 
     def _check_whole(self, snapshot: Snapshot, segment: IndexMetadata) -> None:

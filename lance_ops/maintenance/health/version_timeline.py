@@ -8,7 +8,7 @@ from datetime import datetime
 
 from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
-from lance_ops.refs import branch_of, list_tags, references_of
+from lance_ops.refs import branch_of, list_tags, reference_store
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.transactions import Landed
 
@@ -35,7 +35,7 @@ class VersionSummary:
 def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummary]:
     """Return the retained versions up to this one, oldest first; with `limit` only the newest so many."""
     tags: dict[int, list[str]] = {}
-    for name, tag in list_tags(references_of(snapshot)).items():
+    for name, tag in list_tags(reference_store(snapshot)).items():
         if tag.branch == branch_of(snapshot):
             tags.setdefault(tag.version, []).append(name)
     summaries: list[VersionSummary] = []

@@ -20,7 +20,7 @@ from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeatur
 from lance_ops.core.names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
-from lance_ops.maintenance.indexing.new_segment import commit_segment
+from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexFile, IndexMetadata

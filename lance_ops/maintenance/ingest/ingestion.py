@@ -160,7 +160,7 @@ def plan_ingest(
     keys = [batch.key for batch in batches]
     if len(set(keys)) != len(keys):
         raise InvalidInput(f"batches named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
-    snapshot = Snapshot.open_if_there(uri, storage_options)
+    snapshot = Snapshot.open_if_exists(uri, storage_options)
     known = ingested_batches(snapshot) if snapshot else {}
     new = tuple(batch for batch in batches if _is_new(batch, known))
     files = [file for batch in new for file in batch.files]

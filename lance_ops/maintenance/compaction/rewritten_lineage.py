@@ -10,10 +10,10 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import RowIds, RowVersions, encode_row_ids, encode_versions, offsets_in
 
-__all__ = ["with_lineage"]
+__all__ = ["copy_lineage"]
 
 
-def with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> tuple[Fragment, ...]:
+def copy_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> tuple[Fragment, ...]:
     """Return the new fragments with what is known of their rows: the live ones of the old fragments, in that order.
 
     Raises `InvalidInput` if they are not as many.

@@ -22,13 +22,13 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import bitmap_of, decode_bitmap, offsets_in
 
-__all__ = ["rows_by_masks"]
+__all__ = ["allowed_rows"]
 
 Mask: TypeAlias = Mapping[int, BitMap | None]
 """The low halves of ids by their high half; None means all."""
 
 
-def rows_by_masks(snapshot: Snapshot, allowed: bytes | None, blocked: bytes | None) -> RowAddressSet | None:
+def allowed_rows(snapshot: Snapshot, allowed: bytes | None, blocked: bytes | None) -> RowAddressSet | None:
     """Return where the allowed rows are that are not blocked; None if neither is given.
 
     Raises `InvalidInput` for bytes that are no mask.

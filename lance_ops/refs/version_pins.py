@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lance_ops.refs.removals import check_stays
+from lance_ops.refs.announced_removals import check_version_is_kept
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import delete_paths, removing_unless_committed
 
@@ -30,7 +30,7 @@ def pinned(snapshot: Snapshot) -> Iterator[None]:
     path = f"{PINS_DIR}/{snapshot.version}-{uuid.uuid4().hex}"
     with removing_unless_committed(snapshot.store, [path]):
         snapshot.store.put(path, b"")
-        check_stays(snapshot)
+        check_version_is_kept(snapshot)
         yield
     delete_paths(snapshot.store, [path])
 

@@ -22,7 +22,7 @@ from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import delete_paths, removing_unless_committed
 
-__all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "check_stays", "noted_removal"]
+__all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "announced_removal", "check_version_is_kept"]
 
 REMOVALS_DIR = "_lance_ops/removals"
 
@@ -31,7 +31,7 @@ UNVERIFIED_AGE = timedelta(days=7)
 
 
 @contextmanager
-def noted_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[None]:
+def announced_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[None]:
     """Say that these versions are about to go while the block runs; after an interrupt the note stays."""
     if not versions:
         yield
@@ -43,7 +43,7 @@ def noted_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[None]
     delete_paths(snapshot.store, [path])
 
 
-def check_stays(snapshot: Snapshot) -> None:
+def check_version_is_kept(snapshot: Snapshot) -> None:
     """Raise `VersionNotFound` if clean-up took a version, or is about to: for who has just tagged or pinned it."""
     for info in snapshot.store.list(REMOVALS_DIR):
         counts = snapshot.store.now() - info.modified <= UNVERIFIED_AGE
