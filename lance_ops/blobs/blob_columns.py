@@ -6,20 +6,18 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.arrow import EXTENSION_NAME, child_fields, children_of, items_of, with_child_fields, with_children
 from lance_ops.core.blobs import BLOB_V2, BLOB_VALUES
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["Convert", "Owners", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
+__all__ = ["Convert", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
 
-Owners: TypeAlias = npt.NDArray[np.uint64]
-"""For every value of an array, something about the row it belongs to."""
 
-Convert: TypeAlias = Callable[[pa.Array, Field, Owners], pa.Array]
+Convert: TypeAlias = Callable[[pa.Array, Field, Uint64Array], pa.Array]
 
 
 def values_schema(schema: Schema) -> pa.Schema:
@@ -46,7 +44,7 @@ def with_blobs_as(field: Field, arrow_type: pa.DataType, metadata: dict[str, str
     return stored.with_type(with_child_fields(stored.type, below))
 
 
-def walk_blobs(array: pa.Array, field: Field, owners: Owners, convert: Convert) -> pa.Array:
+def walk_blobs(array: pa.Array, field: Field, owners: Uint64Array, convert: Convert) -> pa.Array:
     """Return an array of a field with every array of blobs in it converted; one owner for each value."""
     if field.is_blob_v2:
         return convert(array, field, owners)

@@ -19,6 +19,7 @@ from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
 from lance_ops.core.names import blob_file_name
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileSource, Ranges
 from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, offset_array, scan_rows, take_addresses
@@ -29,7 +30,6 @@ from lance_ops.table.manifest import Place
 
 __all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
 
-Addresses = npt.NDArray[np.uint64]
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 
@@ -54,7 +54,7 @@ class BlobReader:
         self._snapshot = snapshot
         self._sources: dict[str, FileSource] = {}
 
-    def places(self, field: Field, described: pa.StructArray, addresses: Addresses) -> list[BlobPlace | None]:
+    def places(self, field: Field, described: pa.StructArray, addresses: Uint64Array) -> list[BlobPlace | None]:
         """Return where each described blob of a field is, None for a null; one row address for each.
 
         Raises `CorruptFile` for a place outside of its file.
@@ -82,18 +82,18 @@ class BlobReader:
             for place in places
         ]
 
-    def with_bytes(self, column: pa.ChunkedArray, field: Field, addresses: Addresses) -> pa.ChunkedArray:
+    def with_bytes(self, column: pa.ChunkedArray, field: Field, addresses: Uint64Array) -> pa.ChunkedArray:
         """Return a column that was read with `lance.blob.v2`, at any depth, as large_binary."""
 
-        def fetched(described: pa.StructArray, below: Field, owners: Addresses) -> pa.Array:
+        def fetched(described: pa.StructArray, below: Field, owners: Uint64Array) -> pa.Array:
             return pa.array(self.fetch(self.places(below, described, owners)), pa.large_binary())
 
         return self._converted(column, field, addresses, pa.large_binary(), fetched)
 
-    def with_values(self, column: pa.ChunkedArray, field: Field, addresses: Addresses) -> pa.ChunkedArray:
+    def with_values(self, column: pa.ChunkedArray, field: Field, addresses: Uint64Array) -> pa.ChunkedArray:
         """Return a column that was read with `lance.blob.v2`, at any depth, as what is written: bytes or a URI."""
 
-        def fetched(described: pa.StructArray, below: Field, owners: Addresses) -> pa.Array:
+        def fetched(described: pa.StructArray, below: Field, owners: Uint64Array) -> pa.Array:
             rows = described.to_pylist()
             outside = [row if row is not None and row["kind"] == BlobKind.EXTERNAL else None for row in rows]
             places = self.places(below, described, owners)
@@ -113,9 +113,9 @@ class BlobReader:
         self,
         column: pa.ChunkedArray,
         field: Field,
-        addresses: Addresses,
+        addresses: Uint64Array,
         arrow_type: pa.DataType,
-        convert: Callable[[pa.StructArray, Field, Addresses], pa.Array],
+        convert: Callable[[pa.StructArray, Field, Uint64Array], pa.Array],
     ) -> pa.ChunkedArray:
         if not field.holds_blobs_v2:
             return column
@@ -187,7 +187,7 @@ def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[Scanne
             yield replace(cut, table=_rewritable(part, addresses, reader, request.schema))
 
 
-def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
+def take_to_rewrite(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:
     """Return live rows by address as `FragmentWriter` takes them; the request asks for their addresses."""
     table = take_addresses(snapshot, addresses, request)
     if not request.schema.holds_blobs_v2:
@@ -195,7 +195,7 @@ def take_to_rewrite(snapshot: Snapshot, addresses: Addresses, request: ScanReque
     return _rewritable(table, table.column(ROW_ADDRESS).to_numpy(), BlobReader(snapshot), request.schema)
 
 
-def _rewritable(table: pa.Table, addresses: Addresses, reader: BlobReader, schema: Schema) -> pa.Table:
+def _rewritable(table: pa.Table, addresses: Uint64Array, reader: BlobReader, schema: Schema) -> pa.Table:
     for position, field in enumerate(schema.fields):
         if field.holds_blobs_v2:
             column = reader.with_values(table.column(position), field, addresses)
@@ -219,8 +219,8 @@ def cut_by_blobs(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
             yield table.slice(start, stop - start)
 
 
-def _add_sizes(array: pa.Array, field: Field, rows: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]) -> None:
-    def add(described: pa.StructArray, _: Field, owners: Addresses) -> pa.Array:
+def _add_sizes(array: pa.Array, field: Field, rows: Int64Array, sizes: npt.NDArray[np.float64]) -> None:
+    def add(described: pa.StructArray, _: Field, owners: Uint64Array) -> pa.Array:
         np.add.at(sizes, owners.astype(np.int64), described.field(2).to_numpy(zero_copy_only=False))
         return described
 

@@ -15,10 +15,11 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import Owners, walk_blobs
+from lance_ops.blobs.blob_columns import walk_blobs
 from lance_ops.core.blobs import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.names import blob_file_name
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.store import Store, StoreWriter
@@ -94,7 +95,7 @@ class BlobWriter:
             self._pack = None
         delete_paths(self._store, [self._path(blob_id) for blob_id in range(1, self._num_sidecars + 1)])
 
-    def _write(self, values: pa.StructArray, field: Field, _: Owners) -> pa.Array:
+    def _write(self, values: pa.StructArray, field: Field, _: Uint64Array) -> pa.Array:
         thresholds = self._thresholds.get(field.id)
         if thresholds is None:
             thresholds = BlobThresholds.from_metadata(field.metadata)

@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.kernels import readable
 from lance_ops.table.rows import NO_CODE, KeyCodes
 
 __all__ = ["SourceKeys"]
-
-Codes = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 
 class SourceKeys:
@@ -66,7 +63,7 @@ class SourceKeys:
         """The distinct values of the first key column."""
         return self._columns[0].values
 
-    def hits(self, columns: Sequence[pa.Array]) -> tuple[Codes, Codes]:
+    def hits(self, columns: Sequence[pa.Array]) -> tuple[Int64Array, Int64Array]:
         """Return where rows are whose key the source has, ascending, and the code of each."""
         places, codes = self._columns[0].hits(columns[0])
         for column, known, table in zip(columns[1:], self._columns[1:], self._pairs, strict=True):
@@ -75,7 +72,7 @@ class SourceKeys:
             places, codes = places[among[those]], found
         return places, codes
 
-    def rows_of(self, places: Codes, codes: Codes) -> tuple[Codes, Codes]:
+    def rows_of(self, places: Int64Array, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return pairs (place, source row): as many for a place as the source has rows of the key whose code it has."""
         if self._in_order:
             return places, codes
@@ -86,11 +83,11 @@ class SourceKeys:
         within = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts)
         return places[hits], self._rows[self._starts[codes][hits] + within]
 
-    def last_row_of(self, codes: Codes) -> Codes:
+    def last_row_of(self, codes: Int64Array) -> Int64Array:
         """Return the last source row of each key."""
         if self.are_distinct:
             return self.rows_of(codes, codes)[1]
-        last: Codes = self._rows[self._starts[codes + 1] - 1]
+        last: Int64Array = self._rows[self._starts[codes + 1] - 1]
         return last
 
 
@@ -114,7 +111,7 @@ class _ColumnCodes:
             self.values = pc.unique(column.drop_null())
             self.codes, self.count = self._by_value(column), len(self.values)
 
-    def hits(self, column: pa.Array) -> tuple[Codes, Codes]:
+    def hits(self, column: pa.Array) -> tuple[Int64Array, Int64Array]:
         """Return where the known values of a column of the same type are, and the code of each."""
         column = column.cast(self._type) if column.type != self._type else column
         if self._table is not None:
@@ -128,14 +125,14 @@ class _ColumnCodes:
         places = np.flatnonzero(codes != NO_CODE)
         return places, codes[places]
 
-    def _tells_apart(self, column: pa.Array, places: Codes, codes: Codes) -> bool:
+    def _tells_apart(self, column: pa.Array, places: Int64Array, codes: Int64Array) -> bool:
         """Return whether every value with a code is the value of that code."""
         same = pc.all(pc.equal(column.take(pa.array(places)), self.values.take(pa.array(codes))))
         return bool(same.as_py() is not False)
 
-    def _by_value(self, column: pa.Array) -> Codes:
+    def _by_value(self, column: pa.Array) -> Int64Array:
         found = pc.index_in(column, value_set=self.values, skip_nulls=True)
-        codes: Codes = found.fill_null(NO_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes: Int64Array = found.fill_null(NO_CODE).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes
 
 
@@ -143,9 +140,9 @@ def _is_hashed(arrow_type: pa.DataType) -> bool:
     return not (pt.is_primitive(arrow_type) and arrow_type.bit_width <= 64)
 
 
-def _words(column: pa.Array) -> tuple[Codes | slice, Words]:
+def _words(column: pa.Array) -> tuple[Int64Array | slice, Uint64Array]:
     """Return where there are values, and 64 bits of each: equal values have equal bits."""
-    where: Codes | slice = slice(None)
+    where: Int64Array | slice = slice(None)
     present, kind = column, column.type
     if column.null_count:
         where, present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)), column.drop_null()
@@ -165,7 +162,7 @@ def _words(column: pa.Array) -> tuple[Codes | slice, Words]:
     _, offsets, data = content.buffers()
     ends = np.frombuffer(offsets, np.int64)[content.offset : content.offset + len(content) + 1]
     joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    hashes: Words = np.empty(len(content), np.uint64)
+    hashes: Uint64Array = np.empty(len(content), np.uint64)
     kernels.xxh64(readable(joined), readable(ends), hashes)
     return where, hashes
 
@@ -181,6 +178,6 @@ def _bytes_of(values: pa.Array) -> pa.Array:
     return plain.cast(pa.large_binary())
 
 
-def _pair(left: Codes, right: Codes, num_right: int) -> Words:
-    pairs: Words = (left * num_right + right).view(np.uint64)
+def _pair(left: Int64Array, right: Int64Array, num_right: int) -> Uint64Array:
+    pairs: Uint64Array = (left * num_right + right).view(np.uint64)
     return pairs

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lance_ops.core.ndarrays import Uint64Array
+
 __all__ = ["TOMBSTONE", "fragment_of", "offset_of", "row_addr", "row_addrs"]
 
 TOMBSTONE = (1 << 64) - 1
 """The address that means: this row is gone (in remapping)."""
 
-Addresses = npt.NDArray[np.uint64]
 _OFFSET_BITS = np.uint64(32)
 _OFFSET_MASK = np.uint64(0xFFFF_FFFF)
 
@@ -20,18 +21,18 @@ def row_addr(fragment_id: int, offset: int) -> int:
     return fragment_id << 32 | offset
 
 
-def row_addrs(fragment_id: int, offsets: npt.ArrayLike) -> Addresses:
+def row_addrs(fragment_id: int, offsets: npt.ArrayLike) -> Uint64Array:
     """Return the addresses of rows of one fragment."""
     return np.asarray(offsets, dtype=np.uint64) | np.uint64(fragment_id << 32)
 
 
-def fragment_of(addresses: npt.ArrayLike) -> Addresses:
+def fragment_of(addresses: npt.ArrayLike) -> Uint64Array:
     """Return the fragment id of each address."""
-    shifted: Addresses = np.asarray(addresses, dtype=np.uint64) >> _OFFSET_BITS
+    shifted: Uint64Array = np.asarray(addresses, dtype=np.uint64) >> _OFFSET_BITS
     return shifted
 
 
-def offset_of(addresses: npt.ArrayLike) -> Addresses:
+def offset_of(addresses: npt.ArrayLike) -> Uint64Array:
     """Return the physical offset in its fragment of each address."""
-    masked: Addresses = np.asarray(addresses, dtype=np.uint64) & _OFFSET_MASK
+    masked: Uint64Array = np.asarray(addresses, dtype=np.uint64) & _OFFSET_MASK
     return masked

@@ -27,8 +27,6 @@ from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import (
     FixedSizeListValues,
     FixedWidth,
-    Integers,
-    Offsets,
     PackedValues,
     Values,
     VariableWidth,
@@ -49,8 +47,6 @@ __all__ = [
     "FixedStatistics",
     "FixedWidth",
     "FsstEncoding",
-    "Integers",
-    "Offsets",
     "PackedValues",
     "Picks",
     "Structure",

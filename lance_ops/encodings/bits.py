@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lance_ops.core.arrow import new_bytes
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 
 __all__ = ["bits_at", "bits_of", "concat_bits", "num_bytes_of_bits"]
 
@@ -17,7 +17,7 @@ def num_bytes_of_bits(num_bits: int) -> int:
     return -(-num_bits // 8)
 
 
-def bits_of(data: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.uint8]:
+def bits_of(data: Uint8Array, start: int, stop: int) -> Uint8Array:
     """Return the bits in `[start, stop)`, moved to a byte's first bit; without a copy where they are there already."""
     if start % 8 == 0:
         return data[start // 8 : num_bytes_of_bits(stop)]
@@ -26,13 +26,13 @@ def bits_of(data: NDArray[np.uint8], start: int, stop: int) -> NDArray[np.uint8]
     return np.packbits(np.unpackbits(window, bitorder="little")[skipped : skipped + stop - start], bitorder="little")
 
 
-def bits_at(data: NDArray[np.uint8], positions: NDArray[np.int64]) -> NDArray[np.uint8]:
+def bits_at(data: Uint8Array, positions: Int64Array) -> Uint8Array:
     """Return the bits at these positions, side by side."""
     flags = (data[positions >> 3] >> (positions & 7).astype(np.uint8)) & np.uint8(1)
     return np.packbits(flags, bitorder="little")
 
 
-def concat_bits(parts: Sequence[tuple[NDArray[np.uint8], int]]) -> NDArray[np.uint8]:
+def concat_bits(parts: Sequence[tuple[Uint8Array, int]]) -> Uint8Array:
     """Join the first `n` bits of each `(data, n)`."""
     if all(num_bits % 8 == 0 for _, num_bits in parts[:-1]):
         pieces = [data[: num_bytes_of_bits(num_bits)] for data, num_bits in parts]

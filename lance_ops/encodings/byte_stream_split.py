@@ -14,6 +14,7 @@ import numpy as np
 
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -24,7 +25,10 @@ from lance_ops.encodings.contract import (
     ReadNested,
 )
 from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["ByteStreamSplitEncoding"]
@@ -63,7 +67,7 @@ class ByteStreamSplitEncoding(Encoding):
         return EncodedChunks(counts, (data,), (counts * width,))
 
 
-def _transpose(data: Bytes, counts: Integers, width: int, *, merge: bool) -> Bytes:
+def _transpose(data: Uint8Array, counts: Int64Array, width: int, *, merge: bool) -> Uint8Array:
     """Turn each chunk's rows of values into rows of bytes, or back when merging."""
     out = new_bytes(len(data))
     chunk, done = 0, 0

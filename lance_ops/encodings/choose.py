@@ -13,6 +13,7 @@ from enum import Enum
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.byte_stream_split import ByteStreamSplitEncoding
 from lance_ops.encodings.codecs import Codec, Lz4, Zstd
@@ -30,7 +31,13 @@ from lance_ops.encodings.out_of_line_bitpacking import OutOfLineBitpackingEncodi
 from lance_ops.encodings.packed_struct import PackedStructEncoding
 from lance_ops.encodings.rle import RleEncoding
 from lance_ops.encodings.stats import FixedStatistics, estimate_distinct, estimate_index_bytes, sample_runs
-from lance_ops.encodings.values import FixedSizeListValues, FixedWidth, Integers, PackedValues, Values, VariableWidth
+from lance_ops.encodings.values import (
+    FixedSizeListValues,
+    FixedWidth,
+    PackedValues,
+    Values,
+    VariableWidth,
+)
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.encodings.variable_packed_struct import PackedChild, VariablePackedStructEncoding
 
@@ -185,7 +192,7 @@ def choose_block(values: Values, options: EncodingOptions, version: FileVersion)
     return compressed if size and len(compressed.encode_block(values)) < size * _WORTH else plain
 
 
-def choose_levels(levels: FixedWidth, num_levels: Integers, version: FileVersion) -> Encoding:
+def choose_levels(levels: FixedWidth, num_levels: Int64Array, version: FileVersion) -> Encoding:
     """Choose the encoding of repetition or definition levels, cut into blocks of `num_levels[i]`; 2.2 knows runs."""
     statistics = FixedStatistics(levels)
     packed = OutOfLineBitpackingEncoding(levels.bits_per_value, max(statistics.bit_width, 1))

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, OffsetArray
 from lance_ops.encodings.contract import ChunkLimits
-from lance_ops.encodings.values import Integers, Offsets
 from lance_ops.kernels import readable
 
 __all__ = ["chunk_counts_of_costs", "chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
 
 
-def even_chunks(num_values: int, values_per_chunk: int) -> Integers:
+def even_chunks(num_values: int, values_per_chunk: int) -> Int64Array:
     """Return the values of each chunk when all chunks but the last are full."""
     full, rest = divmod(num_values, values_per_chunk)
     counts = np.full(full + (rest > 0), values_per_chunk, np.int64)
@@ -24,14 +24,14 @@ def even_chunks(num_values: int, values_per_chunk: int) -> Integers:
     return counts
 
 
-def chunk_counts_of_width(num_values: int, bits_per_value: int, limits: ChunkLimits) -> Integers:
+def chunk_counts_of_width(num_values: int, bits_per_value: int, limits: ChunkLimits) -> Int64Array:
     """Return the values of each chunk for values of one width: at least two, and whole bytes but for the last."""
     fitting = min(limits.max_values, limits.max_bytes * 8 // max(bits_per_value, 1))
     least = 8 if bits_per_value % 8 else 2
     return even_chunks(num_values, max(least, 1 << max(fitting.bit_length() - 1, 0)))
 
 
-def chunk_counts_of_lengths(offsets: Offsets, overhead_per_value: int, limits: ChunkLimits) -> Integers:
+def chunk_counts_of_lengths(offsets: OffsetArray, overhead_per_value: int, limits: ChunkLimits) -> Int64Array:
     """Return the values of each chunk for values of the lengths between `offsets`.
 
     A value costs its length and `overhead_per_value`, a chunk once more the overhead.
@@ -40,7 +40,7 @@ def chunk_counts_of_lengths(offsets: Offsets, overhead_per_value: int, limits: C
     return chunk_counts_of_costs(costs, overhead_per_value, limits)
 
 
-def chunk_counts_of_costs(costs: Integers, chunk_bytes: int, limits: ChunkLimits) -> Integers:
+def chunk_counts_of_costs(costs: Int64Array, chunk_bytes: int, limits: ChunkLimits) -> Int64Array:
     """Return the values of each chunk when values `[i, j)` cost `costs[j] - costs[i]`, and every chunk `chunk_bytes`.
 
     A chunk takes the largest power of two that fits, one value at least; the values that are left go into one chunk

@@ -8,15 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import Bytes, Integers
 from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -37,11 +36,11 @@ class Codec(ABC):
 
     level: int | None
 
-    def decompress(self, data: Bytes, starts: Integers, sizes: Integers) -> tuple[Bytes, Integers]:
+    def decompress(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> tuple[Uint8Array, Int64Array]:
         """Return the raw bytes of all ranges end to end, and the raw size of each."""
         raise NotImplementedError
 
-    def compress(self, data: Bytes, sizes: Integers) -> tuple[Bytes, Integers]:
+    def compress(self, data: Uint8Array, sizes: Int64Array) -> tuple[Uint8Array, Int64Array]:
         """Compress consecutive buffers of the given sizes; return them end to end, and the size of each."""
         codec = self._codec()
         parts: list[bytes] = []
@@ -56,7 +55,7 @@ class Codec(ABC):
     @abstractmethod
     def _codec(self) -> pa.Codec: ...
 
-    def _raw_sizes(self, data: Bytes, starts: Integers, sizes: Integers) -> Integers:
+    def _raw_sizes(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Int64Array:
         """Read the size in front of each range and refuse one that its bytes cannot make."""
         check(len(sizes) == 0 or sizes.min() >= self.size_bytes, "a compressed buffer has no raw size")
         heads = gather_ranges(data, starts, np.full(len(starts), self.size_bytes, np.int64))
@@ -78,7 +77,7 @@ class Lz4(Codec):
 
     level: int | None = None
 
-    def decompress(self, data: Bytes, starts: Integers, sizes: Integers) -> tuple[Bytes, Integers]:
+    def decompress(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> tuple[Uint8Array, Int64Array]:
         raw_sizes = self._raw_sizes(data, starts, sizes)
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(raw_sizes, out=places[1:])
@@ -103,7 +102,7 @@ class Zstd(Codec):
 
     level: int | None = None
 
-    def decompress(self, data: Bytes, starts: Integers, sizes: Integers) -> tuple[Bytes, Integers]:
+    def decompress(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> tuple[Uint8Array, Int64Array]:
         check(len(sizes) == 0 or sizes.min() >= self.size_bytes, "a compressed buffer has no raw size")
         bare = _are_bare_frames(data, starts)
         if bare.any():
@@ -117,9 +116,9 @@ class Zstd(Codec):
         return out, raw_sizes
 
     def _decompress_bare(
-        self, data: Bytes, starts: Integers, sizes: Integers, bare: NDArray[np.bool_]
-    ) -> tuple[Bytes, Integers]:
-        parts: list[Bytes] = []
+        self, data: Uint8Array, starts: Int64Array, sizes: Int64Array, bare: BoolArray
+    ) -> tuple[Uint8Array, Int64Array]:
+        parts: list[Uint8Array] = []
         left = total = max(FREE_BYTES, MAX_RATIO * int(sizes.sum()))
         for start, size, alone in zip(starts.tolist(), sizes.tolist(), bare.tolist(), strict=True):
             if alone:
@@ -143,14 +142,14 @@ def codec_of_scheme(scheme: pb.CompressionScheme, level: int | None) -> Codec:
     raise UnsupportedFeature(f"compression scheme {scheme}")
 
 
-def _are_bare_frames(data: Bytes, starts: Integers) -> NDArray[np.bool_]:
+def _are_bare_frames(data: Uint8Array, starts: Int64Array) -> BoolArray:
     """Tell frames from raw sizes; a size with the frame's magic number in it would be absurd."""
     heads = gather_ranges(data, starts, np.full(len(starts), 4, np.int64))
-    bare: NDArray[np.bool_] = np.ascontiguousarray(heads).view("<u4") == 0xFD2FB528
+    bare: BoolArray = np.ascontiguousarray(heads).view("<u4") == 0xFD2FB528
     return bare
 
 
-def _inflate(codec: pa.Codec, frame: Bytes, raw_size: int) -> Bytes:
+def _inflate(codec: pa.Codec, frame: Uint8Array, raw_size: int) -> Uint8Array:
     if raw_size == 0:
         return np.empty(0, np.uint8)
     try:
@@ -159,7 +158,7 @@ def _inflate(codec: pa.Codec, frame: Bytes, raw_size: int) -> Bytes:
         raise CorruptValues(f"a malformed zstd frame: {error}") from error
 
 
-def _inflate_unsized(frame: Bytes, limit: int) -> Bytes:
+def _inflate_unsized(frame: Uint8Array, limit: int) -> Uint8Array:
     try:
         with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(frame)), "zstd") as stream:
             raw = stream.read(limit + 1)

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.chunking import even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -21,7 +22,10 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.expansion import check_expansion
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["ConstantEncoding"]
@@ -54,15 +58,15 @@ class ConstantEncoding(Encoding):
         self._expect(values)
         return EncodedChunks(even_chunks(values.num_values, limits.max_values), (), ())
 
-    def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
+    def decode_block(self, data: Uint8Array, num_values: int) -> FixedWidth:
         check(len(data) == 0, "a constant block has bytes")
         return self._repeat(num_values)
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         self._expect(values)
         return np.empty(0, np.uint8)
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> FixedWidth:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> FixedWidth:
         check((sizes == 0).all(), "a constant zipped value has bytes")
         return self._repeat(len(starts))
 

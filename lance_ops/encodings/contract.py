@@ -19,8 +19,14 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.selection import select
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth, concat_values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+    VariableWidth,
+    concat_values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
@@ -57,10 +63,10 @@ class ChunkBuffers:
     has made sure of it.
     """
 
-    data: Bytes
-    starts: tuple[Integers, ...]
-    sizes: tuple[Integers, ...]
-    num_values: Integers
+    data: Uint8Array
+    starts: tuple[Int64Array, ...]
+    sizes: tuple[Int64Array, ...]
+    num_values: Int64Array
     located: InitVar[bool] = False
 
     def __post_init__(self, located: bool) -> None:
@@ -94,7 +100,7 @@ class ChunkBuffers:
         """Raise `CorruptValues` unless a chunk has that many buffers."""
         check(len(self.starts) == num_buffers, f"{len(self.starts)} value buffers where the encoding has {num_buffers}")
 
-    def buffer(self, index: int, chunk: int) -> Bytes:
+    def buffer(self, index: int, chunk: int) -> Uint8Array:
         """Return one buffer of one chunk, without a copy."""
         start = int(self.starts[index][chunk])
         return self.data[start : start + int(self.sizes[index][chunk])]
@@ -104,8 +110,8 @@ class ChunkBuffers:
 class Picks:
     """Some values of some chunks: value `within[i]` of chunk `chunk_of[i]`, in ascending order."""
 
-    chunk_of: Integers
-    within: Integers
+    chunk_of: Int64Array
+    within: Int64Array
 
     @property
     def count(self) -> int:
@@ -117,9 +123,9 @@ class Picks:
         first, last = self.chunk_of.searchsorted((start, stop)).tolist()
         return Picks(self.chunk_of[first:last] - start, self.within[first:last])
 
-    def positions(self, num_values: Integers) -> Integers:
+    def positions(self, num_values: Int64Array) -> Int64Array:
         """Return their positions among all values of chunks that have `num_values` each."""
-        first: Integers = np.cumsum(num_values) - num_values
+        first: Int64Array = np.cumsum(num_values) - num_values
         return first[self.chunk_of] + self.within
 
 
@@ -130,16 +136,16 @@ class EncodedChunks:
     Buffers are not padded; the layout pads them. All chunks but the last hold a power of two values.
     """
 
-    num_values: Integers
-    data: tuple[Bytes, ...]
-    sizes: tuple[Integers, ...]
+    num_values: Int64Array
+    data: tuple[Uint8Array, ...]
+    sizes: tuple[Int64Array, ...]
 
     @property
     def num_chunks(self) -> int:
         """The number of chunks."""
         return len(self.num_values)
 
-    def starts(self, index: int) -> Integers:
+    def starts(self, index: int) -> Int64Array:
         """Return where each chunk's buffer begins in `data[index]`."""
         return np.cumsum(self.sizes[index]) - self.sizes[index]
 
@@ -207,7 +213,7 @@ class Encoding(ABC):
         """Return some values of the given blocks."""
         return select(self.decode_blocks(blocks), picks.positions(blocks.num_values))
 
-    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+    def encode_blocks(self, values: Values, num_values: Int64Array) -> EncodedChunks:
         """Encode consecutive runs of values, one block each; `num_values` are their lengths."""
         ends = np.cumsum(num_values)
         parts = [
@@ -217,15 +223,15 @@ class Encoding(ABC):
             num_values, (_join(parts),), (np.fromiter((len(part) for part in parts), np.int64, len(parts)),)
         )
 
-    def decode_block(self, data: Bytes, num_values: int) -> Values:
+    def decode_block(self, data: Uint8Array, num_values: int) -> Values:
         """Return the values of one block."""
         raise self._unsupported("as a block")
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         """Return all values as one block."""
         raise self._unsupported("as a block")
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> Values:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Values:
         """Return the values of a full-zip page, one a byte range; ranges without a value are not given."""
         raise self._unsupported("in full-zip pages")
 
@@ -237,5 +243,5 @@ class Encoding(ABC):
         return UnsupportedFeature(f"the {self.MESSAGE} encoding {where}")
 
 
-def _join(parts: Sequence[Bytes]) -> Bytes:
+def _join(parts: Sequence[Uint8Array]) -> Uint8Array:
     return np.concatenate(parts) if parts else np.empty(0, np.uint8)

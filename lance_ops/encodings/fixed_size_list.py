@@ -12,6 +12,7 @@ from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.bits import bits_of, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.constant import ConstantEncoding
@@ -27,7 +28,11 @@ from lance_ops.encodings.contract import (
 )
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import Bytes, FixedSizeListValues, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedSizeListValues,
+    FixedWidth,
+    Values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["FixedSizeListEncoding"]
@@ -102,7 +107,7 @@ class FixedSizeListEncoding(Encoding):
         rows = FlatEncoding(self.bits_per_item_row).pick_chunks(chunks, picks)
         return self._unzip(rows.data.reshape(picks.count, self.bits_per_item_row // 8), 1)
 
-    def _decode_validity(self, chunks: ChunkBuffers, num_items: Integers) -> Bytes:
+    def _decode_validity(self, chunks: ChunkBuffers, num_items: Int64Array) -> Uint8Array:
         bitmaps = replace(chunks, starts=chunks.starts[:1], sizes=chunks.sizes[:1], num_values=num_items)
         return FlatEncoding(1).decode_chunks(bitmaps).data
 
@@ -112,7 +117,7 @@ class FixedSizeListEncoding(Encoding):
         counts = chunk_counts_of_width(lists.num_values, bits, limits)
         return self._cut(lists, counts)
 
-    def _cut(self, lists: FixedSizeListValues, counts: Integers) -> EncodedChunks:
+    def _cut(self, lists: FixedSizeListValues, counts: Int64Array) -> EncodedChunks:
         num_items = counts * self.dimension
         inner = (
             self.items._cut(self.items._expect(lists.items), num_items)
@@ -124,22 +129,22 @@ class FixedSizeListEncoding(Encoding):
         bitmaps = _cut_bits(_validity_of(lists), num_items, 1)
         return EncodedChunks(counts, bitmaps.data + inner.data, bitmaps.sizes + inner.sizes)
 
-    def decode_block(self, data: Bytes, num_values: int) -> FixedSizeListValues:
+    def decode_block(self, data: Uint8Array, num_values: int) -> FixedSizeListValues:
         if self.has_validity:
             raise self._unsupported("with item validity as a block")
         return FixedSizeListValues(self.items.decode_block(data, num_values * self.dimension), self.dimension)
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         if self.has_validity:
             raise self._unsupported("with item validity as a block")
         return self.items.encode_block(self._expect(values).items)
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> FixedSizeListValues:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> FixedSizeListValues:
         check((sizes == self.zipped_bytes).all(), "a zipped list is not as long as its encoding says")
         rows = gather_ranges(data, starts, sizes).reshape(len(starts), self.zipped_bytes)
         return self._unzip(rows, 1)
 
-    def _unzip(self, rows: Bytes, outer: int) -> FixedSizeListValues:
+    def _unzip(self, rows: Uint8Array, outer: int) -> FixedSizeListValues:
         """Split rows `[own bitmap | inner bitmaps | items]`; a row holds `outer` lists of this encoding."""
         validity = None
         num_bits = outer * self.dimension
@@ -162,7 +167,7 @@ class FixedSizeListEncoding(Encoding):
         rows = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
         return FixedWidth(rows.reshape(-1), self.zipped_bytes * 8, lists.num_values)
 
-    def _zip_columns(self, lists: FixedSizeListValues, num_rows: int) -> list[Bytes]:
+    def _zip_columns(self, lists: FixedSizeListValues, num_rows: int) -> list[Uint8Array]:
         columns = []
         num_bits = lists.items.num_values // num_rows
         if self.has_validity:
@@ -193,26 +198,26 @@ def _stored_bits(items: FlatEncoding | ConstantEncoding) -> int:
     return items.bits_per_value if isinstance(items, FlatEncoding) else 0
 
 
-def _data_of(items: FixedWidth | FixedSizeListValues) -> Bytes:
+def _data_of(items: FixedWidth | FixedSizeListValues) -> Uint8Array:
     if not isinstance(items, FixedWidth):
         raise TypeError("nested lists where the encoding has flat items")
     return items.data[: items.size_bytes]
 
 
-def _validity_of(lists: FixedSizeListValues) -> Bytes:
+def _validity_of(lists: FixedSizeListValues) -> Uint8Array:
     num_bytes = num_bytes_of_bits(lists.items.num_values)
     return np.full(num_bytes, 0xFF, np.uint8) if lists.validity is None else lists.validity[:num_bytes]
 
 
 def _cut_items(
-    items: FixedWidth | FixedSizeListValues, counts: Integers, encoding: FlatEncoding | ConstantEncoding
+    items: FixedWidth | FixedSizeListValues, counts: Int64Array, encoding: FlatEncoding | ConstantEncoding
 ) -> EncodedChunks:
     if isinstance(encoding, ConstantEncoding):
         return EncodedChunks(counts, (), ())
     return _cut_bits(_data_of(items), counts, encoding.bits_per_value)
 
 
-def _cut_bits(data: Bytes, counts: Integers, bits_per_value: int) -> EncodedChunks:
+def _cut_bits(data: Uint8Array, counts: Int64Array, bits_per_value: int) -> EncodedChunks:
     """Cut a run of values into runs that each begin at a byte."""
     num_bits = counts * bits_per_value
     sizes = -(-num_bits // 8)
@@ -223,7 +228,7 @@ def _cut_bits(data: Bytes, counts: Integers, bits_per_value: int) -> EncodedChun
     return EncodedChunks(counts, (np.concatenate(parts),), (sizes,))
 
 
-def _join_row_bits(rows: Bytes, num_bits: int) -> Bytes:
+def _join_row_bits(rows: Uint8Array, num_bits: int) -> Uint8Array:
     """Join the first `num_bits` of every row."""
     if num_bits % 8 == 0:
         return np.ascontiguousarray(rows[:, : num_bits // 8]).reshape(-1)  # Arrow takes no strides
@@ -231,7 +236,7 @@ def _join_row_bits(rows: Bytes, num_bits: int) -> Bytes:
     return np.packbits(bits.reshape(-1), bitorder="little")
 
 
-def _split_row_bits(data: Bytes, num_rows: int, num_bits: int) -> Bytes:
+def _split_row_bits(data: Uint8Array, num_rows: int, num_bits: int) -> Uint8Array:
     """Cut a run of bits into rows of `num_bits`, each beginning at a byte."""
     if num_bits % 8 == 0:
         return data.reshape(num_rows, num_bits // 8)

@@ -12,6 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.bits import bits_at, concat_bits, num_bytes_of_bits
 from lance_ops.encodings.chunking import chunk_counts_of_width
 from lance_ops.encodings.contract import (
@@ -25,7 +26,10 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.gather import gather_equal, gather_ranges
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["FlatEncoding"]
@@ -81,21 +85,21 @@ class FlatEncoding(Encoding):
     def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
         return self.pick_chunks(blocks, picks)
 
-    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+    def encode_blocks(self, values: Values, num_values: Int64Array) -> EncodedChunks:
         if self.bits_per_value % 8:
             return super().encode_blocks(values, num_values)
         return self._cut(self._expect(values), num_values)
 
-    def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
+    def decode_block(self, data: Uint8Array, num_values: int) -> FixedWidth:
         needed = num_bytes_of_bits(num_values * self.bits_per_value)
         check(len(data) >= needed, f"{len(data)} bytes for {num_values} values of {self.bits_per_value} bits")
         return FixedWidth(data[:needed], self.bits_per_value, num_values)
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         fixed = self._expect(values)
         return fixed.data[: fixed.size_bytes]
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> FixedWidth:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> FixedWidth:
         self._expect_whole_bytes()
         check((sizes == self.bits_per_value // 8).all(), "a zipped value is not as long as its encoding says")
         return FixedWidth(gather_ranges(data, starts, sizes), self.bits_per_value, len(starts))
@@ -104,11 +108,11 @@ class FlatEncoding(Encoding):
         self._expect_whole_bytes()
         return self._expect(values)
 
-    def _cut(self, values: FixedWidth, num_values: Integers) -> EncodedChunks:
+    def _cut(self, values: FixedWidth, num_values: Int64Array) -> EncodedChunks:
         sizes = -(-num_values * self.bits_per_value // 8)
         return EncodedChunks(num_values, (values.data[: values.size_bytes],), (sizes.astype(np.int64),))
 
-    def _check_sizes(self, chunks: ChunkBuffers) -> Integers:
+    def _check_sizes(self, chunks: ChunkBuffers) -> Int64Array:
         """Return the bits of each chunk; raise `CorruptValues` for one that is too short for them."""
         chunks.expect_buffers(1)
         # in Python's integers: those of numpy would wrap around

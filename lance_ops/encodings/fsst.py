@@ -16,11 +16,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint64Array
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -31,7 +31,11 @@ from lance_ops.encodings.contract import (
     ReadNested,
     check,
 )
-from lance_ops.encodings.values import Bytes, Integers, Offsets, Values, VariableWidth, narrow_offsets
+from lance_ops.encodings.values import (
+    Values,
+    VariableWidth,
+    narrow_offsets,
+)
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -69,7 +73,7 @@ class FsstEncoding(Encoding):
         return type(self), self.values  # every page has a table of its own
 
     @cached_property
-    def _table(self) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:
+    def _table(self) -> tuple[bool, Uint64Array, Int64Array]:
         """Whether codes are in use, and the symbol and length of each code; a length of 0 means no symbol."""
         return _read_table(self.symbol_table)
 
@@ -96,7 +100,7 @@ class FsstEncoding(Encoding):
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         return self.values.encode_chunks(self._encode(values), limits)
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> VariableWidth:
         in_use, symbols, lengths = self._table
         if not in_use:
             return self.values.decode_zipped(data, starts, sizes)
@@ -132,7 +136,7 @@ class FsstEncoding(Encoding):
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
 
-def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Bytes, Offsets]:
+def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Uint8Array, OffsetArray]:
     """Return arrays for the bytes of codes and for their offsets, 64 bits wide where 32 could not count the bytes.
 
     Pages nobody writes to cost no memory.
@@ -162,7 +166,7 @@ def _sample(values: VariableWidth) -> VariableWidth:
     return VariableWidth(offsets, every_piece[begins].reshape(-1))
 
 
-def _write_table(symbols: NDArray[np.uint64], lengths: NDArray[np.int64]) -> bytes:
+def _write_table(symbols: Uint64Array, lengths: Int64Array) -> bytes:
     num_symbols = len(symbols)
     # readers of codes use neither the terminator nor the suffix limit
     header = bytes([num_symbols, 0, num_symbols, 1]) + _MAGIC
@@ -170,7 +174,7 @@ def _write_table(symbols: NDArray[np.uint64], lengths: NDArray[np.int64]) -> byt
     return table.ljust(_TABLE_BYTES, b"\0")
 
 
-def _read_table(table: bytes) -> tuple[bool, NDArray[np.uint64], NDArray[np.int64]]:
+def _read_table(table: bytes) -> tuple[bool, Uint64Array, Int64Array]:
     check(len(table) >= 8 and table[4:8] == _MAGIC, "an FSST symbol table without its magic number")
     num_symbols, in_use = table[0], table[3] & 1
     check(len(table) >= 8 + num_symbols * 9, "an FSST symbol table shorter than its symbols")

@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
-from lance_ops.encodings.values import Bytes, Integers
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels import readable
 
 __all__ = ["gather_equal", "gather_ranges", "scatter_ranges", "uniform_stride"]
@@ -20,7 +20,7 @@ _MANY_RANGES = 16 * 1024
 _LONG_RANGE_BYTES = 4096
 
 
-def uniform_stride(starts: Integers, sizes: Integers) -> int | None:
+def uniform_stride(starts: Int64Array, sizes: Int64Array) -> int | None:
     """Return the distance between ranges when all are equally long and equally far apart, else None.
 
     None too for fewer than two ranges.
@@ -35,7 +35,7 @@ def uniform_stride(starts: Integers, sizes: Integers) -> int | None:
     return stride
 
 
-def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
+def gather_ranges(data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Uint8Array:
     """Return the bytes of all ranges end to end; without a copy when they already are.
 
     The ranges lie in `data` (`ChunkBuffers` has checked that).
@@ -60,7 +60,9 @@ def gather_ranges(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
     return out
 
 
-def scatter_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, places: Integers) -> None:
+def scatter_ranges(
+    data: Uint8Array, starts: Int64Array, sizes: Int64Array, out: Uint8Array, places: Int64Array
+) -> None:
     """Copy every range of `data` to its place in `out`.
 
     Ranges and places lie in their arrays: whoever read them from a file has checked that.
@@ -72,7 +74,7 @@ def scatter_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, p
         out[place : place + size] = data[start : start + size]
 
 
-def gather_equal(data: Bytes, starts: Integers, size: int) -> Bytes:
+def gather_equal(data: Uint8Array, starts: Int64Array, size: int) -> Uint8Array:
     """Return the bytes of ranges of one size end to end."""
     if not size or not len(starts):
         return np.empty(0, np.uint8)
@@ -81,7 +83,7 @@ def gather_equal(data: Bytes, starts: Integers, size: int) -> Bytes:
     return values[starts].view(np.uint8)
 
 
-def _gather_ascending(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
+def _gather_ascending(data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Uint8Array:
     """The ranges and the gaps between them are byte strings in turn: Arrow takes every second one."""
     offsets = np.stack([starts, starts + sizes], axis=1).reshape(-1)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -91,7 +93,7 @@ def _gather_ascending(data: Bytes, starts: Integers, sizes: Integers) -> Bytes:
     return np.frombuffer(strings.take(every_second).buffers()[2], np.uint8)
 
 
-def _gather_uniform(data: Bytes, starts: Integers, sizes: Integers, total: int) -> Bytes:
+def _gather_uniform(data: Uint8Array, starts: Int64Array, sizes: Int64Array, total: int) -> Uint8Array:
     """All ranges but the last, which may be shorter or longer, are rows of one strided view."""
     first, size, rows = int(starts[0]), int(sizes[0]), len(starts) - 1
     stride = int(starts[1]) - first

@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.codecs import Codec, codec_of_scheme
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -26,7 +27,12 @@ from lance_ops.encodings.contract import (
     Picks,
     ReadNested,
 )
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values, VariableWidth, offsets_of_lengths
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+    VariableWidth,
+    offsets_of_lengths,
+)
 from lance_ops.encodings.variable import VariableEncoding
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -83,17 +89,17 @@ class GeneralEncoding(Encoding):
         data, sizes = self.codec.compress(inner.data[0], inner.sizes[0])
         return replace(inner, data=(data, *inner.data[1:]), sizes=(sizes, *inner.sizes[1:]))
 
-    def decode_block(self, data: Bytes, num_values: int) -> Values:
+    def decode_block(self, data: Uint8Array, num_values: int) -> Values:
         if len(data) == 0:
             return self.values.decode_block(data, num_values)
         raw, _ = self.codec.decompress(data, np.zeros(1, np.int64), np.array([len(data)], np.int64))
         return self.values.decode_block(raw, num_values)
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         raw = self.values.encode_block(values)
         return self.codec.compress(raw, np.array([len(raw)], np.int64))[0]
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> Values:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Values:
         raw, raw_sizes = self.codec.decompress(data, starts, sizes)
         return self.values.decode_zipped(raw, np.cumsum(raw_sizes) - raw_sizes, raw_sizes)
 
@@ -106,8 +112,8 @@ class GeneralEncoding(Encoding):
 
 
 def _only_these(
-    data: Bytes, starts: tuple[Integers, ...], sizes: tuple[Integers, ...]
-) -> tuple[Bytes, tuple[Integers, ...]]:
+    data: Uint8Array, starts: tuple[Int64Array, ...], sizes: tuple[Int64Array, ...]
+) -> tuple[Uint8Array, tuple[Int64Array, ...]]:
     """Return the stretch of `data` with all of these buffers, and where they start in it."""
     first = min((int(each.min(initial=len(data))) for each in starts), default=0)
     last = max((int((start + size).max(initial=first)) for start, size in zip(starts, sizes, strict=True)), default=0)

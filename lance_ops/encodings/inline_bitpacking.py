@@ -14,6 +14,7 @@ import numpy as np
 
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.chunking import even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -26,7 +27,10 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+)
 from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -62,7 +66,7 @@ class InlineBitpackingEncoding(Encoding):
         chunk_of = picks.chunk_of
         return pick(chunks.data, starts[chunk_of], widths[chunk_of], picks.within, self.bits_per_value)
 
-    def _read_widths(self, chunks: ChunkBuffers) -> tuple[Integers, Integers]:
+    def _read_widths(self, chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array]:
         """Return where each chunk's packed values are, and how wide."""
         chunks.expect_buffers(1)
         starts, word_bytes, widths = chunks.starts[0], self.bits_per_value // 8, np.empty(chunks.num_chunks, np.int64)
@@ -80,19 +84,19 @@ class InlineBitpackingEncoding(Encoding):
     def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
         return self.pick_chunks(blocks, picks)
 
-    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+    def encode_blocks(self, values: Values, num_values: Int64Array) -> EncodedChunks:
         integers = self._expect(values)
         if len(num_values) and num_values.max() > BLOCK:
             raise ValueError(f"inline bitpacking of more than {BLOCK} values in one block")
         data, sizes = pack(integers, num_values)
         return EncodedChunks(num_values, (data,), (sizes,))
 
-    def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
+    def decode_block(self, data: Uint8Array, num_values: int) -> FixedWidth:
         count = 1 if num_values or len(data) else 0
         one = np.ones(count, np.int64)
         return self.decode_chunks(ChunkBuffers(data, (one * 0,), (one * len(data),), one * num_values))
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         counts = np.full(1 if values.num_values else 0, values.num_values, np.int64)
         return self.encode_blocks(values, counts).data[0]
 

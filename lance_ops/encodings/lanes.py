@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.encodings.contract import check
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers
+from lance_ops.encodings.values import FixedWidth
 from lance_ops.kernels import readable
 
 __all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "pick", "unpack", "unpack_to"]
@@ -19,12 +19,12 @@ INTEGER_BITS = (8, 16, 32, 64)
 _POWERS = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
-def packed_bytes(widths: Integers) -> Integers:
+def packed_bytes(widths: Int64Array) -> Int64Array:
     """Return the bytes of packed blocks."""
     return widths * (BLOCK // 8)
 
 
-def unpack(data: Bytes, starts: Integers, widths: Integers, counts: Integers, bits: int) -> FixedWidth:
+def unpack(data: Uint8Array, starts: Int64Array, widths: Int64Array, counts: Int64Array, bits: int) -> FixedWidth:
     """Unpack one block from each start of `data` and keep its first `counts[i]` values.
 
     The starts are checked here against the data, widths and counts against the format.
@@ -37,7 +37,9 @@ def unpack(data: Bytes, starts: Integers, widths: Integers, counts: Integers, bi
     return FixedWidth(out[:size_bytes], bits, total)
 
 
-def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int, size_bytes: int) -> Bytes:
+def unpack_to(
+    data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, size_bytes: int
+) -> Uint8Array:
     """Unpack one block from each start of `data` to each place of new bytes, `size_bytes` and a block's room of them.
 
     Every block is unpacked whole, the later over the earlier. Places are below `size_bytes`.
@@ -51,7 +53,7 @@ def unpack_to(data: Bytes, starts: Integers, widths: Integers, places: Integers,
     return out
 
 
-def pick(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int) -> FixedWidth:
+def pick(data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int) -> FixedWidth:
     """Return value `places[i]` of the block at `starts[i]`, `widths[i]` bits wide, without unpacking blocks."""
     out = np.empty(len(starts), np.uint64)
     blocks = readable(starts), readable(widths), readable(places)
@@ -60,12 +62,12 @@ def pick(data: Bytes, starts: Integers, widths: Integers, places: Integers, bits
     return FixedWidth(out.astype(f"<u{bits // 8}", copy=False).view(np.uint8), bits, len(out))
 
 
-def bit_lengths(words: NDArray[np.uint64]) -> Integers:
+def bit_lengths(words: Uint64Array) -> Int64Array:
     """Return the bits that each word needs."""
     return np.searchsorted(_POWERS, words, side="right")
 
 
-def pack(values: FixedWidth, counts: Integers, width: int | None = None) -> tuple[Bytes, Integers]:
+def pack(values: FixedWidth, counts: Int64Array, width: int | None = None) -> tuple[Uint8Array, Int64Array]:
     """Pack runs of `counts[i]` values, each into one block of this width; return them end to end, with their sizes.
 
     Without a width each run is as wide as it needs, behind a word with its width. A run has at most 1024 values and is

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.encodings.contract import ChunkBuffers, EncodedChunks, Encoding, Picks, ReadNested, check
 from lance_ops.encodings.gather import scatter_ranges
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, pack, pick, unpack, unpack_to
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["OutOfLineBitpackingEncoding"]
@@ -51,7 +54,7 @@ class OutOfLineBitpackingEncoding(Encoding):
     def _packed_bytes(self) -> int:
         return BLOCK // 8 * self.bit_width
 
-    def size_of_blocks(self, num_values: Integers) -> int:
+    def size_of_blocks(self, num_values: Int64Array) -> int:
         """Return the bytes of blocks of `num_values[i]` values each."""
         full, tail = np.divmod(num_values, BLOCK)
         tails = np.minimum(tail * (self.bits_per_value // 8), self._packed_bytes)
@@ -92,10 +95,10 @@ class OutOfLineBitpackingEncoding(Encoding):
         out[packed] = pick(blocks.data, part_starts[packed], widths, places, self.bits_per_value).as_integers()
         return FixedWidth(out.view(np.uint8), self.bits_per_value, picks.count)
 
-    def _parts(self, blocks: ChunkBuffers) -> tuple[Integers, NDArray[np.bool_]]:
+    def _parts(self, blocks: ChunkBuffers) -> tuple[Int64Array, BoolArray]:
         """Return how many full packed parts each block has, and whether its tail is stored as it is."""
         sizes, (full, tail) = blocks.sizes[0], np.divmod(blocks.num_values, BLOCK)
-        raw: NDArray[np.bool_] = (tail > 0) & (sizes == full * self._packed_bytes + tail * (self.bits_per_value // 8))
+        raw: BoolArray = (tail > 0) & (sizes == full * self._packed_bytes + tail * (self.bits_per_value // 8))
         num_packed = full + ((tail > 0) & ~raw)
         check((num_packed * self._packed_bytes <= sizes).all(), "a packed block is shorter than its values")
         return full, raw
@@ -103,9 +106,9 @@ class OutOfLineBitpackingEncoding(Encoding):
     def _decode_mixed(
         self,
         blocks: ChunkBuffers,
-        starts: Integers,
-        counts: Integers,
-        is_raw: NDArray[np.bool_],
+        starts: Int64Array,
+        counts: Int64Array,
+        is_raw: BoolArray,
     ) -> FixedWidth:
         value_bytes = self.bits_per_value // 8
         sizes = counts * value_bytes
@@ -116,11 +119,11 @@ class OutOfLineBitpackingEncoding(Encoding):
         scatter_ranges(blocks.data, starts[is_raw], sizes[is_raw], out, places[is_raw])
         return FixedWidth(out[: int(sizes.sum())], self.bits_per_value, int(counts.sum()))
 
-    def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
+    def decode_block(self, data: Uint8Array, num_values: int) -> FixedWidth:
         one = np.ones(1, np.int64)
         return self.decode_blocks(ChunkBuffers(data, (one * 0,), (one * len(data),), one * num_values))
 
-    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+    def encode_blocks(self, values: Values, num_values: Int64Array) -> EncodedChunks:
         integers = self._expect(values)
         value_bytes = self.bits_per_value // 8
         tail = num_values % BLOCK
@@ -142,10 +145,10 @@ class OutOfLineBitpackingEncoding(Encoding):
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(part_sizes)])
         return EncodedChunks(num_values, (out,), (np.diff(ends[np.concatenate([np.zeros(1, np.int64), last + 1])]),))
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         return self.encode_blocks(values, np.array([values.num_values])).data[0]
 
-    def _keeps_raw(self, tail: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _keeps_raw(self, tail: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         kept: np.ndarray[tuple[int], np.dtype[np.bool_]] = (tail > 0) & (
             tail * (self.bits_per_value // 8) <= self._packed_bytes
         )

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
     ChunkBuffers,
@@ -24,7 +25,11 @@ from lance_ops.encodings.contract import (
     check,
 )
 from lance_ops.encodings.flat import FlatEncoding
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, PackedValues, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    PackedValues,
+    Values,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["PackedStructEncoding"]
@@ -65,7 +70,7 @@ class PackedStructEncoding(Encoding):
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         return self._rows.encode_chunks(self._pack(values), limits)
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> PackedValues:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> PackedValues:
         return self._unpack(self._rows.decode_zipped(data, starts, sizes))
 
     def encode_zipped(self, values: Values) -> FixedWidth:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.encodings.chunking import chunk_counts_of_costs, even_chunks
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -30,7 +30,10 @@ from lance_ops.encodings.contract import (
 )
 from lance_ops.encodings.gather import gather_ranges, scatter_ranges
 from lance_ops.encodings.lanes import INTEGER_BITS
-from lance_ops.encodings.values import Bytes, FixedWidth, Integers, Values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+)
 from lance_ops.kernels import readable
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
@@ -102,7 +105,7 @@ class RleEncoding(Encoding):
         begins = _run_begins(fixed)
         return self._cut(fixed, begins, self._chunk_counts(begins, limits))
 
-    def _chunk_counts(self, begins: NDArray[np.bool_], limits: ChunkLimits) -> Integers:
+    def _chunk_counts(self, begins: BoolArray, limits: ChunkLimits) -> Int64Array:
         """Return the values of each chunk."""
         run_bytes = self._value_bytes + 1
         # a chunk may begin inside a run, and needs one more piece for every 255 of its values
@@ -123,7 +126,7 @@ class RleEncoding(Encoding):
     def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> FixedWidth:
         return self.pick_chunks(_as_chunks(blocks), picks)
 
-    def encode_blocks(self, values: Values, num_values: Integers) -> EncodedChunks:
+    def encode_blocks(self, values: Values, num_values: Int64Array) -> EncodedChunks:
         fixed = self._expect(values)
         runs = self._cut(fixed, _run_begins(fixed), num_values)
         sizes = runs.sizes[0] + runs.sizes[1] + 8
@@ -134,14 +137,14 @@ class RleEncoding(Encoding):
         scatter_ranges(runs.data[1], runs.starts(1), runs.sizes[1], out, places + 8 + runs.sizes[0])
         return EncodedChunks(num_values, (out,), (sizes,))
 
-    def decode_block(self, data: Bytes, num_values: int) -> FixedWidth:
+    def decode_block(self, data: Uint8Array, num_values: int) -> FixedWidth:
         one = np.ones(1, np.int64)
         return self.decode_blocks(ChunkBuffers(data, (one * 0,), (one * len(data),), one * num_values))
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         return self.encode_blocks(values, np.array([values.num_values])).data[0]
 
-    def _cut(self, values: FixedWidth, begins: NDArray[np.bool_], counts: Integers) -> EncodedChunks:
+    def _cut(self, values: FixedWidth, begins: BoolArray, counts: Int64Array) -> EncodedChunks:
         """Encode consecutive values, `counts[i]` of them together, where no run goes on from one to the next."""
         integers = values.as_integers()
         chunk_starts = np.cumsum(counts) - counts
@@ -164,7 +167,7 @@ class RleEncoding(Encoding):
         return values
 
 
-def _places(chunks: ChunkBuffers) -> tuple[Integers, Integers, Integers]:
+def _places(chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return where the values and lengths of each chunk are, and how many runs it has."""
     return readable(chunks.starts[0]), readable(chunks.starts[1]), readable(chunks.sizes[1])
 
@@ -185,7 +188,7 @@ def _as_chunks(blocks: ChunkBuffers) -> ChunkBuffers:
     )
 
 
-def _run_begins(values: FixedWidth) -> NDArray[np.bool_]:
+def _run_begins(values: FixedWidth) -> BoolArray:
     """Return for each value whether it differs from the one before."""
     integers = values.as_integers()
     begins = np.ones(len(integers), np.bool_)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings.bits import bits_at
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import (
     FixedSizeListValues,
     FixedWidth,
-    Integers,
     PackedValues,
     Values,
     VariableWidth,
@@ -19,7 +19,7 @@ from lance_ops.encodings.values import (
 __all__ = ["select", "select_fixed"]
 
 
-def select(values: Values, indices: Integers) -> Values:
+def select(values: Values, indices: Int64Array) -> Values:
     """Return the values at these positions."""
     if isinstance(values, FixedWidth):
         return select_fixed(values, indices)
@@ -44,7 +44,7 @@ def select(values: Values, indices: Integers) -> Values:
     return FixedSizeListValues(items, dimension, validity)
 
 
-def select_fixed(values: FixedWidth, indices: Integers) -> FixedWidth:
+def select_fixed(values: FixedWidth, indices: Int64Array) -> FixedWidth:
     """Return the values at these positions."""
     bits = values.bits_per_value
     if bits == 1:

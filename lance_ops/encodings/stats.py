@@ -14,8 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, UnsignedArray
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
-from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+    VariableWidth,
+)
 from lance_ops.kernels import readable
 
 __all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "sample_runs"]
@@ -34,7 +39,7 @@ class FixedStatistics:
     values: FixedWidth
 
     @cached_property
-    def _measured(self) -> tuple[int, Integers]:
+    def _measured(self) -> tuple[int, Int64Array]:
         """The number of runs, and the bits that each block of 1024 values needs."""
         unions = np.empty(-(-self.values.num_values // BLOCK), np.uint64)
         num_runs = kernels.measure_integers(readable(self.values.as_integers()), BLOCK, unions)
@@ -112,18 +117,18 @@ def _no_two_are_equal(values: FixedWidth | VariableWidth) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _sample_positions(num_values: int, num_picked: int) -> Integers:
+def _sample_positions(num_values: int, num_picked: int) -> Int64Array:
     """Return the positions of a sample of so many values, ascending; the files of a table are often equally long."""
     picked = np.sort(np.random.default_rng(0).integers(0, num_values, num_picked))
     return readable(picked[_run_ends(picked)])
 
 
-def _run_ends(numbers: NDArray[np.signedinteger] | NDArray[np.unsignedinteger]) -> Integers:
+def _run_ends(numbers: NDArray[np.signedinteger] | UnsignedArray) -> Int64Array:
     """Return which number is the last of each run."""
     return np.flatnonzero(np.append(numbers[1:] != numbers[:-1], len(numbers) > 0))
 
 
-def _keys(values: FixedWidth | VariableWidth, picked: slice | Integers) -> NDArray[np.unsignedinteger]:
+def _keys(values: FixedWidth | VariableWidth, picked: slice | Int64Array) -> UnsignedArray:
     """Return a number for each picked value, the same for equal ones."""
     if isinstance(values, VariableWidth):
         starts = values.offsets[:-1][picked].astype(np.int64, copy=False)

@@ -11,17 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lance_ops.core.arrow import new_array
+from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, UnsignedArray
 from lance_ops.encodings.bits import bits_of, concat_bits, num_bytes_of_bits
 
 __all__ = [
-    "Bytes",
     "FixedSizeListValues",
     "FixedWidth",
-    "Integers",
-    "Offsets",
     "PackedValues",
     "Values",
     "VariableWidth",
@@ -32,16 +29,12 @@ __all__ = [
 
 _MAX_I32 = np.iinfo(np.int32).max
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Integers: TypeAlias = NDArray[np.int64]
-Offsets: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class FixedWidth:
     """Values of one width, little-endian and side by side; at one bit a value, the lowest bit first."""
 
-    data: Bytes
+    data: Uint8Array
     bits_per_value: int
     num_values: int
 
@@ -50,7 +43,7 @@ class FixedWidth:
         """The bytes the values take, whatever `data` has beyond them."""
         return num_bytes_of_bits(self.num_values * self.bits_per_value)
 
-    def as_integers(self) -> NDArray[np.unsignedinteger]:
+    def as_integers(self) -> UnsignedArray:
         """View values of 8, 16, 32 or 64 bits as unsigned integers, without a copy."""
         dtype = np.dtype(f"<u{self.bits_per_value // 8}")
         return self.data[: self.num_values * dtype.itemsize].view(dtype)
@@ -68,8 +61,8 @@ class VariableWidth:
     Offsets are 32 bits wide where the page says so and the bytes allow it, else 64.
     """
 
-    offsets: Offsets
-    data: Bytes
+    offsets: OffsetArray
+    data: Uint8Array
 
     @property
     def num_values(self) -> int:
@@ -86,14 +79,14 @@ class VariableWidth:
         """32 or 64."""
         return self.offsets.dtype.itemsize * 8
 
-    def lengths(self) -> Offsets:
+    def lengths(self) -> OffsetArray:
         """Return the length of each value in bytes."""
-        return cast(Offsets, self.offsets[1:] - self.offsets[:-1])
+        return cast(OffsetArray, self.offsets[1:] - self.offsets[:-1])
 
     def slice(self, start: int, stop: int) -> VariableWidth:
         """Return the values in `[start, stop)`; the bytes are not copied."""
         offsets = self.offsets[start : stop + 1]
-        return VariableWidth(cast(Offsets, offsets - offsets[0]), self.data[int(offsets[0]) : int(offsets[-1])])
+        return VariableWidth(cast(OffsetArray, offsets - offsets[0]), self.data[int(offsets[0]) : int(offsets[-1])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +95,7 @@ class FixedSizeListValues:
 
     items: FixedWidth | FixedSizeListValues
     dimension: int
-    validity: Bytes | None = None
+    validity: Uint8Array | None = None
 
     @property
     def num_values(self) -> int:
@@ -146,7 +139,7 @@ class PackedValues:
 Values: TypeAlias = FixedWidth | VariableWidth | FixedSizeListValues | PackedValues
 
 
-def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
+def offsets_of_lengths(lengths: Int64Array, bits_per_offset: int) -> OffsetArray:
     """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
     offsets = new_array(len(lengths) + 1, np.int64)
     offsets[0] = 0
@@ -154,7 +147,7 @@ def offsets_of_lengths(lengths: Integers, bits_per_offset: int) -> Offsets:
     return narrow_offsets(offsets, bits_per_offset)
 
 
-def narrow_offsets(offsets: Offsets, bits_per_offset: int) -> Offsets:
+def narrow_offsets(offsets: OffsetArray, bits_per_offset: int) -> OffsetArray:
     """Return the offsets in 32 bits where those are asked for and can count the bytes."""
     return offsets.astype(np.int32, copy=False) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
 

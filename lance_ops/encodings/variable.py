@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.chunking import chunk_counts_of_lengths
 from lance_ops.encodings.contract import (
     DEFAULT_LIMITS,
@@ -31,8 +31,6 @@ from lance_ops.encodings.contract import (
 )
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.values import (
-    Bytes,
-    Integers,
     Values,
     VariableWidth,
     narrow_offsets,
@@ -84,7 +82,7 @@ class VariableEncoding(Encoding):
         starts, sizes = self.locate(chunks, picks)
         return VariableWidth(offsets_of_lengths(sizes, self.bits_per_offset), gather_ranges(chunks.data, starts, sizes))
 
-    def locate(self, chunks: ChunkBuffers, picks: Picks) -> tuple[Integers, Integers]:
+    def locate(self, chunks: ChunkBuffers, picks: Picks) -> tuple[Int64Array, Int64Array]:
         """Return where the picked values are in the chunks' data, and their sizes."""
         starts, sizes = self.check_chunks(chunks)
         value_starts, value_sizes = np.empty(picks.count, np.int64), np.empty(picks.count, np.int64)
@@ -96,7 +94,7 @@ class VariableEncoding(Encoding):
         check(found == picks.count, "a chunk's offsets are not in order or point beyond it")
         return value_starts, value_sizes
 
-    def check_chunks(self, chunks: ChunkBuffers) -> tuple[Integers, Integers]:
+    def check_chunks(self, chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array]:
         """Return where the chunks are; raise `CorruptValues` for one that cannot hold its offsets."""
         chunks.expect_buffers(1)
         fits = chunks.sizes[0] >= (chunks.num_values + 1) * (self.bits_per_offset // 8)
@@ -113,7 +111,7 @@ class VariableEncoding(Encoding):
         kernels.split_strings(readable(strings.data), readable(offsets), readable(counts), width, out, sizes)
         return EncodedChunks(counts, (out[: int(sizes.sum())],), (sizes,))
 
-    def decode_block(self, data: Bytes, num_values: int) -> VariableWidth:
+    def decode_block(self, data: Uint8Array, num_values: int) -> VariableWidth:
         width = self._word.itemsize
         if num_values == 0 and len(data) == 0:
             return VariableWidth(np.zeros(1, np.int32), np.empty(0, np.uint8))
@@ -129,22 +127,22 @@ class VariableEncoding(Encoding):
         check(in_order, "a block's offsets are not in order or point beyond it")
         return VariableWidth(narrow_offsets(words, self.bits_per_offset), data[start : start + int(words[-1])])
 
-    def encode_block(self, values: Values) -> Bytes:
+    def encode_block(self, values: Values) -> Uint8Array:
         strings = self._expect(values)
         width = self._word.itemsize
         head = np.array([self.bits_per_offset, 2 * width + len(strings.offsets) * width], self._word)
         offsets = strings.offsets.astype(self._word)
         return np.concatenate([head.view(np.uint8), offsets.view(np.uint8), strings.data[: strings.size_bytes]])
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> VariableWidth:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> VariableWidth:
         return VariableWidth(offsets_of_lengths(sizes, self.bits_per_offset), gather_ranges(data, starts, sizes))
 
     def encode_zipped(self, values: Values) -> VariableWidth:
         return self._expect(values)
 
-    def _signed(self, data: Bytes) -> NDArray[np.int64]:
+    def _signed(self, data: Uint8Array) -> Int64Array:
         """Read offsets; one of 2^63 or more becomes negative and fails the checks for order."""
-        return cast(NDArray[np.int64], np.ascontiguousarray(data).view(self._word).astype(np.int64))
+        return cast(Int64Array, np.ascontiguousarray(data).view(self._word).astype(np.int64))
 
     def _expect(self, values: Values) -> VariableWidth:
         if not isinstance(values, VariableWidth):

@@ -12,9 +12,15 @@ from typing import ClassVar, Self
 import numpy as np
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings.contract import Encoding, ReadNested, check
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.encodings.values import Bytes, Integers, PackedValues, Values, VariableWidth, offsets_of_lengths
+from lance_ops.encodings.values import (
+    PackedValues,
+    Values,
+    VariableWidth,
+    offsets_of_lengths,
+)
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["PackedChild", "VariablePackedStructEncoding"]
@@ -60,7 +66,7 @@ class VariablePackedStructEncoding(Encoding):
             fields.append(field)
         return pb.CompressiveEncoding(variable_packed_struct=pb.VariablePackedStruct(fields=fields))
 
-    def decode_zipped(self, data: Bytes, starts: Integers, sizes: Integers) -> PackedValues:
+    def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> PackedValues:
         ends = starts + sizes
         cursor = starts
         decoded: list[Values] = []
@@ -87,7 +93,7 @@ class VariablePackedStructEncoding(Encoding):
             raise TypeError(f"encoding of structs of {len(self.children)} for {type(values).__name__}")
         # every row is: head and bytes of each child; ranges of one array, brought together row by row
         num_rows = values.num_values
-        parts: list[Bytes] = []
+        parts: list[Uint8Array] = []
         starts = np.empty((num_rows, 2 * len(self.children)), np.int64)
         sizes = np.zeros_like(starts)
         base = 0

@@ -9,16 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import ReadTooLarge, UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, OffsetArray, Uint8Array
 from lance_ops.encodings import (
     CorruptValues,
     FixedSizeListValues,
     FixedWidth,
-    Offsets,
     PackedValues,
     Values,
     VariableWidth,
@@ -38,15 +37,13 @@ __all__ = [
     "values_of",
 ]
 
-Bools = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 _MAX_I32 = np.iinfo(np.int32).max
 _TEXT = frozenset({pa.string().id, pa.large_string().id})
 _VARIABLE = _TEXT | {pa.binary().id, pa.large_binary().id}
 
 
-def array_of(values: Values, arrow_type: pa.DataType, validity: Bools | None = None) -> pa.Array:
+def array_of(values: Values, arrow_type: pa.DataType, validity: BoolArray | None = None) -> pa.Array:
     """Return values as an array of a storage type.
 
     Raises `CorruptValues` where the values' form is not that type's: a page and its file's schema disagree.
@@ -107,7 +104,7 @@ def values_of(array: pa.Array) -> Values:
     return FixedWidth(bits_of(data, array.offset * bits, (array.offset + len(array)) * bits), bits, len(array))
 
 
-def spread(values: Values, present: Bools) -> Values:
+def spread(values: Values, present: BoolArray) -> Values:
     """Return a value for every flag: the next of `values` where it is set, anything (briefly: nothing) elsewhere."""
     if len(present) == values.num_values:
         return values
@@ -170,18 +167,18 @@ def is_text(arrow_type: pa.DataType) -> bool:
     return arrow_type.id in _TEXT
 
 
-def bitmap_of(validity: Bools | None) -> pa.Buffer | None:
+def bitmap_of(validity: BoolArray | None) -> pa.Buffer | None:
     """Return validity as Arrow's bitmap."""
     return None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
 
 
-def validity_of(array: pa.Array) -> Bools | None:
+def validity_of(array: pa.Array) -> BoolArray | None:
     """Return which values of an array are not null; None if all are there."""
     bits = _validity_bits(array)
     return None if bits is None else np.unpackbits(bits, count=len(array), bitorder="little").view(np.bool_)
 
 
-def _validity_bits(array: pa.Array) -> npt.NDArray[np.uint8] | None:
+def _validity_bits(array: pa.Array) -> Uint8Array | None:
     if array.null_count == 0:
         return None
     if pt.is_null(array.type):
@@ -233,7 +230,7 @@ def _is_utf8(values: VariableWidth) -> bool:
     return not (data.take(values.offsets[:-1], mode="clip") & 0xC0 == 0x80).any()
 
 
-def _offsets_for(offsets: Offsets, arrow_type: pa.DataType) -> Offsets:
+def _offsets_for(offsets: OffsetArray, arrow_type: pa.DataType) -> OffsetArray:
     if pt.is_large_string(arrow_type) or pt.is_large_binary(arrow_type):
         return offsets.astype(np.int64, copy=False)
     if int(offsets[-1]) > _MAX_I32:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 from google.protobuf.message import Message
+
+from lance_ops.core.ndarrays import Uint8Array
 
 __all__ = ["EncodedPage"]
 
@@ -16,5 +16,5 @@ class EncodedPage:
     """A page's description, its buffers in the order the description counts them, and its rows (or items)."""
 
     description: Message
-    buffers: tuple[npt.NDArray[np.uint8], ...]
+    buffers: tuple[Uint8Array, ...]
     length: int

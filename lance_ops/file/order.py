@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.arrow import new_bytes, rows_at
 from lance_ops.core.errors import ReadTooLarge
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings import VariableWidth, offsets_of_lengths, scatter_ranges
 from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
 
 __all__ = ["reorder"]
 
-Integers = npt.NDArray[np.int64]
 
-
-def reorder(table: pa.Table, positions: Integers) -> pa.Table:
+def reorder(table: pa.Table, positions: Int64Array) -> pa.Table:
     """Return the rows at these positions, which are within the table.
 
     Arrow joins the chunks of a column first, which for large values is a copy of nearly all that is there. Byte strings
@@ -35,7 +33,7 @@ def _is_chunked(column: pa.ChunkedArray) -> bool:
     return column.num_chunks > 1 and is_variable(column.type)
 
 
-def _reorder_chunks(column: pa.ChunkedArray, positions: Integers) -> pa.Array:
+def _reorder_chunks(column: pa.ChunkedArray, positions: Int64Array) -> pa.Array:
     ends = np.cumsum([len(chunk) for chunk in column.chunks])
     chunk_of = np.searchsorted(ends, positions, side="right")
     parts = []

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput, ReadTooLarge
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.budget import Budget, row_bytes
@@ -314,7 +315,7 @@ def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows:
     return table
 
 
-def _as_rows(ascending: npt.NDArray[np.int64]) -> Rows:
+def _as_rows(ascending: Int64Array) -> Rows:
     if len(ascending) and int(ascending[-1]) - int(ascending[0]) + 1 == len(ascending):
         return RowSlice(int(ascending[0]), int(ascending[-1]) + 1)
     return RowSet(ascending)

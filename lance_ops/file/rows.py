@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from lance_ops.core.ndarrays import Int64Array
 
 __all__ = ["RowSet", "RowSlice", "Rows", "rows_of_runs"]
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class RowSlice:
         return self.stop - 1
 
     @property
-    def indices(self) -> Integers:
+    def indices(self) -> Int64Array:
         """Every row, ascending."""
         return np.arange(self.start, self.stop, dtype=np.int64)
 
@@ -48,15 +47,15 @@ class RowSlice:
 class RowSet:
     """Scattered runs of `run` rows each: ascending, without overlap."""
 
-    starts: Integers
+    starts: Int64Array
     run: int = 1
 
     @property
-    def indices(self) -> Integers:
+    def indices(self) -> Int64Array:
         """Every row, ascending."""
         if self.run == 1:
             return self.starts
-        every: Integers = (self.starts[:, None] + np.arange(self.run, dtype=np.int64)).reshape(-1)
+        every: Int64Array = (self.starts[:, None] + np.arange(self.run, dtype=np.int64)).reshape(-1)
         return every
 
     @property
@@ -82,7 +81,7 @@ class RowSet:
 Rows = RowSlice | RowSet
 
 
-def rows_of_runs(starts: Integers, lengths: Integers) -> Rows:
+def rows_of_runs(starts: Int64Array, lengths: Int64Array) -> Rows:
     """Return the rows of runs that ascend and do not overlap; runs without rows do not count."""
     starts, lengths = starts[lengths > 0], lengths[lengths > 0]
     if not len(starts):

@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.store import Positions, Store, View, merge_touching
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.store import (
+    Store,
+    View,
+    merge_touching,
+)
 
 __all__ = ["FileSource", "Ranges", "SourceBytes", "Steps", "drive", "join", "merged", "moved", "run"]
 
-Bytes = npt.NDArray[np.uint8]
 
 T = TypeVar("T")
 
@@ -36,8 +39,8 @@ _WHOLE = np.zeros(1, np.int64)
 class Ranges:
     """Byte ranges of a file, each from its start to before its stop."""
 
-    starts: Positions
-    stops: Positions
+    starts: Int64Array
+    stops: Int64Array
 
     @classmethod
     def of(cls, *ranges: tuple[int, int]) -> Self:
@@ -66,11 +69,11 @@ class SourceBytes:
     Piece `i` holds the file's bytes from `origins[i]` on and begins at `data[bases[i]]`; origins ascend.
     """
 
-    data: Bytes
-    origins: Positions
-    bases: Positions
+    data: Uint8Array
+    origins: Int64Array
+    bases: Int64Array
 
-    def locate(self, positions: Positions) -> Positions:
+    def locate(self, positions: Int64Array) -> Int64Array:
         """Return where in `data` the bytes at these positions of the file are; the driver was asked for them."""
         if len(self.origins) == 1:
             shift = int(self.bases[0]) - int(self.origins[0])
@@ -82,7 +85,7 @@ class SourceBytes:
         """Return the same bytes by positions that are less by so much."""
         return SourceBytes(self.data, self.origins - distance, self.bases)
 
-    def view(self, start: int, stop: int) -> Bytes:
+    def view(self, start: int, stop: int) -> Uint8Array:
         """Return the bytes of one range, without a copy."""
         if start == stop:
             return self.data[:0]
@@ -255,7 +258,7 @@ def _advance(task: Steps[T], fetched: SourceBytes | None, index: int, results: d
         return None
 
 
-def merged(ranges: Ranges) -> tuple[Positions, Positions]:
+def merged(ranges: Ranges) -> tuple[Int64Array, Int64Array]:
     """Sort ranges and merge those that overlap or touch; empty ones go."""
     starts, stops = merge_touching(ranges.starts, ranges.stops)
     return (starts, stops) if len(starts) else (np.zeros(1, np.int64), np.zeros(1, np.int64))

@@ -18,11 +18,10 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.table.rows import bitmap_of, offsets_in
 
 __all__ = ["FragmentIds", "RowAddressSet"]
-
-Addresses = npt.NDArray[np.uint64]
 
 
 class FragmentIds(Protocol):
@@ -83,7 +82,7 @@ class RowAddressSet:
         """Return the rows in one fragment, as physical offsets; empty if it has none."""
         return self.bitmaps.get(fragment_id, BitMap())
 
-    def addresses(self) -> Addresses:
+    def addresses(self) -> Uint64Array:
         """Return all row addresses, ascending, shape (len(self),)."""
         parts = [row_addrs(fragment_id, offsets_in(bitmap)) for fragment_id, bitmap in self]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.unaligned import read_number
 
 __all__ = ["read_headers"]
 
-Integers = NDArray[np.int64]
-
 
 @kernel
 def read_headers(
-    data: NDArray[np.uint8],
-    starts: Integers,
-    stops: Integers,
+    data: Uint8Array,
+    starts: Int64Array,
+    stops: Int64Array,
     num_level_parts: int,
     num_buffers: int,
     width: int,
-    num_levels: Integers,
-    part_starts: Integers,
-    part_sizes: Integers,
+    num_levels: Int64Array,
+    part_starts: Int64Array,
+    part_sizes: Int64Array,
 ) -> int:
     """Read the header of the chunk in each range, which the caller has checked to lie in `data`.
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.ranges import copy_bytes
 
 __all__ = ["write_headers", "write_parts"]
 
-Integers = NDArray[np.int64]
 
 _PAD = 0xFE
 
 
 @part
-def _write_number(out: NDArray[np.uint8], place: int, number: int, width: int) -> int:
+def _write_number(out: Uint8Array, place: int, number: int, width: int) -> int:
     """Write a number of `width` bytes, little-endian; return the place after it."""
     for byte in range(width):
         out[place + byte] = (number >> (8 * byte)) & 0xFF
@@ -24,7 +21,7 @@ def _write_number(out: NDArray[np.uint8], place: int, number: int, width: int) -
 
 
 @part
-def _pad(out: NDArray[np.uint8], place: int) -> int:
+def _pad(out: Uint8Array, place: int) -> int:
     """Fill up to the next multiple of 8; return that place."""
     while place & 7:
         out[place] = _PAD
@@ -34,14 +31,14 @@ def _pad(out: NDArray[np.uint8], place: int) -> int:
 
 @kernel
 def write_headers(
-    counts: Integers,
-    num_levels: Integers,
-    part_sizes: Integers,
+    counts: Int64Array,
+    num_levels: Int64Array,
+    part_sizes: Int64Array,
     num_level_parts: int,
     width: int,
-    out: NDArray[np.uint8],
-    places: Integers,
-    words: Integers,
+    out: Uint8Array,
+    places: Int64Array,
+    words: Int64Array,
 ) -> int:
     """Write the headers of chunks, leaving room for their parts, padded as they are; return the bytes of all chunks.
 
@@ -71,7 +68,7 @@ def write_headers(
 
 
 @kernel
-def write_parts(data: NDArray[np.uint8], sizes: Integers, places: Integers, out: NDArray[np.uint8]) -> None:
+def write_parts(data: Uint8Array, sizes: Int64Array, places: Int64Array, out: Uint8Array) -> None:
     """Copy the next part of every chunk to its place and fill it up; `places` move on behind it.
 
     The parts are end to end in `data`, `sizes[i]` bytes of it chunk `i`'s. The caller has left room for them.

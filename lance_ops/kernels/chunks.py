@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lance_ops.core.ndarrays import Int64Array, Uint16Array, Uint64Array
 from lance_ops.kernels.jit import kernel
 
 __all__ = ["cut_chunks", "end_entries", "index_rows"]
 
 
 @kernel
-def cut_chunks(
-    costs: NDArray[np.int64], chunk_bytes: int, max_bytes: int, max_values: int, counts: NDArray[np.int64]
-) -> int:
+def cut_chunks(costs: Int64Array, chunk_bytes: int, max_bytes: int, max_values: int, counts: Int64Array) -> int:
     """Cut values into chunks, write how many values each has, and return how many chunks there are.
 
     Values `[i, j)` cost `costs[j] - costs[i]`, every chunk `chunk_bytes` more. A chunk takes the largest power of two
@@ -42,9 +38,7 @@ def cut_chunks(
 
 
 @kernel
-def end_entries(
-    definition: NDArray[np.uint16], most_visible: int, counts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> None:
+def end_entries(definition: Uint16Array, most_visible: int, counts: Int64Array, ends: Int64Array) -> None:
     """Write after which entry each chunk of `counts[i]` values ends: right after its last value.
 
     The levels of entries with a value are at most `most_visible`; there are as many of them as values.
@@ -59,9 +53,7 @@ def end_entries(
 
 
 @kernel
-def index_rows(
-    rep: NDArray[np.uint16], row_level: int, chunk_ends: NDArray[np.int64], words: NDArray[np.uint64]
-) -> None:
+def index_rows(rep: Uint16Array, row_level: int, chunk_ends: Int64Array, words: Uint64Array) -> None:
     """Write two numbers for each chunk: how many rows end in it, and how many entries after them it has.
 
     A row starts at repetition level `row_level`, and the first entry starts one.

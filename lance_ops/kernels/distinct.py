@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int32Array, Int64Array, Uint8Array, Uint32Array, Uint64Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.measure import first_words
 from lance_ops.kernels.unaligned import load_word
@@ -14,13 +14,9 @@ __all__ = ["are_entries", "number_words"]
 _FIRST_SLOTS = 1 << 10
 _MULTIPLIER = 0x9E3779B97F4A7C15
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
-
 
 @kernel
-def number_words(words: Words, firsts: Integers, indices: NDArray[np.uint32]) -> int:
+def number_words(words: Uint64Array, firsts: Int64Array, indices: Uint32Array) -> int:
     """Number the distinct words by their first appearance; write which word is the first of each and every number.
 
     Returns how many there are; -1 as soon as `firsts` has no room for them.
@@ -44,7 +40,7 @@ def _slot_of(word: np.uint64, mask: int) -> int:
 
 
 @kernel
-def _enter(found: Words, slots: NDArray[np.int32]) -> None:
+def _enter(found: Uint64Array, slots: Int32Array) -> None:
     """Give a slot to every number."""
     mask = len(slots) - 1
     for number in range(len(found)):
@@ -56,13 +52,13 @@ def _enter(found: Words, slots: NDArray[np.int32]) -> None:
 
 @kernel
 def _number_more(
-    words: Words,
+    words: Uint64Array,
     done: int,
     num: int,
-    slots: NDArray[np.int32],
-    found: Words,
-    firsts: Integers,
-    indices: NDArray[np.uint32],
+    slots: Int32Array,
+    found: Uint64Array,
+    firsts: Int64Array,
+    indices: Uint32Array,
 ) -> tuple[int, int]:
     """Number words until half of the slots are taken; return where to go on and how many numbers there are."""
     mask = len(slots) - 1
@@ -88,7 +84,7 @@ def _number_more(
 
 
 @kernel
-def are_entries(data: Bytes, offsets: Integers, firsts: Integers, indices: NDArray[np.uint32]) -> bool:
+def are_entries(data: Uint8Array, offsets: Int64Array, firsts: Int64Array, indices: Uint32Array) -> bool:
     """Return whether every value `data[offsets[i] : offsets[i + 1]]` is the one at `firsts[indices[i]]`."""
     for i in range(len(indices)):
         first = firsts[indices[i]]
@@ -99,7 +95,7 @@ def are_entries(data: Bytes, offsets: Integers, firsts: Integers, indices: NDArr
 
 
 @part
-def _are_equal(data: Bytes, left: int, right: int, size: int) -> bool:
+def _are_equal(data: Uint8Array, left: int, right: int, size: int) -> bool:
     left_low, left_high = first_words(data, left, size)
     right_low, right_high = first_words(data, right, size)
     differing = (left_low ^ right_low) | (left_high ^ right_high)

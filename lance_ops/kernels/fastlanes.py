@@ -12,8 +12,8 @@ One compiled function thus serves every T.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, read_number, store_word
 
@@ -55,18 +55,18 @@ def _row_place(row: int, bits: int) -> int:
 
 
 @part
-def is_block(data: NDArray[np.uint8], start: int, width: int, bits: int) -> bool:
+def is_block(data: Uint8Array, start: int, width: int, bits: int) -> bool:
     """Return whether a block of values `width` bits wide lies at byte `start` of `data`."""
     return 0 <= width <= bits and 0 <= start <= len(data) - _ROW_BYTES * width
 
 
 @kernel
 def read_widths(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
     word_bytes: int,
-    widths: NDArray[np.int64],
+    widths: Int64Array,
 ) -> int:
     """Read the word before each block: how many bits wide it is.
 
@@ -85,12 +85,12 @@ def read_widths(
 
 @kernel
 def unpack_blocks(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    places: NDArray[np.int64],
+    data: Uint8Array,
+    starts: Int64Array,
+    widths: Int64Array,
+    places: Int64Array,
     bits: int,
-    out: NDArray[np.uint8],
+    out: Uint8Array,
 ) -> int:
     """Unpack block `i`, `widths[i]` bits wide, from byte `starts[i]` of `data` to byte `places[i]` of `out`.
 
@@ -126,7 +126,7 @@ def unpack_blocks(
 
 
 @part
-def _pack_block(data: NDArray[np.uint8], start: int, width: int, bits: int, out: NDArray[np.uint8], place: int) -> None:
+def _pack_block(data: Uint8Array, start: int, width: int, bits: int, out: Uint8Array, place: int) -> None:
     """Write the `128 * width` packed bytes of the block at `start`."""
     log, ones = _log2(bits), _lane_ones(bits)
     for row in range(bits if width else 0):
@@ -152,7 +152,7 @@ def _pack_block(data: NDArray[np.uint8], start: int, width: int, bits: int, out:
 
 
 @part
-def _width_of(data: NDArray[np.uint8], start: int, size: int, bits: int) -> int:
+def _width_of(data: Uint8Array, start: int, size: int, bits: int) -> int:
     """Return the bits that the largest of the values in `size` bytes needs."""
     union = np.uint64(0)
     for place in range(start, start + size - 7, 8):
@@ -174,12 +174,12 @@ def _width_of(data: NDArray[np.uint8], start: int, size: int, bits: int) -> int:
 
 @kernel
 def pack_runs(
-    data: NDArray[np.uint8],
-    counts: NDArray[np.int64],
+    data: Uint8Array,
+    counts: Int64Array,
     width: int,
     bits: int,
-    out: NDArray[np.uint8],
-    sizes: NDArray[np.int64],
+    out: Uint8Array,
+    sizes: Int64Array,
 ) -> None:
     """Pack consecutive runs of values end to end, `counts[i]` of them filled up with zeros to a block.
 

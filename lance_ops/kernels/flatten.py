@@ -8,20 +8,16 @@ for entries without one, or, where they follow one another, as the first of them
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
 from lance_ops.kernels.jit import kernel
 
 __all__ = ["count_children", "expand_lists", "mark_nulls", "renumber_levels"]
 
-Levels = NDArray[np.uint16]
-Flags = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-
 
 @kernel
 def count_children(
-    offsets: Integers, present: Flags, codes: Levels, slots: Integers, first_slot: int, ended: int
+    offsets: Int64Array, present: Uint8Array, codes: Uint16Array, slots: Int64Array, first_slot: int, ended: int
 ) -> tuple[int, int, int, bool]:
     """Return how many entries and items `expand_lists` makes, the first item's slot, and whether slots follow it."""
     num_entries, num_items, first_item, expected = len(codes), 0, -1, -1
@@ -50,20 +46,20 @@ def count_children(
 
 @kernel
 def expand_lists(
-    offsets: Integers,
-    present: Flags,
-    rep: Levels,
-    codes: Levels,
-    slots: Integers,
+    offsets: Int64Array,
+    present: Uint8Array,
+    rep: Uint16Array,
+    codes: Uint16Array,
+    slots: Int64Array,
     first_slot: int,
     ended: int,
     level: int,
     null_code: int,
     empty_code: int,
-    out_rep: Levels,
-    out_codes: Levels,
-    out_slots: Integers,
-    occurs: Flags,
+    out_rep: Uint16Array,
+    out_codes: Uint16Array,
+    out_slots: Int64Array,
+    occurs: Uint8Array,
 ) -> None:
     """Replace entries that are lists by one for each of their items.
 
@@ -103,7 +99,13 @@ def expand_lists(
 
 @kernel
 def mark_nulls(
-    present: Flags, slots: Integers, first_slot: int, ended: int, code: int, codes: Levels, occurs: Flags
+    present: Uint8Array,
+    slots: Int64Array,
+    first_slot: int,
+    ended: int,
+    code: int,
+    codes: Uint16Array,
+    occurs: Uint8Array,
 ) -> None:
     """Give a code to the entries whose slot holds a null; those that have one already keep theirs."""
     following = first_slot
@@ -118,7 +120,7 @@ def mark_nulls(
 
 
 @kernel
-def renumber_levels(codes: Levels, levels: Levels) -> None:
+def renumber_levels(codes: Uint16Array, levels: Uint16Array) -> None:
     """Replace every code by its level."""
     for i in range(len(codes)):
         codes[i] = levels[codes[i]]

@@ -5,11 +5,9 @@ A table is `symbols` (the bytes of each, the first one lowest, the rest zero) an
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint64Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.strings import read_offset
 from lance_ops.kernels.unaligned import load_word, store_word
@@ -21,15 +19,16 @@ _EACH_BYTE = np.uint64(0x0101010101010101)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BIT = np.uint64(0x8080808080808080)
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-Offsets: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
-Words = NDArray[np.uint64]
-
 
 @kernel
 def fsst_decode(
-    data: Bytes, starts: Integers, sizes: Integers, symbols: Words, lengths: Integers, out: Bytes, out_offsets: Offsets
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
+    symbols: Uint64Array,
+    lengths: Int64Array,
+    out: Uint8Array,
+    out_offsets: OffsetArray,
 ) -> int:
     """Decode value `i` from `sizes[i]` codes at `starts[i]` of `data`; write its bytes to `out` and where they end.
 
@@ -49,16 +48,16 @@ def fsst_decode(
 
 @kernel
 def fsst_decode_chunks(
-    data: Bytes,
-    starts: Integers,
-    sizes: Integers,
-    counts: Integers,
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
     width: int,
-    symbols: Words,
-    lengths: Integers,
-    ends: Integers,
-    out: Bytes,
-    out_offsets: Offsets,
+    symbols: Uint64Array,
+    lengths: Int64Array,
+    ends: Int64Array,
+    out: Uint8Array,
+    out_offsets: OffsetArray,
 ) -> int:
     """Decode the values of all chunks, which `lance_ops.kernels.strings` describes, as `fsst_decode` does.
 
@@ -93,15 +92,15 @@ def fsst_decode_chunks(
 
 @part
 def _decode_codes(
-    data: Bytes,
+    data: Uint8Array,
     start: int,
     at: int,
     last: int,
     num_symbols: int,
-    symbols: Words,
-    lengths: Integers,
-    ends: Integers,
-    out: Bytes,
+    symbols: Uint64Array,
+    lengths: Int64Array,
+    ends: Int64Array,
+    out: Uint8Array,
     place: int,
 ) -> int:
     """Decode the codes from `start + at` to `start + last`, of which the first `num_symbols` have a symbol.
@@ -146,7 +145,9 @@ def _decode_codes(
 
 
 @part
-def _decode_value(data: Bytes, at: int, end: int, symbols: Words, lengths: Integers, out: Bytes, place: int) -> int:
+def _decode_value(
+    data: Uint8Array, at: int, end: int, symbols: Uint64Array, lengths: Int64Array, out: Uint8Array, place: int
+) -> int:
     """Return where the value's bytes end; -1 for malformed codes."""
     while at < end:
         code = data[at]

@@ -12,8 +12,8 @@ bytes are, only for where values end.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, Uint64Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
@@ -35,11 +35,6 @@ NUM_SLOTS = 1 << 11
 NUM_PAIRS = (1 << 16) + 256
 _NO_SYMBOL = 1 << 8 | ESCAPE
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Entries = NDArray[np.uint16]
-
 
 @part
 def slot_of(word: np.uint64) -> np.uint64:
@@ -49,7 +44,9 @@ def slot_of(word: np.uint64) -> np.uint64:
 
 
 @kernel
-def index_symbols(symbols: Words, lengths: Integers, slot_words: Words, slot_entries: Entries, pairs: Entries) -> None:
+def index_symbols(
+    symbols: Uint64Array, lengths: Int64Array, slot_words: Uint64Array, slot_entries: Uint16Array, pairs: Uint16Array
+) -> None:
     """Fill the indices of a table."""
     # what stands in an empty slot begins with bytes that belong to another
     slot_words[:] = 0
@@ -73,7 +70,7 @@ def index_symbols(symbols: Words, lengths: Integers, slot_words: Words, slot_ent
 
 
 @part
-def next_word(data: Bytes, at: int, end: int) -> np.uint64:
+def next_word(data: Uint8Array, at: int, end: int) -> np.uint64:
     """Return the eight bytes from `at`; where there are none in the array, those before `end`."""
     if at + 8 <= len(data):
         return load_word(data, at)
@@ -84,7 +81,9 @@ def next_word(data: Bytes, at: int, end: int) -> np.uint64:
 
 
 @part
-def find_code(word: np.uint64, left: int, slot_words: Words, slot_entries: Entries, pairs: Entries) -> int:
+def find_code(
+    word: np.uint64, left: int, slot_words: Uint64Array, slot_entries: Uint16Array, pairs: Uint16Array
+) -> int:
     """Return the entry for the bytes of a word, of which the lowest `left` count, at least one."""
     slot = slot_of(word)
     long = np.int64(slot_entries[slot])
@@ -97,7 +96,7 @@ def find_code(word: np.uint64, left: int, slot_words: Words, slot_entries: Entri
 
 
 @part
-def _write_code(entry: int, word: np.uint64, out: Bytes, place: int) -> int:
+def _write_code(entry: int, word: np.uint64, out: Uint8Array, place: int) -> int:
     """Write a code, the byte it may stand for, and six bytes that do not count; return where the next one goes."""
     code = np.uint64(entry & 0xFF)
     store_word(out, place, code | (word & np.uint64(0xFF)) << np.uint64(8))
@@ -106,7 +105,12 @@ def _write_code(entry: int, word: np.uint64, out: Bytes, place: int) -> int:
 
 @kernel
 def fsst_encode(
-    data: Bytes, offsets: Integers, symbols: Words, lengths: Integers, out: Bytes, out_offsets: Integers
+    data: Uint8Array,
+    offsets: Int64Array,
+    symbols: Uint64Array,
+    lengths: Int64Array,
+    out: Uint8Array,
+    out_offsets: Int64Array,
 ) -> None:
     """Encode value `i`, `data[offsets[i] : offsets[i + 1]]`; write its codes to `out` and where they end.
 
@@ -145,17 +149,17 @@ def fsst_encode(
 
 @kernel
 def _encode_abreast(
-    data: Bytes,
-    offsets: Integers,
-    bounds: Integers,
-    slot_words: Words,
-    slot_entries: Entries,
-    pairs: Entries,
-    out: Bytes,
-    out_offsets: Integers,
-    at: Integers,
-    places: Integers,
-    values: Integers,
+    data: Uint8Array,
+    offsets: Int64Array,
+    bounds: Int64Array,
+    slot_words: Uint64Array,
+    slot_entries: Uint16Array,
+    pairs: Uint16Array,
+    out: Uint8Array,
+    out_offsets: Int64Array,
+    at: Int64Array,
+    places: Int64Array,
+    values: Int64Array,
 ) -> None:
     """Encode until one of the four parts is done; leave in `at`, `places` and `values` where each goes on."""
     a0, a1, a2, a3 = at[0], at[1], at[2], at[3]
@@ -194,7 +198,7 @@ def _encode_abreast(
 
 
 @part
-def _move_down(out: Bytes, source: int, target: int, size: int) -> None:
+def _move_down(out: Uint8Array, source: int, target: int, size: int) -> None:
     """Move bytes towards the start; the two ranges may overlap."""
     if source == target:
         return

@@ -7,8 +7,8 @@ that follow each other, and make the next table of the best symbols and pairs.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int32Array, Int64Array, Uint8Array, Uint16Array, Uint64Array
 from lance_ops.kernels.fsst_encoding import (
     ESCAPE,
     MAX_SYMBOLS,
@@ -33,14 +33,9 @@ _RARE_SHIFT = 13
 _NUM_COUNTED = 512
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Entries = NDArray[np.uint16]
-
 
 @kernel
-def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers) -> tuple[int, int]:
+def fsst_train(data: Uint8Array, offsets: Int64Array, symbols: Uint64Array, lengths: Int64Array) -> tuple[int, int]:
     """Write the table found for a sample of values; return its number of symbols, and the bytes of their codes.
 
     `symbols` and `lengths` have 255 zeros. The sample should be some tens of KiB.
@@ -69,15 +64,15 @@ def fsst_train(data: Bytes, offsets: Integers, symbols: Words, lengths: Integers
 
 @kernel
 def _count(
-    data: Bytes,
-    offsets: Integers,
+    data: Uint8Array,
+    offsets: Int64Array,
     stride: int,
-    slot_words: Words,
-    slot_entries: Entries,
-    pairs: Entries,
-    singles: Integers,
-    followed: NDArray[np.int32],
-    seen: NDArray[np.int32],
+    slot_words: Uint64Array,
+    slot_entries: Uint16Array,
+    pairs: Uint16Array,
+    singles: Int64Array,
+    followed: Int32Array,
+    seen: Int32Array,
 ) -> tuple[int, int, int]:
     """Encode values and count codes, and codes after codes; the first byte of a long symbol counts beside it.
 
@@ -114,7 +109,9 @@ def _count(
 
 
 @kernel
-def _num_codes(data: Bytes, offsets: Integers, slot_words: Words, slot_entries: Entries, pairs: Entries) -> int:
+def _num_codes(
+    data: Uint8Array, offsets: Int64Array, slot_words: Uint64Array, slot_entries: Uint16Array, pairs: Uint16Array
+) -> int:
     """Return the bytes of the values' codes."""
     num_codes = 0
     for i in range(len(offsets) - 1):
@@ -128,11 +125,11 @@ def _num_codes(data: Bytes, offsets: Integers, slot_words: Words, slot_entries: 
 
 @kernel
 def _select(
-    symbols: Words,
-    lengths: Integers,
-    singles: Integers,
-    followed: NDArray[np.int32],
-    seen: NDArray[np.int32],
+    symbols: Uint64Array,
+    lengths: Int64Array,
+    singles: Int64Array,
+    followed: Int32Array,
+    seen: Int32Array,
     least_count: int,
 ) -> int:
     """Replace the table by the symbols of the greatest gain among those counted and their pairs, if not too rare."""
@@ -161,7 +158,7 @@ def _select(
 
 
 @kernel
-def _fill(symbols: Words, lengths: Integers, words: Words, sizes: Integers, gains: Integers) -> int:
+def _fill(symbols: Uint64Array, lengths: Int64Array, words: Uint64Array, sizes: Int64Array, gains: Int64Array) -> int:
     """Take candidates by gain until the table is full: a fraction of them, so that not all are sorted."""
     num = _merge(words, sizes, gains)
     heap = np.arange(num)
@@ -188,7 +185,7 @@ def _fill(symbols: Words, lengths: Integers, words: Words, sizes: Integers, gain
 
 
 @kernel
-def _merge(words: Words, sizes: Integers, gains: Integers) -> int:
+def _merge(words: Uint64Array, sizes: Int64Array, gains: Int64Array) -> int:
     """Keep each candidate once, in its first place, with what it gains in all; return how many there are."""
     bits = 1
     while 1 << bits < 2 * len(words):
@@ -210,7 +207,7 @@ def _merge(words: Words, sizes: Integers, gains: Integers) -> int:
 
 
 @part
-def _sink(heap: Integers, place: int, gains: Integers) -> None:
+def _sink(heap: Int64Array, place: int, gains: Int64Array) -> None:
     """Move down what stands in a place of a heap until it gains more than what is below; of equals the first is up."""
     moved = heap[place]
     while 2 * place + 1 < len(heap):
@@ -225,5 +222,5 @@ def _sink(heap: Integers, place: int, gains: Integers) -> None:
 
 
 @part
-def _is_before(one: np.int64, other: np.int64, gains: Integers) -> bool:
+def _is_before(one: np.int64, other: np.int64, gains: Int64Array) -> bool:
     return bool((gains[one] > gains[other]) | ((gains[one] == gains[other]) & (one < other)))

@@ -6,29 +6,27 @@ entry    control word of 1, 2 or 4 bytes | [length of 4 or 8 bytes] | [value]
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint32Array
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.unaligned import read_number
 
 __all__ = ["walk_entries"]
 
-Integers = NDArray[np.int64]
-
 
 @kernel
 def walk_entries(
-    data: NDArray[np.uint8],
-    starts: Integers,
-    ends: Integers,
+    data: Uint8Array,
+    starts: Int64Array,
+    ends: Int64Array,
     word_bytes: int,
     bits_def: int,
     most_def: int,
     value_bytes: int,
     length_bytes: int,
-    words: NDArray[np.uint32],
-    value_starts: Integers,
-    sizes: Integers,
+    words: Uint32Array,
+    value_starts: Int64Array,
+    sizes: Int64Array,
 ) -> tuple[int, int]:
     """Find every entry of rows, and where the values are of those whose definition level is at most `most_def`.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word
 
@@ -29,7 +29,7 @@ def _round(state: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @kernel
-def xxh64(data: NDArray[np.uint8], offsets: NDArray[np.int64], out: NDArray[np.uint64]) -> None:
+def xxh64(data: Uint8Array, offsets: Int64Array, out: Uint64Array) -> None:
     """Write the hash of each of the `len(out)` strings; string `i` is `data[offsets[i] : offsets[i + 1]]`."""
     for i in range(len(out)):
         place, end = offsets[i], offsets[i + 1]

@@ -10,8 +10,8 @@ Places are unsigned: a signed one would be looked at for being counted from the 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int32Array, Int64Array, Uint64Array
 from lance_ops.kernels.jit import kernel, part
 
 __all__ = ["build_codes", "code_of", "find_codes", "find_hits"]
@@ -22,7 +22,7 @@ _FEW = 4  # of so many keys one at most has the first mark: it is worth looking 
 
 
 @part
-def _place_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArray[np.uint64]) -> np.uint64:
+def _place_of(key: np.uint64, shift: int, slots: Int32Array, key_of: Uint64Array) -> np.uint64:
     """Return where in `slots` a key is, or has room."""
     mask = np.uint64(len(slots) - 1)
     place = (key * _MULTIPLIER) >> np.uint64(shift)
@@ -32,7 +32,7 @@ def _place_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDAr
 
 
 @part
-def code_of(key: np.uint64, shift: int, slots: NDArray[np.int32], key_of: NDArray[np.uint64]) -> np.int32:
+def code_of(key: np.uint64, shift: int, slots: Int32Array, key_of: Uint64Array) -> np.int32:
     """Return a key's code, -1 if the table does not have it; the arguments are those of `find_codes`."""
     return np.int32(slots[_place_of(key, shift, slots, key_of)])
 
@@ -52,12 +52,12 @@ def _other_mark(key: np.uint64, shift: int) -> np.uint64:
 
 @kernel
 def build_codes(
-    keys: NDArray[np.uint64],
+    keys: Uint64Array,
     shift: int,
-    slots: NDArray[np.int32],
-    marks: NDArray[np.uint64],
-    codes: NDArray[np.int64],
-    key_of: NDArray[np.uint64],
+    slots: Int32Array,
+    marks: Uint64Array,
+    codes: Int64Array,
+    key_of: Uint64Array,
 ) -> int:
     """Write the code of each key and the key of each code, fill `slots` (all -1 before) and `marks` (all 0 before).
 
@@ -78,11 +78,11 @@ def build_codes(
 
 @kernel
 def find_codes(
-    keys: NDArray[np.uint64],
+    keys: Uint64Array,
     shift: int,
-    slots: NDArray[np.int32],
-    key_of: NDArray[np.uint64],
-    codes: NDArray[np.int64],
+    slots: Int32Array,
+    key_of: Uint64Array,
+    codes: Int64Array,
 ) -> None:
     """Write the code of each key, -1 for one that the table does not have."""
     for i in range(len(keys)):
@@ -91,13 +91,13 @@ def find_codes(
 
 @kernel
 def find_hits(
-    keys: NDArray[np.uint64],
+    keys: Uint64Array,
     shift: int,
-    slots: NDArray[np.int32],
-    key_of: NDArray[np.uint64],
-    marks: NDArray[np.uint64],
-    places: NDArray[np.int64],
-    codes: NDArray[np.int64],
+    slots: Int32Array,
+    key_of: Uint64Array,
+    marks: Uint64Array,
+    places: Int64Array,
+    codes: Int64Array,
 ) -> int:
     """Write where those keys are that the table has, and their codes; return how many they are."""
     # No branch depends on a mark: which keys are there cannot be foreseen.

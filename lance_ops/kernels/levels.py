@@ -6,20 +6,14 @@ returned.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
 from lance_ops.kernels.jit import kernel
 
 __all__ = ["collapse_lists", "keep_levels"]
 
-Levels = NDArray[np.uint16]
-Flags = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-
 
 @kernel
-def keep_levels(levels: Levels, most: int, out: Levels) -> int:
+def keep_levels(levels: Uint16Array, most: int, out: Uint16Array) -> int:
     """Copy the levels that are at most `most`."""
     count = 0
     for i in range(len(levels)):
@@ -30,17 +24,17 @@ def keep_levels(levels: Levels, most: int, out: Levels) -> int:
 
 @kernel
 def collapse_lists(
-    rep: Levels,
-    definition: Levels,
+    rep: Uint16Array,
+    definition: Uint16Array,
     list_level: int,
     item_end: int,
     list_end: int,
     null: int,
     empty: int,
-    out_rep: Levels,
-    out_definition: Levels,
-    offsets: Integers,
-    present: Flags,
+    out_rep: Uint16Array,
+    out_definition: Uint16Array,
+    offsets: Int64Array,
+    present: Uint8Array,
 ) -> tuple[int, int]:
     """Fold entries into the lists that they are items of; return how many entries and how many lists are left.
 

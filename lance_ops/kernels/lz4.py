@@ -8,8 +8,8 @@ sequence ends after its literals.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
@@ -20,11 +20,11 @@ _UNBOUNDED = 1 << 40
 
 @kernel
 def lz4_decode(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    out: NDArray[np.uint8],
-    places: NDArray[np.int64],
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
+    out: Uint8Array,
+    places: Int64Array,
 ) -> int:
     """Decode block `i` from its range of `data` to `out[places[i] : places[i + 1]]`.
 
@@ -38,9 +38,7 @@ def lz4_decode(
 
 
 @kernel
-def _decode_block(
-    data: NDArray[np.uint8], source: int, source_end: int, out: NDArray[np.uint8], first: int, end: int
-) -> bool:
+def _decode_block(data: Uint8Array, source: int, source_end: int, out: Uint8Array, first: int, end: int) -> bool:
     place = first
     while source < source_end:
         token = _byte(data, source)
@@ -69,7 +67,7 @@ def _decode_block(
 
 
 @part
-def _length(data: NDArray[np.uint8], nibble: int, source: int, source_end: int) -> tuple[int, int]:
+def _length(data: Uint8Array, nibble: int, source: int, source_end: int) -> tuple[int, int]:
     """Return the length that begins with `nibble` and the byte after it; one beyond every bound where it is cut off."""
     length = nibble
     more = 255 if nibble == 15 else 0
@@ -83,13 +81,13 @@ def _length(data: NDArray[np.uint8], nibble: int, source: int, source_end: int) 
 
 
 @part
-def _byte(data: NDArray[np.uint8], place: int) -> int:
+def _byte(data: Uint8Array, place: int) -> int:
     return np.int64(data[place])  # type: ignore[return-value]  # unsigned, it would turn sums into floats
 
 
 @part
 def _copy_forward(
-    data: NDArray[np.uint8], source: int, out: NDArray[np.uint8], place: int, length: int, source_end: int, end: int
+    data: Uint8Array, source: int, out: Uint8Array, place: int, length: int, source_end: int, end: int
 ) -> None:
     """Copy in ascending order; whole words where neither side leaves its bounds, so some bytes beyond `length`."""
     if length <= 16 and source + 16 <= source_end and place + 16 <= end:

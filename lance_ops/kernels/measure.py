@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array, UnsignedArray
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word
 
@@ -16,9 +16,7 @@ _ONES = 0xFFFFFFFFFFFFFFFF
 
 
 @kernel
-def measure_integers(
-    integers: NDArray[np.unsignedinteger], block_values: int, unions: NDArray[np.unsignedinteger]
-) -> int:
+def measure_integers(integers: UnsignedArray, block_values: int, unions: UnsignedArray) -> int:
     """Write the bits that any value of each block has set; return how many runs of equal values there are.
 
     Blocks have `block_values` values, the last one those that are left; `unions` has an entry for each.
@@ -47,7 +45,7 @@ def _mix(state: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @part
-def first_words(data: NDArray[np.uint8], start: int, size: int) -> tuple[np.uint64, np.uint64]:
+def first_words(data: Uint8Array, start: int, size: int) -> tuple[np.uint64, np.uint64]:
     """Return the first sixteen bytes of a range as two words, zeros from its end on."""
     low, high = np.uint64(0), np.uint64(0)
     if start + 16 <= len(data):
@@ -65,7 +63,7 @@ def first_words(data: NDArray[np.uint8], start: int, size: int) -> tuple[np.uint
 
 
 @part
-def hash_bytes(data: NDArray[np.uint8], start: int, size: int) -> np.uint64:
+def hash_bytes(data: Uint8Array, start: int, size: int) -> np.uint64:
     """Return a hash of `size` bytes, which lie in the array."""
     low, high = first_words(data, start, size)
     state = (low ^ np.uint64(size)) * np.uint64(_MULTIPLIER) ^ (high + np.uint64(size)) * np.uint64(_OTHER_MULTIPLIER)
@@ -79,11 +77,11 @@ def hash_bytes(data: NDArray[np.uint8], start: int, size: int) -> np.uint64:
 
 @kernel
 def hash_values(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
     end_bytes: int,
-    hashes: NDArray[np.uint64],
+    hashes: Uint64Array,
 ) -> None:
     """Hash byte ranges, which lie in `data`; of a long one its length and so many bytes from either end."""
     for i in range(len(starts)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import BoolArray, Int32Array, Int64Array, Uint64Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.key_codes import code_of
 
@@ -15,28 +15,25 @@ _OFFSET_MASK = np.uint64(0xFFFF_FFFF)
 _NOTHING = np.uint64(0)
 _ONE = np.uint64(1)
 
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
-
 
 @kernel
 def move_rows(
-    addresses: Words,
+    addresses: Uint64Array,
     shift: int,
-    slots: NDArray[np.int32],
-    ids: Words,
-    num_rows: Integers,
-    begins: Integers,
-    first_words: Integers,
-    words: Words,
-    gone_before: Integers,
-    first_new: Integers,
-    new_ends: Integers,
-    shifts: Words,
-    is_straight: NDArray[np.bool_],
-    straight_shifts: Words,
+    slots: Int32Array,
+    ids: Uint64Array,
+    num_rows: Int64Array,
+    begins: Int64Array,
+    first_words: Int64Array,
+    words: Uint64Array,
+    gone_before: Int64Array,
+    first_new: Int64Array,
+    new_ends: Int64Array,
+    shifts: Uint64Array,
+    is_straight: BoolArray,
+    straight_shifts: Uint64Array,
     keep_unknown: bool,
-    moved: Words,
+    moved: Uint64Array,
 ) -> int:
     """Write where each row is now; those that are gone get the highest address there is.
 

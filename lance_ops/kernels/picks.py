@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.kernels.fastlanes import ORDER, is_block
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.strings import read_offset
@@ -12,12 +12,11 @@ from lance_ops.kernels.unaligned import load_number
 
 __all__ = ["locate_values", "pick_packed", "pick_strings"]
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-
 
 @kernel
-def locate_values(bounds: Integers, positions: Integers, chunks: Integers, chunk_of: Integers, within: Integers) -> int:
+def locate_values(
+    bounds: Int64Array, positions: Int64Array, chunks: Int64Array, chunk_of: Int64Array, within: Int64Array
+) -> int:
     """Find the chunk of every position, and which of the chunk's values it is; return how many chunks are touched.
 
     Chunk `c` holds positions `bounds[c]` to `bounds[c + 1]`. Positions ascend and lie within the bounds. `chunks`, with
@@ -50,7 +49,7 @@ def locate_values(bounds: Integers, positions: Integers, chunks: Integers, chunk
 
 @kernel
 def pick_packed(
-    data: Bytes, starts: Integers, widths: Integers, places: Integers, bits: int, out: NDArray[np.uint64]
+    data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, out: Uint64Array
 ) -> int:
     """Read value number `places[i]` of the FastLanes block at `starts[i]`, which is `widths[i]` bits wide.
 
@@ -84,15 +83,15 @@ def pick_packed(
 
 @kernel
 def pick_strings(
-    data: Bytes,
-    starts: Integers,
-    sizes: Integers,
-    counts: Integers,
-    chunk_of: Integers,
-    within: Integers,
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
+    chunk_of: Int64Array,
+    within: Int64Array,
     width: int,
-    value_starts: Integers,
-    value_sizes: Integers,
+    value_starts: Int64Array,
+    value_sizes: Int64Array,
 ) -> int:
     """Find value `within[i]` of chunk `chunk_of[i]`, of chunks that `lance_ops.kernels.strings` describes.
 

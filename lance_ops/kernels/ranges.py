@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
@@ -12,7 +10,7 @@ __all__ = ["copy_bytes", "copy_ranges"]
 
 
 @part
-def copy_bytes(data: NDArray[np.uint8], start: int, size: int, out: NDArray[np.uint8], place: int) -> None:
+def copy_bytes(data: Uint8Array, start: int, size: int, out: Uint8Array, place: int) -> None:
     """Copy `size` bytes and touch no others; the two ranges lie in their arrays and do not overlap."""
     if size < 8:
         for byte in range(size):
@@ -25,11 +23,11 @@ def copy_bytes(data: NDArray[np.uint8], start: int, size: int, out: NDArray[np.u
 
 @kernel
 def copy_ranges(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    out: NDArray[np.uint8],
-    places: NDArray[np.int64],
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
+    out: Uint8Array,
+    places: Int64Array,
 ) -> None:
     """Copy `sizes[i]` bytes from `starts[i]` of `data` to `places[i]` of `out`, for every `i`.
 

@@ -6,24 +6,18 @@ the items.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-
+from lance_ops.core.ndarrays import OffsetArray, Uint8Array, Uint32Array
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.ranges import copy_bytes
 from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = ["end_items", "repeat_items"]
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Offsets: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
-Positions: TypeAlias = NDArray[np.uint32]
-
 
 @kernel
-def end_items(offsets: Offsets, num_bytes: int, positions: Positions, present: Bytes, out_offsets: Offsets) -> int:
+def end_items(
+    offsets: OffsetArray, num_bytes: int, positions: Uint32Array, present: Uint8Array, out_offsets: OffsetArray
+) -> int:
     """Write where the items at the positions end when they lie end to end, and return where the last one does.
 
     Where `present`, if it is not empty, has a 0, the position may be anything and nothing is handed out. Returns -1 for
@@ -46,7 +40,9 @@ def end_items(offsets: Offsets, num_bytes: int, positions: Positions, present: B
 
 
 @kernel
-def repeat_items(data: Bytes, offsets: Offsets, positions: Positions, out: Bytes, out_offsets: Offsets) -> None:
+def repeat_items(
+    data: Uint8Array, offsets: OffsetArray, positions: Uint32Array, out: Uint8Array, out_offsets: OffsetArray
+) -> None:
     """Copy the items to where `end_items` says, in an `out` of 16 bytes more than that, which may be written too."""
     room = len(data) - 16
     for i in range(len(positions)):

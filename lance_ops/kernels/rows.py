@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.unaligned import load_word
 
 __all__ = ["find_rows"]
 
-Bytes = NDArray[np.uint8]
-Levels = NDArray[np.uint16]
-Integers = NDArray[np.int64]
 
 _SKIP = 64
 # Four levels in a word are compared at once; no scheme has levels with the highest bit set.
@@ -22,7 +19,7 @@ _LOW = 0x7FFF7FFF7FFF7FFF
 
 
 @part
-def _count_other(levels: Bytes, start: int, level: int) -> int:
+def _count_other(levels: Uint8Array, start: int, level: int) -> int:
     """Count those of `_SKIP` levels, from byte `start` on, that differ from one."""
     same = np.uint64(level) * np.uint64(_EACH)
     found = np.uint64(0)
@@ -33,7 +30,7 @@ def _count_other(levels: Bytes, start: int, level: int) -> int:
 
 
 @part
-def _count_above(levels: Bytes, start: int, most: int) -> int:
+def _count_above(levels: Uint8Array, start: int, most: int) -> int:
     """Count those of `_SKIP` levels, from byte `start` on, that are above one."""
     above = np.uint64(most + 1) * np.uint64(_EACH)
     found = np.uint64(0)
@@ -44,19 +41,19 @@ def _count_above(levels: Bytes, start: int, most: int) -> int:
 
 @kernel
 def find_rows(
-    rep: Levels,
-    definition: Levels,
-    num_levels: Integers,
-    num_begun: Integers,
+    rep: Uint16Array,
+    definition: Uint16Array,
+    num_levels: Int64Array,
+    num_begun: Int64Array,
     max_rep: int,
     most_def: int,
-    begins_in: Integers,
-    ends_in: Integers,
-    ordinals: Integers,
-    lasts: Integers,
-    entries: Integers,
-    chunk_of: Integers,
-    within: Integers,
+    begins_in: Int64Array,
+    ends_in: Int64Array,
+    ordinals: Int64Array,
+    lasts: Int64Array,
+    entries: Int64Array,
+    chunk_of: Int64Array,
+    within: Int64Array,
 ) -> tuple[int, int]:
     """Write the positions of the wanted rows' entries, and the chunk and place in it of each value they own.
 

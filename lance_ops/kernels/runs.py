@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.unaligned import load_number, store_word
 
 __all__ = ["expand_runs", "pick_runs"]
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-
 
 @kernel
 def expand_runs(
-    data: Bytes,
-    value_starts: Integers,
-    length_starts: Integers,
-    num_runs: Integers,
-    counts: Integers,
+    data: Uint8Array,
+    value_starts: Int64Array,
+    length_starts: Int64Array,
+    num_runs: Int64Array,
+    counts: Int64Array,
     width: int,
-    out: Bytes,
+    out: Uint8Array,
 ) -> int:
     """Write the first `counts[i]` values of every chunk to `out`, end to end.
 
@@ -60,14 +57,14 @@ def expand_runs(
 
 @kernel
 def pick_runs(
-    data: Bytes,
-    value_starts: Integers,
-    length_starts: Integers,
-    num_runs: Integers,
-    chunk_of: Integers,
-    within: Integers,
+    data: Uint8Array,
+    value_starts: Int64Array,
+    length_starts: Int64Array,
+    num_runs: Int64Array,
+    chunk_of: Int64Array,
+    within: Int64Array,
     width: int,
-    out: NDArray[np.uint64],
+    out: Uint64Array,
 ) -> int:
     """Read value `within[i]` of chunk `chunk_of[i]`; values ascend within a chunk, and chunks do.
 

@@ -7,8 +7,8 @@ first is where the bytes begin.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.kernels.jit import kernel, part
 from lance_ops.kernels.ranges import copy_bytes
 from lance_ops.kernels.unaligned import load_word
@@ -17,7 +17,7 @@ __all__ = ["join_strings", "read_offset", "split_strings"]
 
 
 @part
-def read_offset(data: NDArray[np.uint8], place: int, width: int) -> int:
+def read_offset(data: Uint8Array, place: int, width: int) -> int:
     """Read an offset of 4 or 8 bytes; one of 2^63 or more comes back negative."""
     if width == 8:
         return np.int64(load_word(data, place))  # type: ignore[return-value]  # an int to numba
@@ -31,13 +31,13 @@ def read_offset(data: NDArray[np.uint8], place: int, width: int) -> int:
 
 @kernel
 def join_strings(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    data: Uint8Array,
+    starts: Int64Array,
+    sizes: Int64Array,
+    counts: Int64Array,
     width: int,
-    out: NDArray[np.uint8],
-    out_offsets: NDArray[np.int64],
+    out: Uint8Array,
+    out_offsets: Int64Array,
 ) -> int:
     """Copy the strings of all chunks to `out`, end to end, and write where they end.
 
@@ -70,12 +70,12 @@ def join_strings(
 
 @kernel
 def split_strings(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    data: Uint8Array,
+    offsets: Int64Array,
+    counts: Int64Array,
     width: int,
-    out: NDArray[np.uint8],
-    sizes: NDArray[np.int64],
+    out: Uint8Array,
+    sizes: Int64Array,
 ) -> None:
     """Write chunks of `counts[i]` strings each to `out`, end to end, filled up with zeros to a multiple of the width.
 

@@ -15,8 +15,8 @@ from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite states none
 from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.kernels.jit import part
 
 __all__ = ["load_number", "load_word", "read_number", "store_word"]
@@ -54,20 +54,20 @@ def _store_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
     return types.void(array, types.intp, types.uint64), generate
 
 
-def _load_bytes(array: NDArray[np.uint8], offset: int) -> np.uint64:
+def _load_bytes(array: Uint8Array, offset: int) -> np.uint64:
     word = np.uint64(0)
     for byte in range(8):
         word |= np.uint64(array[offset + byte]) << np.uint64(8 * byte)
     return word
 
 
-def _store_bytes(array: NDArray[np.uint8], offset: int, word: np.uint64) -> None:
+def _store_bytes(array: Uint8Array, offset: int, word: np.uint64) -> None:
     for byte in range(8):
         array[offset + byte] = np.uint8(word >> np.uint64(8 * byte) & np.uint64(0xFF))
 
 
-load_word: Callable[[NDArray[np.uint8], int], np.uint64]
-store_word: Callable[[NDArray[np.uint8], int, np.uint64], None]
+load_word: Callable[[Uint8Array, int], np.uint64]
+store_word: Callable[[Uint8Array, int, np.uint64], None]
 if _config.BOUNDSCHECK or _config.DISABLE_JIT:
     load_word, store_word = part(_load_bytes), part(_store_bytes)
 else:
@@ -75,7 +75,7 @@ else:
 
 
 @part
-def read_number(data: NDArray[np.uint8], place: int, width: int) -> int:
+def read_number(data: Uint8Array, place: int, width: int) -> int:
     """Read a little-endian number of up to 8 bytes, byte by byte; one of 2^63 or more comes back negative."""
     number = np.uint64(0)
     for byte in range(width):
@@ -84,7 +84,7 @@ def read_number(data: NDArray[np.uint8], place: int, width: int) -> int:
 
 
 @part
-def load_number(array: NDArray[np.uint8], offset: int, width: int) -> np.uint64:
+def load_number(array: Uint8Array, offset: int, width: int) -> np.uint64:
     """Read a little-endian number of 1 to 8 bytes, which lie in the array; at once where a word does too."""
     if offset + 8 <= len(array):
         return load_word(array, offset) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +26,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import row_addr
 from lance_ops.core.errors import InvalidInput, VersionNotFound
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.indices import RowAddressSet
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
@@ -34,7 +34,6 @@ from lance_ops.table.rows import RowIds, offsets_in
 
 __all__ = ["Changes", "changes_between"]
 
-U64s: TypeAlias = npt.NDArray[np.uint64]
 
 _LONG = 64  # rows of a run: a bitmap takes it as a range, shorter ones row by row all at once
 
@@ -45,7 +44,7 @@ class Changes:
 
     inserted: RowAddressSet
     updated: RowAddressSet
-    deleted: U64s | None
+    deleted: Uint64Array | None
 
 
 def changes_between(begin_version: int, end: Snapshot) -> Changes:
@@ -82,14 +81,14 @@ def changes_between(begin_version: int, end: Snapshot) -> Changes:
 class _Runs:
     """Runs of rows, by ascending id: ids `starts` to `ends` (exclusive), from `addresses` on."""
 
-    starts: U64s
-    ends: U64s
-    addresses: U64s
-    created_at: U64s
-    updated_at: U64s
+    starts: Uint64Array
+    ends: Uint64Array
+    addresses: Uint64Array
+    created_at: Uint64Array
+    updated_at: Uint64Array
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[U64s, ...]]) -> _Runs:
+    def joined(cls, parts: Sequence[tuple[Uint64Array, ...]]) -> _Runs:
         """Return the runs of some fragments, each given as the columns of this."""
         if not parts:
             return cls(*[np.empty(0, np.uint64)] * 5)
@@ -99,7 +98,7 @@ class _Runs:
         order = np.argsort(columns[0])
         return cls(*(column[order] for column in columns))
 
-    def at(self, row_ids: U64s) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+    def at(self, row_ids: Uint64Array) -> tuple[BoolArray, npt.NDArray[np.intp]]:
         """Return which ids are in a run, and in which."""
         if not len(self.starts):
             return np.zeros(len(row_ids), np.bool_), np.zeros(len(row_ids), np.intp)
@@ -107,16 +106,16 @@ class _Runs:
         runs = np.maximum(after, 1) - 1
         return (after > 0) & (row_ids < self.ends[runs]), runs
 
-    def meet(self, others: _Runs) -> npt.NDArray[np.bool_]:
+    def meet(self, others: _Runs) -> BoolArray:
         """Return which runs share an id with one of the others."""
         first = np.searchsorted(self.ends, others.starts, side="right")
         after = np.searchsorted(self.starts, others.ends)
         places = len(self.starts) + 1
         steps = np.bincount(first, minlength=places) - np.bincount(after, minlength=places)
-        met: npt.NDArray[np.bool_] = np.cumsum(steps)[:-1] > 0
+        met: BoolArray = np.cumsum(steps)[:-1] > 0
         return met
 
-    def chosen(self, which: npt.NDArray[np.bool_]) -> _Runs:
+    def chosen(self, which: BoolArray) -> _Runs:
         """Return some of the runs."""
         if which.all():
             return self
@@ -135,7 +134,7 @@ class _Runs:
         few = RowAddressSet.from_addresses(_expanded(short, short + lengths[~long]))
         return RowAddressSet.union((RowAddressSet.from_bitmaps(bitmaps), few))
 
-    def row_ids(self) -> U64s:
+    def row_ids(self) -> Uint64Array:
         """Return the ids of all rows, ascending."""
         return _expanded(self.starts, self.ends)
 
@@ -145,17 +144,17 @@ def _all_runs(snapshot: Snapshot) -> _Runs:
     return _Runs.joined([_live_runs(snapshot, fragment) for fragment in snapshot.fragments])
 
 
-def _live_runs(snapshot: Snapshot, fragment: Fragment) -> tuple[U64s, ...]:
+def _live_runs(snapshot: Snapshot, fragment: Fragment) -> tuple[Uint64Array, ...]:
     deleted = offsets_in(snapshot.deletion_vector(fragment))
     return _columns(snapshot, fragment, snapshot.lineage(fragment).row_ids.without(deleted))
 
 
-def _runs_of(snapshot: Snapshot, fragment: Fragment, rows: BitMap) -> tuple[U64s, ...]:
+def _runs_of(snapshot: Snapshot, fragment: Fragment, rows: BitMap) -> tuple[Uint64Array, ...]:
     offsets = offsets_in(rows)
     return _columns(snapshot, fragment, snapshot.lineage(fragment).row_ids.only(offsets))
 
 
-def _columns(snapshot: Snapshot, fragment: Fragment, rows: RowIds) -> tuple[U64s, ...]:
+def _columns(snapshot: Snapshot, fragment: Fragment, rows: RowIds) -> tuple[Uint64Array, ...]:
     lineage = snapshot.lineage(fragment)
     created, updated = lineage.created_at_versions, lineage.last_updated_at_versions
     runs = rows.cut_at(created.ends).cut_at(updated.ends)
@@ -185,7 +184,7 @@ def _compare(earlier: _Runs, later: _Runs) -> Changes:
     )
 
 
-def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, U64s]:
+def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, Uint64Array]:
     """Return what was inserted and updated, and the ids of what was deleted."""
     cuts = np.sort(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
     proper = cuts[1:] > cuts[:-1]
@@ -200,7 +199,9 @@ def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, U64s]:
     return parts.chosen(~was[there]), parts.chosen(updated[there]), _expanded(starts[gone], ends[gone])
 
 
-def _parts(runs: _Runs, starts: U64s, ends: U64s, chosen: npt.NDArray[np.bool_], places: npt.NDArray[np.intp]) -> _Runs:
+def _parts(
+    runs: _Runs, starts: Uint64Array, ends: Uint64Array, chosen: BoolArray, places: npt.NDArray[np.intp]
+) -> _Runs:
     """Return parts of runs: ids `starts` to `ends` out of those at `places`."""
     runs_of, first = places[chosen], starts[chosen]
     return _Runs(
@@ -212,7 +213,7 @@ def _parts(runs: _Runs, starts: U64s, ends: U64s, chosen: npt.NDArray[np.bool_],
     )
 
 
-def _expanded(starts: U64s, ends: U64s) -> U64s:
+def _expanded(starts: Uint64Array, ends: Uint64Array) -> Uint64Array:
     counts = (ends - starts).astype(np.int64)
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before.astype(np.uint64), counts) + np.arange(counts.sum(), dtype=np.uint64)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, ExternalFile, decode_reuse_content, decode_reuse_details
 from lance_ops.table.rows import AddressMap
@@ -12,7 +10,7 @@ from lance_ops.table.rows import AddressMap
 __all__ = ["remap_addresses"]
 
 
-def remap_addresses(snapshot: Snapshot, addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64] | None:
+def remap_addresses(snapshot: Snapshot, addresses: Uint64Array) -> Uint64Array | None:
     """Return where rows are by where they were, `TOMBSTONE` for one that a compaction dropped.
 
     None if no compaction left a note. An address that none of the notes has stays as it is. Raises `InvalidInput` for a

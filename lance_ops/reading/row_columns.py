@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.addresses import row_addrs
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import offsets_in
@@ -33,9 +32,8 @@ ROW_LAST_UPDATED_AT_VERSION = "_row_last_updated_at_version"
 VERSION_COLUMNS = (ROW_CREATED_AT_VERSION, ROW_LAST_UPDATED_AT_VERSION)
 ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, *VERSION_COLUMNS)
 
-U64s: TypeAlias = npt.NDArray[np.uint64]
 
-_VALUES: Mapping[str, Callable[[Snapshot, Fragment, U64s], U64s]] = {
+_VALUES: Mapping[str, Callable[[Snapshot, Fragment, Uint64Array], Uint64Array]] = {
     ROW_ID: lambda snapshot, fragment, offsets: snapshot.row_ids(fragment, offsets),
     ROW_ADDRESS: lambda snapshot, fragment, offsets: row_addrs(fragment.id, offsets),
     ROW_CREATED_AT_VERSION: lambda snapshot, fragment, offsets: snapshot.lineage(fragment).created_at_versions.at(
@@ -53,7 +51,7 @@ def row_field(name: str) -> pa.Field:
 
 
 def row_column(
-    snapshot: Snapshot, name: str, fragment: Fragment, offsets: U64s, *, null_if_deleted: bool = False
+    snapshot: Snapshot, name: str, fragment: Fragment, offsets: Uint64Array, *, null_if_deleted: bool = False
 ) -> pa.Array:
     """Return a row column of the rows at physical offsets; with `null_if_deleted` a deleted row has no id."""
     gone = None

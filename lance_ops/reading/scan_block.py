@@ -12,11 +12,11 @@ from itertools import chain
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.arrow import rows_at, rows_where
 from lance_ops.core.errors import ReadTooLarge
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS
 from lance_ops.reading.scan_plan import Block, ScanRequest
@@ -26,8 +26,6 @@ from lance_ops.table.rows import offsets_in
 
 __all__ = ["read_block"]
 
-Offsets: TypeAlias = npt.NDArray[np.uint64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 T = TypeVar("T")
 
@@ -73,7 +71,7 @@ def _read_part(snapshot: Snapshot, reader: FragmentReader, block: Block, request
 
 
 def _read_matches(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, live: Mask | None, request: ScanRequest
+    snapshot: Snapshot, reader: FragmentReader, block: Block, live: BoolArray | None, request: ScanRequest
 ) -> ScannedRows:
     """Read the block's live rows that match: early columns whole, then filtered; late ones row by row."""
     mask, tested = _test(snapshot, reader, block, None)
@@ -96,7 +94,7 @@ def _read_matches(
 
 
 def _read_offsets(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Offsets, schema: Schema
+    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array, schema: Schema
 ) -> ScannedRows:
     """Read the rows at these offsets that match."""
     columns: Columns = {}
@@ -114,8 +112,8 @@ def _read_offsets(
 
 
 def _test(
-    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Offsets | None
-) -> tuple[Mask, dict[Field, pa.ChunkedArray]]:
+    snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array | None
+) -> tuple[BoolArray, dict[Field, pa.ChunkedArray]]:
     """Return for each row whether the predicate is true (not false, not unknown), and the columns read for that."""
     assert block.predicate is not None
     columns = block.predicate.columns()
@@ -129,7 +127,7 @@ def _test(
     return mask, dict(zip(schema.fields, table.columns, strict=True))
 
 
-def _wanted_of(tested: Mapping[Field, pa.ChunkedArray], mask: Mask, schema: Schema) -> Columns:
+def _wanted_of(tested: Mapping[Field, pa.ChunkedArray], mask: BoolArray, schema: Schema) -> Columns:
     """Return those of the tested columns that are wanted, of the rows that matched."""
     wanted = [field for field in schema.fields if field in tested]
     if not wanted:
@@ -148,11 +146,11 @@ def _in_order(columns: Columns, schema: Schema) -> pa.Table:
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema.to_arrow_storage())
 
 
-def _offsets_of(mask: npt.NDArray[np.bool_], block: Block) -> Offsets:
+def _offsets_of(mask: BoolArray, block: Block) -> Uint64Array:
     return np.flatnonzero(mask).astype(np.uint64) + np.uint64(block.start)
 
 
-def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None:
+def _live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
     """Return which rows of the block are not deleted, None if all are live."""
     deleted = snapshot.deletion_vector(block.fragment)
     inside = deleted[deleted.rank(block.start - 1) if block.start else 0 : deleted.rank(block.stop - 1)]
@@ -163,5 +161,5 @@ def _live_mask(snapshot: Snapshot, block: Block) -> npt.NDArray[np.bool_] | None
     return live
 
 
-def _filtered(table: pa.Table, mask: npt.NDArray[np.bool_]) -> pa.Table:
+def _filtered(table: pa.Table, mask: BoolArray) -> pa.Table:
     return rows_where(table, mask) if table.num_columns else table  # without columns it knows no length

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Schema
 from lance_ops.indices import RowAddressSet
@@ -26,7 +26,6 @@ from lance_ops.table.rows import offsets_in
 
 __all__ = ["BLOCK_BYTES", "Block", "ScanPlan", "ScanRequest", "plan_scan"]
 
-Offsets = npt.NDArray[np.uint64]
 
 BLOCK_BYTES = 16 * 1024**2
 """What a block's rows are to take in memory, about."""
@@ -88,7 +87,7 @@ class Block:
     fragment: Fragment
     start: int
     stop: int
-    offsets: Offsets | None
+    offsets: Uint64Array | None
     predicate: Predicate | None
 
     def halves(self) -> tuple[Block, ...]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import row_addrs
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.reading.row_columns import row_column, row_field
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
@@ -19,8 +19,7 @@ from lance_ops.table.rows import bitmap_of
 
 __all__ = ["Offsets", "ScannedRows", "offset_array", "with_row_columns"]
 
-Addresses: TypeAlias = npt.NDArray[np.uint64]
-Offsets: TypeAlias = npt.NDArray[np.uint64] | range
+Offsets: TypeAlias = Uint64Array | range
 """Physical offsets of rows in their fragment; a range, where they follow each other, costs nothing to make."""
 
 
@@ -39,7 +38,7 @@ class ScannedRows:
         """Return some of the rows."""
         return replace(self, offsets=self.offsets[start : start + length], table=self.table.slice(start, length))
 
-    def addresses(self, places: npt.NDArray[np.int64]) -> Addresses:
+    def addresses(self, places: Int64Array) -> Uint64Array:
         """Return the addresses of the rows at these places among them."""
         if isinstance(self.offsets, range):
             return row_addrs(self.fragment.id, places + self.offsets.start)
@@ -50,7 +49,7 @@ class ScannedRows:
         return BitMap(self.offsets) if isinstance(self.offsets, range) else bitmap_of(self.offsets)
 
 
-def offset_array(offsets: Offsets) -> npt.NDArray[np.uint64]:
+def offset_array(offsets: Offsets) -> Uint64Array:
     """Return the offsets one by one."""
     return np.arange(offsets.start, offsets.stop, dtype=np.uint64) if isinstance(offsets, range) else offsets
 

@@ -10,12 +10,12 @@ from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import RowSet, reorder
 from lance_ops.reading.joined_fragments import read_fragments_together
@@ -27,10 +27,8 @@ from lance_ops.table.rows import bitmap_of, offsets_in
 
 __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 
-Addresses = npt.NDArray[np.uint64]
-Positions = npt.NDArray[np.int64]
 
-_Group: TypeAlias = tuple[Fragment, Addresses]
+_Group: TypeAlias = tuple[Fragment, Uint64Array]
 """A fragment and offsets of rows in it."""
 
 _READ_AHEAD = 16
@@ -39,7 +37,7 @@ _FEW_ROWS = 256
 """Of more rows in a fragment it is the decoding that takes the time, and several threads do that."""
 
 
-def take_positions(snapshot: Snapshot, positions: Positions, request: ScanRequest) -> pa.Table:
+def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanRequest) -> pa.Table:
     """Return rows by their position among all live rows, in the order asked for, repeats included.
 
     Raises `InvalidInput` for a position beyond the rows there are.
@@ -59,7 +57,7 @@ def take_positions(snapshot: Snapshot, positions: Positions, request: ScanReques
     return _take(snapshot, addresses, request)
 
 
-def take_row_ids(snapshot: Snapshot, row_ids: Addresses, request: ScanRequest) -> pa.Table:
+def take_row_ids(snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest) -> pa.Table:
     """Return rows by row id, in the order asked for, repeats included; those that are gone are left out.
 
     Raises `InvalidInput` for an address beyond its fragment, in a table whose row ids are addresses.
@@ -80,7 +78,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Addresses, request: ScanRequest) -
     return _take(snapshot, row_ids[live], request)
 
 
-def take_addresses(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
+def take_addresses(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:
     """Return live rows by address, in the order asked for.
 
     Raises `InvalidInput` naming an address that is no live row's.
@@ -97,7 +95,7 @@ def take_addresses(snapshot: Snapshot, addresses: Addresses, request: ScanReques
     return _take(snapshot, addresses, request)
 
 
-def _take(snapshot: Snapshot, addresses: Addresses, request: ScanRequest) -> pa.Table:
+def _take(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:
     """Read each fragment's rows in ascending order, once each, and put them into the order asked for."""
     unique, inverse = _distinct(addresses)
     offsets = offset_of(unique)
@@ -143,7 +141,7 @@ def _parts(table: pa.Table, groups: Sequence[_Group]) -> list[pa.Table]:
     return [table.slice(first, count) for first, count in zip(firsts, counts, strict=False)]
 
 
-def _distinct(addresses: Addresses) -> tuple[Addresses, Positions | None]:
+def _distinct(addresses: Uint64Array) -> tuple[Uint64Array, Int64Array | None]:
     """Return the addresses in ascending order, once each, and where in them each one is; None where all are.
 
     numpy's `unique` hashes before it sorts, which takes longer.
@@ -158,7 +156,7 @@ def _distinct(addresses: Addresses) -> tuple[Addresses, Positions | None]:
     return ascending[fresh], inverse
 
 
-def _grouped(keys: npt.NDArray[np.uint64] | Positions) -> list[tuple[int, Positions]]:
+def _grouped(keys: Uint64Array | Int64Array) -> list[tuple[int, Int64Array]]:
     """Return each key, ascending, with the places where it stands, ascending."""
     if len(keys) and (keys == keys[0]).all():
         return [(int(keys[0]), np.arange(len(keys)))]

@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.predicate import Predicate
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
@@ -31,7 +30,6 @@ from lance_ops.table.manifest import Bases
 
 __all__ = ["FragmentReader"]
 
-Offsets = npt.NDArray[np.uint64]
 ReadFile = Callable[[FileReader, Schema], pa.Table]
 
 
@@ -68,7 +66,7 @@ class FragmentReader:
             schema, max(end - start, 0), lambda reader, part: reader.read(part, start, end, threads=self._threads)
         )
 
-    def take(self, schema: Schema, offsets: Offsets) -> pa.Table:
+    def take(self, schema: Schema, offsets: Uint64Array) -> pa.Table:
         """Return the rows at physical `offsets`, in the order asked for."""
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
 

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
 from lance_ops.committers import Committer, open_root
@@ -20,6 +19,7 @@ from lance_ops.core.addresses import row_addrs
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import DatasetNotFound, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.indices import LoadedIndex
@@ -170,13 +170,13 @@ class Snapshot:
         for _ in map_ordered(self.deletion_vector, thinned, min(self.calls_at_once, len(thinned)), _CALLS_AT_ONCE):
             pass
 
-    def live_offsets(self, fragment: Fragment) -> npt.NDArray[np.uint64]:
+    def live_offsets(self, fragment: Fragment) -> Uint64Array:
         """Return the physical offsets of a fragment's live rows, ascending."""
         offsets = np.arange(fragment.physical_rows, dtype=np.uint64)
         deleted = self.deletion_vector(fragment)
         return np.delete(offsets, offsets_in(deleted)) if deleted else offsets
 
-    def row_ids(self, fragment: Fragment, offsets: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def row_ids(self, fragment: Fragment, offsets: Uint64Array) -> Uint64Array:
         """Return the row ids at physical offsets: the stable ids of a table that has them, else the addresses."""
         if not self.manifest.uses_stable_row_ids:
             return row_addrs(fragment.id, offsets)

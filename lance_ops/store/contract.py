@@ -15,18 +15,17 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "Positions", "PutOutcome", "Store", "StoreWriter", "View"]
+from lance_ops.core.ndarrays import Int64Array
+
+__all__ = ["Buffers", "ByteRange", "BytesLike", "ObjectInfo", "PutOutcome", "Store", "StoreWriter", "View"]
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 ByteRange = tuple[int, int]
 """Half-open `(start, end)` in bytes."""
 Buffers = list[pa.Buffer]
 """Named here, since inside a class with a method `list` the builtin has no name."""
-Positions: TypeAlias = npt.NDArray[np.int64]
 
 
 class PutOutcome(Enum):
@@ -58,7 +57,7 @@ class View:
         """Return the bytes, all of which will be looked at."""
         return self.buffer
 
-    def will_need(self, starts: Positions, stops: Positions) -> None:
+    def will_need(self, starts: Int64Array, stops: Int64Array) -> None:
         """Begin to read half-open byte ranges. It is advice: it may do nothing, and never fails."""
         return
 

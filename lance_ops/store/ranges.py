@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
-from lance_ops.store.contract import ByteRange, Positions
+from lance_ops.core.ndarrays import Int64Array
+from lance_ops.store.contract import ByteRange
 
 __all__ = ["MergedRange", "check_ranges", "merge_ranges", "merge_touching", "slice_ranges"]
 
@@ -57,7 +58,7 @@ def merge_ranges(ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes
     return merged
 
 
-def merge_touching(starts: Positions, stops: Positions) -> tuple[Positions, Positions]:
+def merge_touching(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Sort ranges and merge those that overlap or touch; empty ones go."""
     wanted = starts < stops
     starts, stops = starts[wanted], stops[wanted]

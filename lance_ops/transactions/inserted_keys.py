@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
 from lance_ops.pb import transaction_pb2
 
 __all__ = ["InsertedKeys"]
 
-U64s = npt.NDArray[np.uint64]
 
 _BLOCKS = 1024
 _WORDS = 8
@@ -37,7 +36,7 @@ class InsertedKeys:
     bloom: bytes | None = None
 
     @classmethod
-    def from_hashes(cls, field_ids: tuple[int, ...], hashes: U64s) -> Self:
+    def from_hashes(cls, field_ids: tuple[int, ...], hashes: Uint64Array) -> Self:
         """Make the filter of keys with these hashes, of the size that the reference makes."""
         words = np.zeros((_BLOCKS, _WORDS), np.uint32)
         np.bitwise_or.at(words, _block_of(hashes, _BLOCKS), _bits_of(hashes))
@@ -77,7 +76,7 @@ class InsertedKeys:
             return True
         return bool(((mine & theirs) != 0).all(axis=1).any())
 
-    def _words(self) -> npt.NDArray[np.uint32] | None:
+    def _words(self) -> Uint32Array | None:
         if self.hashes is not None:
             return InsertedKeys.from_hashes(self.field_ids, np.array(sorted(self.hashes), np.uint64))._words()
         if self.bloom is None or len(self.bloom) % (4 * _WORDS):
@@ -85,12 +84,12 @@ class InsertedKeys:
         return np.frombuffer(self.bloom, "<u4").reshape(-1, _WORDS)
 
 
-def _block_of(hashes: U64s, num_blocks: int) -> npt.NDArray[np.int64]:
+def _block_of(hashes: Uint64Array, num_blocks: int) -> Int64Array:
     return (((hashes >> np.uint64(32)) * np.uint64(num_blocks)) >> np.uint64(32)).astype(np.int64)
 
 
-def _bits_of(hashes: U64s) -> npt.NDArray[np.uint32]:
+def _bits_of(hashes: Uint64Array) -> Uint32Array:
     low = hashes.astype(np.uint32)
     places = (low[:, None] * _SALT[None, :]) >> np.uint32(27)
-    bits: npt.NDArray[np.uint32] = np.left_shift(np.uint32(1), places)
+    bits: Uint32Array = np.left_shift(np.uint32(1), places)
     return bits

@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
@@ -19,8 +19,6 @@ from lance_ops.writing.fragment_writer import FragmentWriter
 from lance_ops.writing.write_targets import WriteTargets
 
 __all__ = ["RowWriter", "output_version"]
-
-U64s = npt.NDArray[np.uint64]
 
 
 class RowWriter:
@@ -34,9 +32,9 @@ class RowWriter:
         self.keeps_ids = snapshot.manifest.uses_stable_row_ids
         """Whether rows have ids that they keep, so that moved ones must come with theirs."""
         self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, targets=targets, durable=False)
-        self._row_ids: list[U64s] = []
+        self._row_ids: list[Uint64Array] = []
 
-    def write_moved(self, rows: pa.Table, row_ids: U64s | None) -> None:
+    def write_moved(self, rows: pa.Table, row_ids: Uint64Array | None) -> None:
         """Add rows that stood elsewhere under these ids; raise `SchemaMismatch` if they do not fit the table."""
         self._writer.write(rows)
         if self.keeps_ids:

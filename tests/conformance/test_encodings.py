@@ -12,10 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings.contract import ChunkBuffers, ChunkLimits, CorruptValues, EncodedChunks, Encoding, Picks
 from lance_ops.encodings.registry import ALL_ENCODINGS, encoding_from_pb
 from lance_ops.encodings.selection import select
-from lance_ops.encodings.values import FixedWidth, Integers, Values, VariableWidth, concat_values
+from lance_ops.encodings.values import (
+    FixedWidth,
+    Values,
+    VariableWidth,
+    concat_values,
+)
 from tests.encodings.samples import SAMPLES, Sample, pick, place, plain
 
 CHUNKS, BLOCKS, ZIPPED = "chunks", "blocks", "zipped"
@@ -57,7 +63,7 @@ def supported(encode: Callable[[], Any]) -> Any:
         assume(False)
 
 
-def some_of(num_values: Integers, data: st.DataObject) -> tuple[Picks, Integers]:
+def some_of(num_values: Int64Array, data: st.DataObject) -> tuple[Picks, Int64Array]:
     """Draw some values of chunks that have so many; return them as picks and as positions among all."""
     total = int(num_values.sum())
     drawn = data.draw(st.sets(st.integers(0, max(total - 1, 0)), max_size=30 if total else 0))
@@ -69,7 +75,7 @@ def some_of(num_values: Integers, data: st.DataObject) -> tuple[Picks, Integers]
     return picks, positions
 
 
-def ranges_of(zipped: FixedWidth | VariableWidth) -> tuple[Integers, Integers]:
+def ranges_of(zipped: FixedWidth | VariableWidth) -> tuple[Int64Array, Int64Array]:
     if isinstance(zipped, VariableWidth):
         return zipped.offsets[:-1].astype(np.int64), zipped.lengths().astype(np.int64)
     width = zipped.bits_per_value // 8

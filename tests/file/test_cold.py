@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema.schema import Schema
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
 from lance_ops.store import LocalStore, MemoryStore
-from lance_ops.store.contract import Positions, View
+from lance_ops.store.contract import View
 from lance_ops.store.local.map_cache import MAPS
 from tests.residency import resident_bytes
 
@@ -67,7 +68,7 @@ class _Listened(View):
         super().__init__(buffer)
         self._needed = needed
 
-    def will_need(self, starts: Positions, stops: Positions) -> None:
+    def will_need(self, starts: Int64Array, stops: Int64Array) -> None:
         self._needed += zip(starts.tolist(), stops.tolist(), strict=True)
 
 

@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import UnsignedArray
 from lance_ops.kernels.arrays import readable
 from tests.kernels import twins
 
 WIDTHS = [(bits, width) for bits in (8, 16, 32, 64) for width in sorted({0, 1, 3, bits // 2, bits - 1, bits})]
 
 
-def values_of(width: int, bits: int, seed: int) -> NDArray[np.unsignedinteger]:
+def values_of(width: int, bits: int, seed: int) -> UnsignedArray:
     words = np.frombuffer(np.random.default_rng(seed).bytes(128 * bits), f"u{bits // 8}")
-    masked: NDArray[np.unsignedinteger] = words & np.array((1 << width) - 1, words.dtype)
+    masked: UnsignedArray = words & np.array((1 << width) - 1, words.dtype)
     return masked
 
 
-def packed(values: NDArray[np.unsignedinteger], counts: list[int], width: int) -> tuple[bytes, list[int]]:
+def packed(values: UnsignedArray, counts: list[int], width: int) -> tuple[bytes, list[int]]:
     bits = values.dtype.itemsize * 8
     # what an array held before must not show
     out, sizes = np.full(len(counts) * 1025 * bits // 8, 0xAA, np.uint8), np.empty(len(counts), np.int64)

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint16Array
 from lance_ops.kernels.arrays import readable
 from tests.kernels import twins
-from tests.kernels.twins import Integers, Levels
 
 
-def levels(values: list[int]) -> Levels:
+def levels(values: list[int]) -> Uint16Array:
     return readable(np.array(values, np.uint16))
 
 
-def integers(values: list[int]) -> Integers:
+def integers(values: list[int]) -> Int64Array:
     return readable(np.array(values, np.int64))
 
 

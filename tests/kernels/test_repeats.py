@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import OffsetArray, Uint32Array
 from lance_ops.kernels.arrays import readable
 from tests.kernels import twins
 
-Offsets = NDArray[np.int32] | NDArray[np.int64]
 NO_FLAGS = readable(np.empty(0, np.uint8))
 
 
-def offsets_of(items: list[bytes], width: int) -> Offsets:
+def offsets_of(items: list[bytes], width: int) -> OffsetArray:
     ends = np.cumsum([0, *map(len, items)])
     return ends.astype(np.int32) if width == 4 else ends.astype(np.int64)
 
 
-def places_of(positions: list[int]) -> NDArray[np.uint32]:
+def places_of(positions: list[int]) -> Uint32Array:
     return readable(np.array(positions, np.uint32))
 
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
-Integers = NDArray[np.int64]
-Levels = NDArray[np.uint16]
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array, UnsignedArray
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
 
 
-def lane_order(bits: int) -> Integers:
+def lane_order(bits: int) -> Int64Array:
     """Return, for every row and lane in turn, which of the 1024 values is there."""
     rows, lanes = np.arange(bits), np.arange(1024 // bits)
     first = np.array([ORDER[row // 8] * 16 + (row % 8) * 128 for row in rows])
     return (first[:, None] + lanes).astype(np.int64)
 
 
-def unpack_block(packed: Bytes, width: int, bits: int) -> NDArray[np.unsignedinteger]:
+def unpack_block(packed: Uint8Array, width: int, bits: int) -> UnsignedArray:
     lanes = 1024 // bits
     rows = np.unpackbits(packed, bitorder="little").reshape(width, lanes, bits)
     of_lane = rows.transpose(1, 0, 2).reshape(lanes, bits, width) if width else np.zeros((lanes, bits, 0), np.uint8)
@@ -32,7 +29,7 @@ def unpack_block(packed: Bytes, width: int, bits: int) -> NDArray[np.unsignedint
     return out
 
 
-def pack_block(values: NDArray[np.unsignedinteger], width: int, bits: int) -> Bytes:
+def pack_block(values: UnsignedArray, width: int, bits: int) -> Uint8Array:
     lanes = 1024 // bits
     in_order = values[lane_order(bits)].T.astype(object)
     of_lane = np.array([[(int(value) >> bit) & 1 for value in lane for bit in range(width)] for lane in in_order])
@@ -40,7 +37,7 @@ def pack_block(values: NDArray[np.unsignedinteger], width: int, bits: int) -> By
     return np.packbits(rows.reshape(-1), bitorder="little")
 
 
-def copy_ranges(data: Bytes, starts: Integers, sizes: Integers, out: Bytes, places: Integers) -> None:
+def copy_ranges(data: Uint8Array, starts: Int64Array, sizes: Int64Array, out: Uint8Array, places: Int64Array) -> None:
     for start, size, place in zip(starts, sizes, places, strict=True):
         out[place : place + size] = data[start : start + size]
 
@@ -152,13 +149,13 @@ def xxh64(data: bytes) -> int:
     return state ^ (state >> 32)
 
 
-def keep_levels(levels: Levels, most: int) -> Levels:
+def keep_levels(levels: Uint16Array, most: int) -> Uint16Array:
     return levels[levels <= most]
 
 
 def collapse_lists(
-    rep: Levels, definition: Levels, list_level: int, item_end: int, list_end: int, null: int, empty: int
-) -> tuple[Levels, Levels, list[int], list[bool]]:
+    rep: Uint16Array, definition: Uint16Array, list_level: int, item_end: int, list_end: int, null: int, empty: int
+) -> tuple[Uint16Array, Uint16Array, list[int], list[bool]]:
     starts = rep >= list_level
     if not len(definition):
         return rep[starts], definition, [*np.flatnonzero(starts).tolist(), len(rep)], []
@@ -170,11 +167,11 @@ def collapse_lists(
 
 
 def expand_lists(
-    offsets: Integers,
-    present: NDArray[np.bool_] | None,
-    rep: Levels,
-    codes: Levels,
-    slots: Integers,
+    offsets: Int64Array,
+    present: BoolArray | None,
+    rep: Uint16Array,
+    codes: Uint16Array,
+    slots: Int64Array,
     level: int,
     null_code: int,
     empty_code: int,
@@ -193,7 +190,7 @@ def expand_lists(
     return out
 
 
-def mark_nulls(present: NDArray[np.bool_], slots: Integers, code: int, codes: Levels) -> Levels:
+def mark_nulls(present: BoolArray, slots: Int64Array, code: int, codes: Uint16Array) -> Uint16Array:
     marked = codes.copy()
     open_entries = np.flatnonzero(codes == 0)
     marked[open_entries[~present[slots[open_entries]]]] = code

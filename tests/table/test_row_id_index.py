@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hypothesis.strategies as st
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.table.rows.row_id_index import RowIdIndex, RowIdRuns, RowIdTable, build_row_id_index
 from lance_ops.table.rows.row_runs import RowIds
 
@@ -18,7 +18,7 @@ Fragments = list[tuple[int, list[int], list[int]]]
 """(fragment id, row ids, deleted offsets)"""
 
 
-def u64s(values: list[int]) -> npt.NDArray[np.uint64]:
+def u64s(values: list[int]) -> Uint64Array:
     return np.array(values, np.uint64)
 
 
@@ -80,7 +80,7 @@ def test_a_table_that_was_appended_to_takes_a_run_a_fragment() -> None:
     [np.random.default_rng(1).permutation(30_000), np.arange(0, 60_000, 2)],
     ids=["in no order", "every other one"],
 )
-def test_rows_in_no_runs_take_a_word_an_id(row_ids: npt.NDArray[np.int64]) -> None:
+def test_rows_in_no_runs_take_a_word_an_id(row_ids: Int64Array) -> None:
     index = index_of([(3, row_ids.tolist(), [])])
 
     assert isinstance(index, RowIdTable)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.api.lance_dataset.scanning import Scanning
 from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
 from lance_ops.blobs import BlobPlace, BlobReader
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_positions, take_row_ids
 
 __all__ = ["Reading", "Rows"]
@@ -110,7 +110,7 @@ class Reading(Scanning):
 
     def _find_blobs(
         self, blob_column: str, ids: Rows, addresses: Rows, indices: Rows
-    ) -> tuple[BlobReader, npt.NDArray[np.uint64], list[BlobPlace | None]]:
+    ) -> tuple[BlobReader, Uint64Array, list[BlobPlace | None]]:
         if sum(given is not None for given in (ids, addresses, indices)) != 1:
             raise InvalidInput("pass exactly one of ids, addresses and indices")
         field = self._snapshot.schema.field(blob_column)

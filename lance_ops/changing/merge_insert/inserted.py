@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -17,6 +16,7 @@ import pyarrow.types as pt
 from lance_ops import kernels
 from lance_ops.changing.merge_insert.spec import BoundMerge, key_columns, primary_key
 from lance_ops.core.arrow import rows_at
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate import Column
 from lance_ops.kernels import readable
 from lance_ops.snapshot import Snapshot
@@ -25,7 +25,7 @@ from lance_ops.transactions import InsertedKeys
 __all__ = ["inserted_keys"]
 
 
-def inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: npt.NDArray[np.int64]) -> bytes | None:
+def inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array) -> bytes | None:
     """Return the filter of the keys of these source rows; None unless the merge is on the declared primary key.
 
     None, too, for keys of a type whose values the reference does not hash, or has another hash for.

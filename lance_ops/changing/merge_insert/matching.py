@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.changing.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint64Array
 from lance_ops.core.predicate import Column, In, Predicate
 from lance_ops.reading import (
     ROW_ADDRESS,
@@ -44,8 +44,6 @@ __all__ = [
     "target_columns",
 ]
 
-Addresses = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
 
 _ASKED_OF_AN_INDEX = 16
 _INDEX_BELOW = 0.0003
@@ -75,11 +73,11 @@ class Matches:
     are to go. `found` are the codes of the source's keys that the target has, some of them twice.
     """
 
-    updated: Addresses
-    source_rows: Rows
-    deleted: Addresses
-    orphaned: Addresses
-    found: Rows
+    updated: Uint64Array
+    source_rows: Int64Array
+    deleted: Uint64Array
+    orphaned: Uint64Array
+    found: Int64Array
 
     @classmethod
     def joined(cls, parts: Sequence[Matches]) -> Matches:
@@ -94,8 +92,8 @@ class Matches:
         )
 
 
-_NO_ADDRESS: Addresses = np.empty(0, np.uint64)
-_NO_ROW: Rows = np.empty(0, np.int64)
+_NO_ADDRESS: Uint64Array = np.empty(0, np.uint64)
+_NO_ROW: Int64Array = np.empty(0, np.int64)
 NO_MATCHES = Matches(_NO_ADDRESS, _NO_ROW, _NO_ADDRESS, _NO_ADDRESS, _NO_ROW)
 
 
@@ -162,7 +160,7 @@ def _source_columns(merge: BoundMerge) -> list[str]:
     return list(dict.fromkeys([*(key.path[0] for key in merge.keys), *asked]))
 
 
-def _match(task: MatchTask, rows: ScannedRows, known: npt.NDArray[np.bool_]) -> Matches:
+def _match(task: MatchTask, rows: ScannedRows, known: BoolArray) -> Matches:
     """Match one block's rows, and mark in `known` the codes of the keys that are there."""
     merge = task.merge
     hits, codes = task.keys.hits(key_columns(rows.table, merge.keys))
@@ -183,7 +181,7 @@ def _match(task: MatchTask, rows: ScannedRows, known: npt.NDArray[np.bool_]) -> 
     return Matches(rows.addresses(places), source_rows, _NO_ADDRESS, orphaned, _NO_ROW)
 
 
-def _check_unambiguous(merge: BoundMerge, places: Rows, source_rows: Rows) -> None:
+def _check_unambiguous(merge: BoundMerge, places: Int64Array, source_rows: Int64Array) -> None:
     """Raise `InvalidInput` if a place, of ascending ones, is there twice."""
     twice = np.flatnonzero(places[1:] == places[:-1])
     if len(twice):
@@ -193,7 +191,7 @@ def _check_unambiguous(merge: BoundMerge, places: Rows, source_rows: Rows) -> No
         )
 
 
-def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Rows) -> Addresses:
+def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Int64Array) -> Uint64Array:
     if not merge.spec.deletes_unmatched:
         return NO_MATCHES.orphaned
     doomed = np.ones(len(rows), np.bool_)
@@ -204,8 +202,8 @@ def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Rows) -> Addresses:
 
 
 def _holds(
-    merge: BoundMerge, condition: Predicate, rows: pa.Table, places: Rows, source_rows: Rows
-) -> npt.NDArray[np.bool_]:
+    merge: BoundMerge, condition: Predicate, rows: pa.Table, places: Int64Array, source_rows: Int64Array
+) -> BoolArray:
     """Return for which pairs of rows the condition is true."""
     sides = {
         SOURCE: _struct(rows_at(merge.source, source_rows)),

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -29,6 +28,7 @@ from lance_ops.changing.merge_insert.spec import BoundMerge, MergeSpec, bind_mer
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.arrow import rows_at
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
 from lance_ops.snapshot import Snapshot
@@ -58,8 +58,6 @@ __all__ = [
 
 _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 256
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     return PreparedMerge(operation, MergeCounts(0, len(matches.updated), 0), tuple(column_paths(files)))
 
 
-def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
+def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Int64Array:
     """Return the source rows whose key the target does not have; one with a null in it is never there."""
     if not plan.tasks:
         return np.arange(plan.merge.source.num_rows)
@@ -205,7 +203,7 @@ def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Rows:
     return np.flatnonzero((keys.codes == NO_CODE) | ~known[keys.codes])
 
 
-def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: WriteTargets) -> tuple[Fragment, ...]:
+def _write_rows(plan: MergePlan, matches: Matches, inserted: Int64Array, targets: WriteTargets) -> tuple[Fragment, ...]:
     """Write updated rows, in the order they stand in the table, and then the inserted ones."""
     snapshot, merge = plan.snapshot, plan.merge
     order = np.argsort(matches.updated)
@@ -223,8 +221,8 @@ def _write_rows(plan: MergePlan, matches: Matches, inserted: Rows, targets: Writ
 
 
 def _updated_rows(
-    snapshot: Snapshot, merge: BoundMerge, matches: Matches, order: Rows, missing: Sequence[str]
-) -> Iterator[tuple[pa.Table, npt.NDArray[np.uint64]]]:
+    snapshot: Snapshot, merge: BoundMerge, matches: Matches, order: Int64Array, missing: Sequence[str]
+) -> Iterator[tuple[pa.Table, Uint64Array]]:
     """Yield updated rows in an order, with their `missing` columns as they are and the row ids they have."""
     request = ScanRequest(
         snapshot.schema.project(missing) if missing else Schema(()), with_row_id=True, with_row_address=True
@@ -250,7 +248,7 @@ def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]
     return rows
 
 
-def _offsets(addresses: npt.NDArray[np.uint64]) -> dict[int, BitMap]:
+def _offsets(addresses: Uint64Array) -> dict[int, BitMap]:
     """Return physical offsets by fragment."""
     ascending = np.sort(addresses)
     fragments, offsets = fragment_of(ascending), offset_of(ascending).astype(np.uint32)

@@ -11,21 +11,22 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
+
+from lance_ops.core.ndarrays import BoolArray, Int64Array
 
 __all__ = ["readable", "rows_at", "rows_where"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
-def rows_at(data: Rows, positions: npt.NDArray[np.int64] | pa.Array) -> Rows:
+def rows_at(data: Rows, positions: Int64Array | pa.Array) -> Rows:
     """Return the rows at these positions, in their order; a null position makes a row of nulls."""
     return readable(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
 
 
-def rows_where(data: Rows, mask: npt.NDArray[np.bool_] | pa.Array) -> Rows:
+def rows_where(data: Rows, mask: BoolArray | pa.Array) -> Rows:
     """Return the rows for which the mask is true."""
     return readable(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
 
@@ -43,7 +44,7 @@ def readable(data: Rows) -> Rows:
     return data
 
 
-def _positions(positions: npt.NDArray[np.int64]) -> pa.Array:
+def _positions(positions: Int64Array) -> pa.Array:
     """Return positions as an Arrow array, without a copy; `pa.array` would import pandas first, where there is one."""
     numbers = np.ascontiguousarray(positions, np.int64)
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])

@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.ndarrays import Uint8Array
+
 __all__ = ["new_array", "new_bytes"]
 
 _POOLED_BYTES = 128 << 10
 """Less than this, the C library keeps for itself too, and is faster."""
 
 
-def new_bytes(size: int) -> npt.NDArray[np.uint8]:
+def new_bytes(size: int) -> Uint8Array:
     """Return so many bytes to be written to, whatever they hold now."""
     if size < _POOLED_BYTES:
         return np.empty(size, np.uint8)

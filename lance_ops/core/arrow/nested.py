@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+
+from lance_ops.core.ndarrays import Int64Array
 
 __all__ = ["child_fields", "children_of", "convert_leaves", "items_of", "with_child_fields", "with_children"]
 
@@ -87,7 +88,7 @@ def convert_leaves(
     return with_children(array, children, with_child_fields(array.type, fields))
 
 
-def items_of(array: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+def items_of(array: pa.Array) -> tuple[Int64Array, pa.Array]:
     """Return a list array's offsets, from 0, and its items."""
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import struct
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.opened import Batches, OpenFile
@@ -76,7 +76,7 @@ def _framed(source: FileSource, position: int, place: str) -> bytes:
     return source.read(start, start + length)
 
 
-def _batch_offsets(offsets: list[int], path: str) -> npt.NDArray[np.int64]:
+def _batch_offsets(offsets: list[int], path: str) -> Int64Array:
     found = np.array(offsets or [0], dtype=np.int64)
     if found[0] != 0 or (np.diff(found) < 0).any():
         raise CorruptFile(path, "metadata", "batch offsets that do not ascend from 0")

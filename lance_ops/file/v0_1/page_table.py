@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.file.source import FileSource
 
 __all__ = ["PageTable", "read_page_table"]
@@ -18,7 +18,7 @@ class PageTable:
     """`cells[field_id - first_id, batch]` is a page's position and its number of elements."""
 
     first_id: int
-    cells: npt.NDArray[np.int64]
+    cells: Int64Array
 
     def page(self, field_id: int, batch: int) -> tuple[int, int]:
         """Return a page's position and its number of elements."""

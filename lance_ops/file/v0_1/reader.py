@@ -15,11 +15,11 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings import VariableWidth, check, gather_ranges
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
@@ -35,7 +35,6 @@ from lance_ops.file.v2_0 import read_values
 
 __all__ = ["BatchColumns"]
 
-Integers = npt.NDArray[np.int64]
 
 _CHUNK_ROWS = 1 << 17
 """Batches have some thousand rows; their arrays are joined to about this many."""
@@ -47,7 +46,7 @@ class BatchColumns(Columns):
     """The columns of one file."""
 
     def __init__(
-        self, source: FileSource, schema: Schema, batch_offsets: Integers, table: PageTable, holds_dictionaries: bool
+        self, source: FileSource, schema: Schema, batch_offsets: Int64Array, table: PageTable, holds_dictionaries: bool
     ) -> None:
         self._path = source.name
         self._size_bytes = source.size_bytes
@@ -166,7 +165,7 @@ class BatchColumns(Columns):
             return (yield from self._read_strings(field, (position, length), RowSlice(0, length), empty_is_null=True))
         return (yield from self._read_plain(value_type, (position, length), RowSlice(0, length)))
 
-    def _read_bounds(self, page: tuple[int, int], bits: int, rows: Rows) -> Steps[tuple[Integers, Integers]]:
+    def _read_bounds(self, page: tuple[int, int], bits: int, rows: Rows) -> Steps[tuple[Int64Array, Int64Array]]:
         """Read where the given values start and stop, from a page of one bound more than there are values."""
         position, length = page
         extent = self._extent((position, length + 1), bits)

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise, repeat
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
+from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import FixedSizeListValues, FixedWidth, VariableWidth
@@ -147,7 +147,7 @@ class BatchBody(FileBody):
         start = self._put(values.data[: values.size_bytes])
         return self._put((values.offsets.astype(_CELL) + start).view(np.uint8))
 
-    def _put(self, data: npt.NDArray[np.uint8]) -> int:
+    def _put(self, data: Uint8Array) -> int:
         position = self._sink.tell()
         if len(data):
             self._sink.write(memoryview(np.ascontiguousarray(data)))  # type: ignore[arg-type]  # as everywhere

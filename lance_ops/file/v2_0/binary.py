@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray
 from lance_ops.encodings import (
     NO_OPTIONS,
     EncodingOptions,
@@ -39,9 +39,6 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["Binary", "FixedSizeBinary", "Fsst", "encode_binary"]
 
-Bools = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
 _MAX_END = 1 << 62
 
@@ -71,7 +68,7 @@ class Binary(ArrayEncoding):
         values, validity = yield from self.read_values(rows)
         return array_of(values, self._arrow_type, validity)
 
-    def read_values(self, rows: Rows) -> Steps[tuple[VariableWidth, Bools | None]]:
+    def read_values(self, rows: Rows) -> Steps[tuple[VariableWidth, BoolArray | None]]:
         """Read byte strings and which of them are not null; the bytes of consecutive ones are not copied."""
         if isinstance(rows, RowSlice):
             first, offsets, validity = yield from read_offsets(self._ends, rows, self._null_adjustment)
@@ -139,7 +136,7 @@ class FixedSizeBinary(ArrayEncoding):
 
 
 def encode_binary(
-    values: VariableWidth, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
+    values: VariableWidth, validity: BoolArray | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
     """Put byte strings behind their ends, coded or compressed if the options ask for it."""
     if validity is not None:
@@ -154,7 +151,7 @@ def encode_binary(
 
 
 def _encode_plain(
-    values: VariableWidth, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
+    values: VariableWidth, validity: BoolArray | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
     ends, adjustment = encode_ends(values.offsets[1:], values.size_bytes, validity, buffers)
     data = values.data[: values.size_bytes]
@@ -165,7 +162,7 @@ def _encode_plain(
     return pb.ArrayEncoding(binary=pb.Binary(indices=ends, bytes=stored, null_adjustment=adjustment))
 
 
-def _without_nulls(values: VariableWidth, validity: Bools) -> VariableWidth:
+def _without_nulls(values: VariableWidth, validity: BoolArray) -> VariableWidth:
     """Drop the bytes beneath nulls."""
     if not values.lengths()[~validity].any():
         return values

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.encodings import check
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import Rows
@@ -81,9 +80,9 @@ class PageBuffers:
     """The buffers of a page being written."""
 
     def __init__(self) -> None:
-        self.buffers: list[npt.NDArray[np.uint8]] = []
+        self.buffers: list[Uint8Array] = []
 
-    def add(self, data: npt.NDArray[np.uint8]) -> pb.Buffer:
+    def add(self, data: Uint8Array) -> pb.Buffer:
         """Take the next buffer and return what points at it."""
         self.buffers.append(data)
         return pb.Buffer(buffer_index=len(self.buffers) - 1, buffer_type=pb.Buffer.page)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, Uint8Array, Uint64Array, UnsignedArray
 from lance_ops.encodings import NO_OPTIONS, EncodingOptions, FixedWidth, VariableWidth
 from lance_ops.file.arrays import is_variable, validity_of, values_of
 from lance_ops.file.v2_0.binary import encode_binary
@@ -18,7 +18,6 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["encode_array", "encode_descriptors"]
 
-Bools = npt.NDArray[np.bool_]
 
 _MIN_DICTIONARY_ROWS = 100
 _MAX_DICTIONARY_ITEMS = 99
@@ -43,9 +42,7 @@ def encode_array(array: pa.Array, options: EncodingOptions, buffers: PageBuffers
     return encode_nullable(validity, lambda target: _encode_values(array, target), buffers)
 
 
-def encode_descriptors(
-    positions: npt.NDArray[np.uint64], sizes: npt.NDArray[np.uint64], buffers: PageBuffers
-) -> pb.ArrayEncoding:
+def encode_descriptors(positions: Uint64Array, sizes: Uint64Array, buffers: PageBuffers) -> pb.ArrayEncoding:
     """Encode where blobs are and how long they are."""
     structs = pa.StructArray.from_arrays([pa.array(positions), pa.array(sizes)], ["position", "size"])
     return _encode_packed(structs, None, buffers)
@@ -64,7 +61,7 @@ def _encode_values(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
 
 
 def _encode_strings(
-    array: pa.Array, validity: Bools | None, options: EncodingOptions, buffers: PageBuffers
+    array: pa.Array, validity: BoolArray | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
     if options.compression is None and pt.is_string(array.type):  # the reference reads no other type back
         encoded = _as_dictionary(array)
@@ -106,7 +103,7 @@ def _encode_dictionary(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncodin
     return _dictionary(keys.to_numpy().astype(f"<u{width // 8}"), dictionary, buffers)
 
 
-def _dictionary(positions: npt.NDArray[np.unsignedinteger], items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
+def _dictionary(positions: UnsignedArray, items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
     values = FixedWidth(positions.view(np.uint8), positions.dtype.itemsize * 8, len(positions))
     indices = encode_nullable(None, lambda target: encode_flat(values, target), buffers)
     stored = encode_items(items, buffers)
@@ -122,7 +119,7 @@ def encode_items(items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
     return encode_binary(values, validity_of(items), NO_OPTIONS, buffers)
 
 
-def _encode_packed(array: pa.Array, validity: Bools | None, buffers: PageBuffers) -> pb.ArrayEncoding:
+def _encode_packed(array: pa.Array, validity: BoolArray | None, buffers: PageBuffers) -> pb.ArrayEncoding:
     """Encode structs row by row."""
     if validity is not None:
         raise UnsupportedFeature("a null struct in file version 2.0 (use 2.1 or later)")
@@ -158,7 +155,7 @@ def _packed_child(child: pa.Array) -> tuple[int, pb.ArrayEncoding]:
     return bits, pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=described)))
 
 
-def _flat_bytes(child: pa.Array) -> npt.NDArray[np.uint8]:
+def _flat_bytes(child: pa.Array) -> Uint8Array:
     while pt.is_fixed_size_list(child.type):
         size = child.type.list_size
         child = child.values.slice(child.offset * size, len(child) * size)

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops.core.arrow import new_array
-from lance_ops.encodings import FixedWidth, Offsets, check
+from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray, Uint64Array
+from lance_ops.encodings import (
+    FixedWidth,
+    check,
+)
 from lance_ops.file.rows import Rows, RowSet, RowSlice
 from lance_ops.file.source import Steps
 from lance_ops.file.v2_0.contract import ArrayEncoding, PageBuffers
@@ -20,15 +23,13 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["encode_ends", "read_offsets", "read_spans"]
 
-Bools = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 
 _MAX_END = 1 << 62
 _MAX_I32 = np.iinfo(np.int32).max
 
 
 def encode_ends(
-    ends: Offsets, total: int, validity: Bools | None, buffers: PageBuffers
+    ends: OffsetArray, total: int, validity: BoolArray | None, buffers: PageBuffers
 ) -> tuple[pb.ArrayEncoding, int]:
     """Store where values end, nulls marked; return that and the null adjustment."""
     adjustment = total + 1
@@ -39,7 +40,9 @@ def encode_ends(
     return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=flat))), adjustment
 
 
-def read_offsets(ends: ArrayEncoding, rows: RowSlice, null_adjustment: int) -> Steps[tuple[int, Offsets, Bools | None]]:
+def read_offsets(
+    ends: ArrayEncoding, rows: RowSlice, null_adjustment: int
+) -> Steps[tuple[int, OffsetArray, BoolArray | None]]:
     """Read the extents of consecutive rows, given the ends of all.
 
     Returns where the first row starts, the offsets of all of them counted from there (32 bits wide where they fit),
@@ -57,12 +60,12 @@ def read_offsets(ends: ArrayEncoding, rows: RowSlice, null_adjustment: int) -> S
         np.subtract(stops[skipped:], first, out=offsets[1:], casting="unsafe")
     else:
         offsets[1:] = stops[skipped:]
-    return first, cast(Offsets, offsets), None if is_null is None else _validity(is_null[skipped:])
+    return first, cast(OffsetArray, offsets), None if is_null is None else _validity(is_null[skipped:])
 
 
 def read_spans(
     ends: ArrayEncoding, rows: RowSet, null_adjustment: int
-) -> Steps[tuple[Integers, Integers, Bools | None]]:
+) -> Steps[tuple[Int64Array, Int64Array, BoolArray | None]]:
     """Read where each of some rows starts and ends, given the ends of all; and which rows are not null."""
     indices = rows.indices
     needed = np.union1d(indices, np.maximum(indices - 1, 0))
@@ -72,7 +75,7 @@ def read_spans(
     return starts, found[at], None if is_null is None else _validity(is_null[at])
 
 
-def _read_ends(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Integers, Bools | None]]:
+def _read_ends(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Int64Array, BoolArray | None]]:
     """Read ends, which ascend, without their adjustment, and which of them had one; no flags if none had."""
     found = yield from ends.read(rows)
     check(found.null_count == 0, "an offset that is null")
@@ -87,9 +90,9 @@ def _read_ends(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[t
     return stored.view(np.int64), is_null
 
 
-def _ascend(stored: npt.NDArray[np.uint64]) -> bool:
+def _ascend(stored: Uint64Array) -> bool:
     return bool((stored[1:] >= stored[:-1]).all())
 
 
-def _validity(is_null: Bools) -> Bools | None:
+def _validity(is_null: BoolArray) -> BoolArray | None:
     return ~is_null if is_null.any() else None

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings import FixedWidth, check, codec_of_scheme, gather_ranges, lanes, select
 from lance_ops.file.arrays import array_of, bits_per_value_of
 from lance_ops.file.container import Extent
@@ -27,8 +27,6 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb21
 
 __all__ = ["Bitpacked", "BitpackedForNonNeg", "Constant", "Flat", "encode_compressed", "encode_flat", "read_values"]
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
 _SCHEMES = {
     "zstd": pb21.COMPRESSION_ALGORITHM_ZSTD,
@@ -71,7 +69,7 @@ class Flat(ArrayEncoding):
         values = yield from read_values(self._extent, self._bits, rows)
         return array_of(values, self._context.arrow_type)
 
-    def read_bytes(self, start: int, stop: int) -> Steps[Bytes]:
+    def read_bytes(self, start: int, stop: int) -> Steps[Uint8Array]:
         """Read the bytes in `[start, stop)`: those of consecutive strings."""
         if self._scheme is not None:
             data = yield from self._decompress()
@@ -82,7 +80,7 @@ class Flat(ArrayEncoding):
         fetched = yield Ranges.of((base + start, base + stop))
         return fetched.view(base + start, base + stop)
 
-    def gather_bytes(self, starts: Integers, sizes: Integers) -> Steps[Bytes]:
+    def gather_bytes(self, starts: Int64Array, sizes: Int64Array) -> Steps[Uint8Array]:
         """Read ranges of bytes, and put them end to end."""
         end = int((starts + sizes).max())
         if self._scheme is not None:
@@ -95,7 +93,7 @@ class Flat(ArrayEncoding):
         fetched = yield Ranges(starts, starts + sizes)
         return gather_ranges(fetched.data, fetched.locate(starts), sizes)
 
-    def _decompress(self) -> Steps[Bytes]:
+    def _decompress(self) -> Steps[Uint8Array]:
         assert self._scheme is not None
         extent = self._extent
         fetched = yield Ranges.of((extent.position, extent.end))
@@ -165,7 +163,7 @@ class Bitpacked(ArrayEncoding):
             values = _pick(found, RowSet(np.searchsorted(eights, rows.indices // 8) * 8 + rows.indices % 8))
         return array_of(values, self._context.arrow_type)
 
-    def _unpack(self, data: Bytes, num_eights: int) -> FixedWidth:
+    def _unpack(self, data: Uint8Array, num_eights: int) -> FixedWidth:
         packed = np.zeros(num_eights * self._packed_bits, np.uint8)
         packed[: len(data)] = data
         return _unpack_bits(packed.reshape(num_eights, -1), self._bits, self._signed)
@@ -215,7 +213,7 @@ def encode_flat(values: FixedWidth, buffers: PageBuffers) -> pb.ArrayEncoding:
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=values.bits_per_value, buffer=buffer))
 
 
-def encode_compressed(data: Bytes, scheme: str, level: int | None, buffers: PageBuffers) -> pb.ArrayEncoding:
+def encode_compressed(data: Uint8Array, scheme: str, level: int | None, buffers: PageBuffers) -> pb.ArrayEncoding:
     """Put bytes into one compressed buffer."""
     codec = codec_of_scheme(_SCHEMES[scheme], level)
     packed, _ = codec.compress(data, np.array([len(data)], np.int64))
@@ -244,7 +242,7 @@ def read_values(extent: Extent, bits: int, rows: Rows) -> Steps[FixedWidth]:
     return FixedWidth(gather_ranges(fetched.data, fetched.locate(starts), sizes), bits, rows.count)
 
 
-def _unpack_bits(packed: Bytes, bits: int, signed: bool) -> FixedWidth:
+def _unpack_bits(packed: Uint8Array, bits: int, signed: bool) -> FixedWidth:
     """Return the eight values of each row, which has as many bytes as a value has bits."""
     num_rows, packed_bits = packed.shape
     mask = np.uint64((1 << packed_bits) - 1)

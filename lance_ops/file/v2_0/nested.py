@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.encodings import FixedWidth, check
 from lance_ops.file.arrays import array_of, bits_per_value_of
 from lance_ops.file.rows import Rows
@@ -22,7 +22,6 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["FixedSizeList", "PackedStruct"]
 
-Bytes = npt.NDArray[np.uint8]
 
 _MAX_ITEMS = 1 << 48
 
@@ -96,7 +95,7 @@ def _width_of(described: pb.ArrayEncoding, arrow_type: pa.DataType) -> int:
     return bits // 8
 
 
-def _unpack(packed: Bytes, arrow_type: pa.DataType) -> pa.Array:
+def _unpack(packed: Uint8Array, arrow_type: pa.DataType) -> pa.Array:
     """Return a value of the type for each row of bytes."""
     rows, width = packed.shape
     if pt.is_struct(arrow_type):

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.ndarrays import BoolArray
 from lance_ops.encodings import FixedWidth, check
 from lance_ops.file.rows import Rows
 from lance_ops.file.source import Steps, join
@@ -19,7 +19,6 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["Nullable", "encode_nullable"]
 
-Bools = npt.NDArray[np.bool_]
 EncodeValues: TypeAlias = Callable[[PageBuffers], pb.ArrayEncoding]
 
 
@@ -62,7 +61,7 @@ class Nullable(ArrayEncoding):
         return with_validity(values, validity)
 
 
-def encode_nullable(validity: Bools | None, values: EncodeValues, buffers: PageBuffers) -> pb.ArrayEncoding:
+def encode_nullable(validity: BoolArray | None, values: EncodeValues, buffers: PageBuffers) -> pb.ArrayEncoding:
     """Put a bitmap before the values if some are null; `values` encodes them."""
     if validity is None:
         return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=values(buffers))))

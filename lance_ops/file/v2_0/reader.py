@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.blobs import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray
 from lance_ops.core.schema import Field, Schema
 from lance_ops.encodings import (
-    Integers,
-    Offsets,
     VariableWidth,
     check,
     check_expansion,
@@ -45,7 +43,6 @@ __all__ = ["ARRAY_ENCODING_URL", "ArrayColumns", "columns_of_field"]
 
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 
-Bools = npt.NDArray[np.bool_]
 
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 _MAX_I32 = np.iinfo(np.int32).max
@@ -263,20 +260,20 @@ class ArrayColumns(Columns):
 class _PageLists:
     """Some lists of one page: the runs of items they are made of, by their places in the child's column."""
 
-    starts: Integers
-    sizes: Integers
-    offsets: Offsets
-    validity: Bools | None
+    starts: Int64Array
+    sizes: Int64Array
+    offsets: OffsetArray
+    validity: BoolArray | None
 
 
-def _join_offsets(parts: Sequence[Offsets]) -> Offsets:
+def _join_offsets(parts: Sequence[OffsetArray]) -> OffsetArray:
     """Return the offsets of lists that follow each other; each part counts from 0."""
     if len(parts) == 1:
         return parts[0]
     return offsets_of_lengths(np.concatenate([np.diff(part).astype(np.int64) for part in parts]), 32)
 
 
-def _join_validity(parts: Sequence[_PageLists]) -> Bools | None:
+def _join_validity(parts: Sequence[_PageLists]) -> BoolArray | None:
     if all(part.validity is None for part in parts):
         return None
     return np.concatenate([np.ones(len(p.offsets) - 1, np.bool_) if p.validity is None else p.validity for p in parts])

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray, OffsetArray
 from lance_ops.core.schema import Field
-from lance_ops.encodings import EncodingOptions, Offsets, VariableWidth
+from lance_ops.encodings import (
+    EncodingOptions,
+    VariableWidth,
+)
 from lance_ops.file.arrays import own_copy, validity_of, values_of
 from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
 from lance_ops.file.encoded import EncodedPage
@@ -28,7 +31,6 @@ from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["ArrayRoot"]
 
-Bools = npt.NDArray[np.bool_]
 
 _BLOB_COLUMN = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding.FromString(PLAIN_COLUMN))).SerializeToString()
 
@@ -150,8 +152,8 @@ class _StructWriter(ColumnWriter[int]):
 class _Lists:
     """Where lists end, among their own items only, and which are not null."""
 
-    ends: Offsets
-    validity: Bools | None
+    ends: OffsetArray
+    validity: BoolArray | None
 
     @property
     def num_items(self) -> int:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
+from lance_ops.core.ndarrays import BoolArray, Int64Array
 
 __all__ = ["FixedLists", "Items", "Layer", "Lists"]
-
-Bools = npt.NDArray[np.bool_]
-Offsets = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +14,7 @@ class Items:
     """A layer of structs or leaves; `validity` None means that none is null."""
 
     length: int
-    validity: Bools | None = None
+    validity: BoolArray | None = None
 
     def copy(self) -> Items:
         """Return the same layer in memory of its own."""
@@ -29,8 +25,8 @@ class Items:
 class Lists:
     """A layer of lists; `offsets` has one entry more than there are lists."""
 
-    offsets: Offsets
-    validity: Bools | None = None
+    offsets: Int64Array
+    validity: BoolArray | None = None
 
     @property
     def length(self) -> int:
@@ -48,7 +44,7 @@ class FixedLists:
 
     length: int
     dimension: int
-    validity: Bools | None = None
+    validity: BoolArray | None = None
 
     def copy(self) -> FixedLists:
         """Return the same layer in memory of its own."""

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.encodings import check
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists
 from lance_ops.kernels import readable
@@ -41,9 +42,6 @@ __all__ = [
 _ALL_PRESENT = readable(np.empty(0, np.uint8))
 _IN_A_ROW = readable(np.empty(0, np.int64))
 
-Bools = npt.NDArray[np.bool_]
-Levels = npt.NDArray[np.uint16]
-Slots = npt.NDArray[np.int64]
 
 _LIST_KINDS: dict[int, tuple[bool, bool]] = {
     pb.REPDEF_ALL_VALID_LIST: (False, False),
@@ -144,10 +142,10 @@ class Entries:
     """Some consecutive entries of a page; `rep` None: each starts a row, `definition` None: each is a value."""
 
     count: int
-    rep: Levels | None = None
-    definition: Levels | None = None
+    rep: Uint16Array | None = None
+    definition: Uint16Array | None = None
 
-    def take(self, selection: slice | npt.NDArray[np.int64]) -> Entries:
+    def take(self, selection: slice | Int64Array) -> Entries:
         """Return the selected entries."""
         rep = None if self.rep is None else self.rep[selection]
         definition = None if self.definition is None else self.definition[selection]
@@ -167,16 +165,16 @@ class EncodedLevels:
     scheme: LevelScheme
     num_rows: int
     num_entries: int
-    rep: Levels | None
-    definition: Levels | None
-    slots: slice | Slots
+    rep: Uint16Array | None
+    definition: Uint16Array | None
+    slots: slice | Int64Array
 
     @property
     def num_values(self) -> int:
         """Number of visible slots."""
         return self.slots.stop - self.slots.start if isinstance(self.slots, slice) else len(self.slots)
 
-    def visible(self) -> Bools | None:
+    def visible(self) -> BoolArray | None:
         """Return which entries own a value slot; None if all do."""
         if self.definition is None or not self.scheme.has_invisible:
             return None
@@ -197,7 +195,7 @@ def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
 
 
 def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
-    codes: Levels | None = None
+    codes: Uint16Array | None = None
     occurs = _no_occurrences(layers)
     num_slots = layers[0].length
     for depth, layer in enumerate(layers):
@@ -253,14 +251,14 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     return EncodedLevels(scheme, num_rows, len(rep), rep, definition, visible)
 
 
-def _repeat_slots(slots: Slots, size: int) -> Slots:
+def _repeat_slots(slots: Int64Array, size: int) -> Int64Array:
     """Return the slots of the items of fixed-size lists; those of lists that are not there stay negative."""
-    items: Slots = (slots[:, None] * size + np.arange(size)).reshape(-1)
+    items: Int64Array = (slots[:, None] * size + np.arange(size)).reshape(-1)
     return items
 
 
 # While levels are built their final numbers are not known: an entry that ends at the layer of a depth has a code.
-def _no_occurrences(layers: Sequence[Layer]) -> npt.NDArray[np.uint8]:
+def _no_occurrences(layers: Sequence[Layer]) -> Uint8Array:
     return np.zeros(2 * len(layers) + 1, dtype=np.uint8)
 
 
@@ -273,8 +271,8 @@ def _empty_code(depth: int) -> int:
 
 
 def _number(
-    layers: Sequence[Layer], codes: Levels | None, occurs: npt.NDArray[np.uint8]
-) -> tuple[LevelScheme, Levels | None]:
+    layers: Sequence[Layer], codes: Uint16Array | None, occurs: Uint8Array
+) -> tuple[LevelScheme, Uint16Array | None]:
     """Replace codes by levels, innermost layer first, giving levels only to what occurs."""
     kinds: list[int] = []
     levels = np.zeros(2 * len(layers) + 1, dtype=np.uint16)
@@ -300,7 +298,7 @@ def _number(
     return scheme, codes
 
 
-def _is_in_null_struct(layers: Sequence[Layer], occurs: npt.NDArray[np.uint8], depth: int) -> bool:
+def _is_in_null_struct(layers: Sequence[Layer], occurs: Uint8Array, depth: int) -> bool:
     """Return whether a struct around a layer, inside of the next list, is ever null."""
     for outer in reversed(range(depth)):
         if isinstance(layers[outer], Lists):
@@ -341,7 +339,7 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
     return layers
 
 
-def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Levels | None, int]:
+def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Uint16Array | None, int]:
     """Return the levels of those entries that exist in the segment of layers from `depth` on, and how many they are.
 
     None where no layer of the segment has nulls, so that nobody asks for the levels.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
+from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import (
     FixedStatistics,
@@ -38,8 +38,6 @@ from lance_ops.file.v2_1.levels import EncodedLevels, encode_levels
 __all__ = ["encode_blob_page", "encode_page"]
 
 _FIRST_ENTRIES = 4096
-
-Bools = npt.NDArray[np.bool_]
 
 
 def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
@@ -156,7 +154,7 @@ def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> Fi
     return values if values.num_values == 1 else values.slice(first, first + 1)
 
 
-def _present(levels: EncodedLevels, num_entries: int) -> tuple[Bools | None, int]:
+def _present(levels: EncodedLevels, num_entries: int) -> tuple[BoolArray | None, int]:
     """Return which visible values of the first entries are not null, None if all are, and how many those values are."""
     definition = levels.definition
     if definition is None:
@@ -167,7 +165,7 @@ def _present(levels: EncodedLevels, num_entries: int) -> tuple[Bools | None, int
     return (definition == 0) if levels.scheme.max_visible_def else None, len(definition)
 
 
-def _ends(present: Bools) -> tuple[int, int]:
+def _ends(present: BoolArray) -> tuple[int, int]:
     """Return the first and the last value that is there; one is."""
     return int(present.argmax()), len(present) - 1 - int(present[::-1].argmax())
 
@@ -183,7 +181,7 @@ def _value_at(values: FixedWidth | VariableWidth, index: int) -> object:
     return values.data[index * width : (index + 1) * width].tobytes()
 
 
-def _all_equal(values: FixedWidth | VariableWidth, first: int, present: Bools | None) -> bool:
+def _all_equal(values: FixedWidth | VariableWidth, first: int, present: BoolArray | None) -> bool:
     """Return whether all present values equal the first of them."""
     if isinstance(values, VariableWidth):
         lengths = values.lengths()

@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE, fragment_of
 from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.file import FileReader
 from lance_ops.indices.btree.layout import (
     IDS,
@@ -49,7 +49,6 @@ from lance_ops.table.rows import NO_CODE, AddressMap, KeyCodes, offsets_in
 
 __all__ = ["BTreeIndex"]
 
-Addresses = npt.NDArray[np.uint64]
 
 _READ_ROWS = 1 << 18
 """Rows of page_data held at once."""
@@ -193,10 +192,10 @@ class BTreeIndex(LoadedIndex):
                 raise NotCopied
             yield pa.RecordBatch.from_arrays([pa.array(addresses)], names=[IDS])
 
-    def _addresses(self, ids: pa.Array) -> Addresses:
+    def _addresses(self, ids: pa.Array) -> Uint64Array:
         if ids.null_count:
             raise CorruptFile(self._page_data.path, IDS, "a row without an address")
-        addresses: Addresses = ids.to_numpy()
+        addresses: Uint64Array = ids.to_numpy()
         return addresses
 
 
@@ -205,7 +204,7 @@ def _remapped(batch: pa.RecordBatch, moved: AddressMap) -> pa.RecordBatch:
     return _where(addresses != np.uint64(TOMBSTONE), data_rows(batch.column(0), pa.array(addresses)))
 
 
-def _where(mask: npt.NDArray[np.bool_], rows: pa.RecordBatch) -> pa.RecordBatch:
+def _where(mask: BoolArray, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows of the mask: the same where it has all, since to copy them costs more than to look."""
     return rows if mask.all() else rows.filter(pa.array(mask))
 

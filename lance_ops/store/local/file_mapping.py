@@ -14,7 +14,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.store.contract import Positions, View
+from lance_ops.core.ndarrays import Int64Array
+from lance_ops.store.contract import View
 from lance_ops.store.ranges import merge_touching
 
 __all__ = ["FileMapping"]
@@ -46,7 +47,7 @@ class FileMapping(View):
         self.will_need(np.zeros(1, np.int64), np.array([self.buffer.size]))
         return self.buffer
 
-    def will_need(self, starts: Positions, stops: Positions) -> None:
+    def will_need(self, starts: Int64Array, stops: Int64Array) -> None:
         """Begin to read byte ranges from the disk; do nothing if some of many, which stand for all, are in memory."""
         is_much = len(starts) > _FEW_RANGES or sum(stops.tolist()) - sum(starts.tolist()) > _FEW_BYTES
         if is_much:
@@ -59,7 +60,7 @@ class FileMapping(View):
                 first = start - start % mmap.PAGESIZE
                 _MADVISE(address + first, stop - first, mmap.MADV_WILLNEED)
 
-    def _are_there(self, starts: Positions, stops: Positions) -> bool:
+    def _are_there(self, starts: Int64Array, stops: Int64Array) -> bool:
         """Return whether three of the ranges are in memory where they begin and end."""
         bounds = (int(bound) for at in (0, len(starts) // 2, -1) for bound in (starts[at], stops[at] - 1))
         pages = {max(bound, 0) // mmap.PAGESIZE for bound in bounds}

@@ -18,13 +18,12 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops import kernels
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
 from lance_ops.kernels import readable
 from lance_ops.table.rows.key_codes import KeyCodes
 from lance_ops.table.rows.roaring import offsets_in
 
 __all__ = ["AddressMap", "NewFragment", "OldFragment", "RewrittenGroup"]
-
-Addresses = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class OldFragment:
 
     fragment_id: int
     physical_rows: int
-    deleted_offsets: tuple[int, ...] | npt.NDArray[np.uint32] = ()
+    deleted_offsets: tuple[int, ...] | Uint32Array = ()
 
     @property
     def num_rows(self) -> int:
@@ -86,12 +85,12 @@ class AddressMap:
         """Return the map by which rows of any other fragments are gone; the same map for None."""
         return self if fragments is None else replace(self, fragments=fragments)
 
-    def remap(self, addresses: Addresses) -> Addresses:
+    def remap(self, addresses: Uint64Array) -> Uint64Array:
         """Map row addresses, shape (n,): rows elsewhere keep theirs, rows that are gone get `TOMBSTONE`.
 
         Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
         """
-        moved: Addresses = np.empty(len(addresses), np.uint64)
+        moved: Uint64Array = np.empty(len(addresses), np.uint64)
         beyond = self._move(readable(addresses), moved=moved)
         if beyond >= 0:
             fragment_id, offset = (int(part(addresses[beyond])) for part in (fragment_of, offset_of))
@@ -149,11 +148,11 @@ class AddressMap:
         )
 
 
-def _running_total(counts: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def _running_total(counts: npt.ArrayLike) -> Int64Array:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)))
 
 
-def _deleted_bits(offsets: npt.NDArray[np.int64]) -> tuple[Addresses, npt.NDArray[np.int64]]:
+def _deleted_bits(offsets: Int64Array) -> tuple[Uint64Array, Int64Array]:
     """Return a bit for each row up to the last deleted one, 64 in a word, and how many are set in each word."""
     if not len(offsets):
         return np.empty(0, np.uint64), np.empty(0, np.int64)

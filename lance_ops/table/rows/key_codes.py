@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.kernels import readable
 
 __all__ = ["NO_CODE", "KeyCodes"]
 
-Codes = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 
 NO_CODE = -1
 _FEWEST_BITS = 4
@@ -20,11 +18,11 @@ _FEWEST_BITS = 4
 class KeyCodes:
     """Codes of `keys`, and of any others that are looked up."""
 
-    def __init__(self, keys: Words) -> None:
+    def __init__(self, keys: Uint64Array) -> None:
         bits = max(_FEWEST_BITS, (2 * len(keys)).bit_length())
         slots, marks = np.full(1 << bits, NO_CODE, np.int32), np.zeros(1 << (bits - 3), np.uint64)
-        key_of: Words = np.empty(len(keys), np.uint64)
-        self.codes: Codes = np.empty(len(keys), np.int64)
+        key_of: Uint64Array = np.empty(len(keys), np.uint64)
+        self.codes: Int64Array = np.empty(len(keys), np.int64)
         """The code of each key."""
         self.count = kernels.build_codes(readable(keys), 64 - bits, slots, marks, self.codes, key_of)
         """How many distinct keys there are."""
@@ -32,13 +30,13 @@ class KeyCodes:
         """What kernels look keys up with: `shift`, `slots` and `key_of`."""
         self._marks = readable(marks)
 
-    def find(self, keys: Words) -> Codes:
+    def find(self, keys: Uint64Array) -> Int64Array:
         """Return the code of each key, `NO_CODE` for one that is not known."""
-        codes: Codes = np.empty(len(keys), np.int64)
+        codes: Int64Array = np.empty(len(keys), np.int64)
         kernels.find_codes(readable(keys), *self.table, codes)
         return codes
 
-    def hits(self, keys: Words) -> tuple[Codes, Codes]:
+    def hits(self, keys: Uint64Array) -> tuple[Int64Array, Int64Array]:
         """Return where those keys are that are known, ascending, and the code of each; most others cost very little."""
         places, codes = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
         count = kernels.find_hits(readable(keys), *self.table, self._marks, places, codes)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.ndarrays import Uint32Array
 
 __all__ = ["bitmap_of", "decode_bitmap", "decode_treemap", "encode_bitmap", "offsets_in"]
 
@@ -45,7 +46,7 @@ def bitmap_of(offsets: npt.NDArray[np.integer[Any]]) -> BitMap:
     return BitMap(array("I", offsets.astype(np.uint32).tobytes()))
 
 
-def offsets_in(bitmap: BitMap | FrozenBitMap) -> npt.NDArray[np.uint32]:
+def offsets_in(bitmap: BitMap | FrozenBitMap) -> Uint32Array:
     """Return the numbers in a bitmap, ascending."""
     return np.frombuffer(bitmap.to_array(), np.uint32)
 

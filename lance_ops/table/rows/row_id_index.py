@@ -13,20 +13,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE, row_addr
 from lance_ops.core.errors import CorruptFile
+from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.table.rows.roaring import offsets_in
 from lance_ops.table.rows.row_runs import RowIds
 
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 
-U64s: TypeAlias = npt.NDArray[np.uint64]
 
 _RUN_WORDS = 3  # that a run takes, where a table takes one for each id
 _SORT_FROM = 256  # needles: in an index beyond the caches as many are found faster in order, and then put back
@@ -42,7 +40,7 @@ class RowIdIndex(ABC):
         """How much memory it takes."""
 
     @abstractmethod
-    def find(self, row_ids: U64s) -> U64s:
+    def find(self, row_ids: Uint64Array) -> Uint64Array:
         """Return the addresses of live rows, shape as asked: `TOMBSTONE` for an id that no live row has."""
 
 
@@ -50,15 +48,15 @@ class RowIdIndex(ABC):
 class RowIdRuns(RowIdIndex):
     """Runs of rows, ascending and disjoint: ids `starts` to `ends` (exclusive) are at id plus `shifts`, modulo 2^64."""
 
-    starts: U64s
-    ends: U64s
-    shifts: U64s
+    starts: Uint64Array
+    ends: Uint64Array
+    shifts: Uint64Array
 
     @property
     def size_bytes(self) -> int:
         return self.starts.nbytes + self.ends.nbytes + self.shifts.nbytes
 
-    def find(self, row_ids: U64s) -> U64s:
+    def find(self, row_ids: Uint64Array) -> Uint64Array:
         if not len(self.starts):
             return np.full(len(row_ids), TOMBSTONE, np.uint64)
         if len(row_ids) < _SORT_FROM or len(self.starts) < _LARGE:
@@ -68,10 +66,10 @@ class RowIdRuns(RowIdIndex):
         found[order] = self._find(row_ids[order])
         return found
 
-    def _find(self, row_ids: U64s) -> U64s:
+    def _find(self, row_ids: Uint64Array) -> Uint64Array:
         after = np.searchsorted(self.starts, row_ids, side="right")
         runs = np.maximum(after, 1) - 1
-        found: U64s = row_ids + self.shifts[runs]
+        found: Uint64Array = row_ids + self.shifts[runs]
         found[(after == 0) | (row_ids >= self.ends[runs])] = TOMBSTONE
         return found
 
@@ -81,17 +79,17 @@ class RowIdTable(RowIdIndex):
     """The address of every id from `base` on, `TOMBSTONE` where there is none."""
 
     base: int
-    addresses: U64s
+    addresses: Uint64Array
 
     @property
     def size_bytes(self) -> int:
         return self.addresses.nbytes
 
-    def find(self, row_ids: U64s) -> U64s:
+    def find(self, row_ids: Uint64Array) -> Uint64Array:
         places = row_ids - np.uint64(self.base)  # wraps around below the base
         beyond = places >= len(self.addresses)
         places[beyond] = 0
-        found: U64s = self.addresses[places]
+        found: Uint64Array = self.addresses[places]
         found[beyond] = TOMBSTONE
         return found
 
@@ -125,7 +123,7 @@ class _Live:
     row_ids: RowIds
 
 
-def _runs(starts: U64s, ends: U64s, shifts: U64s, path: str) -> RowIdRuns:
+def _runs(starts: Uint64Array, ends: Uint64Array, shifts: Uint64Array, path: str) -> RowIdRuns:
     if not (starts[1:] > starts[:-1]).all():
         order = np.argsort(starts)
         starts, ends, shifts = starts[order], ends[order], shifts[order]
@@ -151,5 +149,5 @@ def _repeated(path: str, row_id: int) -> CorruptFile:
     return CorruptFile(path, "row id sequence", f"two live rows have the id {row_id}")
 
 
-def _joined(parts: list[U64s]) -> U64s:
+def _joined(parts: list[Uint64Array]) -> Uint64Array:
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)

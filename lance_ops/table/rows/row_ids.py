@@ -8,12 +8,10 @@ reference leaves the spans of the old fragments in place.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.pb import rowids_pb2
 from lance_ops.table.rows.row_runs import RowIds, RowVersions
 from lance_ops.wire import parse_message
@@ -29,7 +27,6 @@ __all__ = [
     "encode_versions",
 ]
 
-U64s: TypeAlias = npt.NDArray[np.uint64]
 
 FIRST_VERSION = 1
 """Of rows in a fragment that does not say, as the reference takes it."""
@@ -152,7 +149,7 @@ def _segment_of(row_ids: RowIds) -> rowids_pb2.U64Segment:
     )
 
 
-def _array_of(values: U64s) -> rowids_pb2.EncodedU64Array:
+def _array_of(values: Uint64Array) -> rowids_pb2.EncodedU64Array:
     base = values.min()
     width = int(values.max() - base)
     if width < 1 << 16:
@@ -224,7 +221,7 @@ def _span(
     return part.end - part.start
 
 
-def _holes(part: rowids_pb2.U64Segment.RangeWithHoles, path: str, place: str) -> U64s:
+def _holes(part: rowids_pb2.U64Segment.RangeWithHoles, path: str, place: str) -> Uint64Array:
     holes = _array(part.holes, path, place)
     if len(holes) and not (part.start <= int(holes[0]) and int(holes[-1]) < part.end):
         raise CorruptFile(path, place, f"holes outside of the range from {part.start} to {part.end}")
@@ -233,14 +230,14 @@ def _holes(part: rowids_pb2.U64Segment.RangeWithHoles, path: str, place: str) ->
     return holes
 
 
-def _bits(part: rowids_pb2.U64Segment.RangeWithBitmap, path: str, place: str) -> npt.NDArray[np.bool_]:
+def _bits(part: rowids_pb2.U64Segment.RangeWithBitmap, path: str, place: str) -> BoolArray:
     span = _span(part, path, place)
     if len(part.bitmap) * 8 < span:
         raise CorruptFile(path, place, f"a bitmap of {len(part.bitmap)} bytes for a range of {span}")
     return np.unpackbits(np.frombuffer(part.bitmap, np.uint8), count=span, bitorder="little").view(np.bool_)
 
 
-def _array(array: rowids_pb2.EncodedU64Array, path: str, place: str) -> U64s:
+def _array(array: rowids_pb2.EncodedU64Array, path: str, place: str) -> Uint64Array:
     which = array.WhichOneof("array")
     if which is None:
         return np.empty(0, np.uint64)

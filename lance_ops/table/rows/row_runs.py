@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint32Array, Uint64Array
 
 __all__ = ["RowIds", "RowVersions"]
 
-U64s: TypeAlias = npt.NDArray[np.uint64]
-Offsets: TypeAlias = npt.NDArray[np.uint32]
 
 _ONE = np.uint64(1)
 
@@ -28,12 +26,12 @@ class RowIds:
     Rows ascend. Where not all rows are meant, there are gaps between the runs.
     """
 
-    starts: U64s
-    rows: U64s
-    lengths: U64s
+    starts: Uint64Array
+    rows: Uint64Array
+    lengths: Uint64Array
 
     @classmethod
-    def of(cls, row_ids: U64s) -> RowIds:
+    def of(cls, row_ids: Uint64Array) -> RowIds:
         """Return the runs of the ids of rows 0, 1, …"""
         cuts = _run_starts(row_ids[1:] - row_ids[:-1] != _ONE, len(row_ids))
         return cls(row_ids[cuts], cuts.astype(np.uint64), _lengths(cuts, len(row_ids)))
@@ -45,7 +43,7 @@ class RowIds:
         return cls(*(np.array([value] * some, np.uint64) for value in (start, 0, count)))
 
     @classmethod
-    def between(cls, starts: U64s, ends: U64s) -> RowIds:
+    def between(cls, starts: Uint64Array, ends: Uint64Array) -> RowIds:
         """Return the ids from each start to before its end, as those of rows 0, 1, …"""
         some = starts < ends
         lengths = (ends - starts)[some]
@@ -63,13 +61,13 @@ class RowIds:
         """How many rows there are."""
         return int(self.lengths.sum())
 
-    def at(self, offsets: U64s) -> U64s:
+    def at(self, offsets: Uint64Array) -> Uint64Array:
         """Return the ids of the rows at physical offsets, which must be among its rows."""
         runs = np.searchsorted(self.rows, offsets, side="right") - 1
-        ids: U64s = self.starts[runs] + (offsets - self.rows[runs])
+        ids: Uint64Array = self.starts[runs] + (offsets - self.rows[runs])
         return ids
 
-    def find(self, row_ids: U64s) -> tuple[npt.NDArray[np.int64], U64s]:
+    def find(self, row_ids: Uint64Array) -> tuple[Int64Array, Uint64Array]:
         """Return which of `row_ids`, ascending, are here, and at which offsets."""
         first = np.searchsorted(row_ids, self.starts)
         counts = np.searchsorted(row_ids, self.starts + (self.lengths - _ONE), side="right") - first
@@ -77,7 +75,7 @@ class RowIds:
         found = np.repeat(first - before, counts) + np.arange(counts.sum())
         return found, row_ids[found] + np.repeat(self.rows - self.starts, counts)
 
-    def expand(self) -> tuple[U64s, U64s]:
+    def expand(self) -> tuple[Uint64Array, Uint64Array]:
         """Return every id and its row."""
         num_rows = self.num_rows
         if num_rows == len(self.starts):
@@ -86,7 +84,7 @@ class RowIds:
         within = np.arange(num_rows, dtype=np.uint64) - np.repeat(np.cumsum(self.lengths) - self.lengths, counts)
         return np.repeat(self.starts, counts) + within, np.repeat(self.rows, counts) + within
 
-    def only(self, offsets: Offsets) -> RowIds:
+    def only(self, offsets: Uint32Array) -> RowIds:
         """Return the rows at these offsets, ascending, which must be among its rows."""
         rows = offsets.astype(np.uint64)
         ids = self.at(rows)
@@ -94,7 +92,7 @@ class RowIds:
         cuts = _run_starts(apart, len(rows))
         return RowIds(ids[cuts], rows[cuts], _lengths(cuts, len(rows)))
 
-    def without(self, deleted: Offsets) -> RowIds:
+    def without(self, deleted: Uint32Array) -> RowIds:
         """Return what is left when rows at ascending offsets are deleted; it must be all the rows of a fragment."""
         if not len(deleted):
             return self
@@ -109,7 +107,7 @@ class RowIds:
         rows = cuts[live].astype(np.uint64)
         return RowIds(self.at(rows), rows, _lengths(cuts, num_rows)[live])
 
-    def cut_at(self, offsets: U64s) -> RowIds:
+    def cut_at(self, offsets: Uint64Array) -> RowIds:
         """Return the same rows in runs that also begin anew at these offsets, ascending, where there are rows."""
         if not len(self.rows):
             return self
@@ -138,11 +136,11 @@ class RowIds:
 class RowVersions:
     """One version a row: those before row `ends[i]`, from the last end on, have `versions[i]`."""
 
-    versions: U64s
-    ends: U64s
+    versions: Uint64Array
+    ends: Uint64Array
 
     @classmethod
-    def of(cls, versions: U64s) -> RowVersions:
+    def of(cls, versions: Uint64Array) -> RowVersions:
         """Return the runs of the versions of rows 0, 1, …"""
         cuts = _run_starts(versions[1:] != versions[:-1], len(versions))
         return cls(versions[cuts], np.append(cuts[1:], len(versions))[: len(cuts)].astype(np.uint64))
@@ -160,7 +158,7 @@ class RowVersions:
         return cls(versions, np.cumsum(lengths))
 
     @property
-    def lengths(self) -> U64s:
+    def lengths(self) -> Uint64Array:
         """How many rows each run has."""
         return np.diff(self.ends, prepend=np.uint64(0))
 
@@ -169,18 +167,18 @@ class RowVersions:
         """How many rows there are."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
-    def at(self, offsets: U64s) -> U64s:
+    def at(self, offsets: Uint64Array) -> Uint64Array:
         """Return the versions of the rows at physical offsets."""
         if len(self.versions) == 1:
             return np.full(len(offsets), self.versions[0])
-        found: U64s = self.versions[np.searchsorted(self.ends, offsets, side="right")]
+        found: Uint64Array = self.versions[np.searchsorted(self.ends, offsets, side="right")]
         return found
 
-    def expand(self) -> U64s:
+    def expand(self) -> Uint64Array:
         """Return the version of every row."""
         return np.repeat(self.versions, self.lengths.astype(np.int64))
 
-    def without(self, deleted: Offsets) -> RowVersions:
+    def without(self, deleted: Uint32Array) -> RowVersions:
         """Return the versions of the rows left when those at ascending offsets are deleted."""
         return RowVersions(self.versions, self.ends - np.searchsorted(deleted, self.ends).astype(np.uint64))
 
@@ -195,14 +193,14 @@ class RowVersions:
         ]
 
 
-def _run_starts(breaks: npt.NDArray[np.bool_], num_rows: int) -> npt.NDArray[np.int64]:
+def _run_starts(breaks: BoolArray, num_rows: int) -> Int64Array:
     """Return where runs begin: at row 0, if there is one, and after each break between neighbours."""
     return np.concatenate((np.zeros(min(num_rows, 1), np.int64), np.flatnonzero(breaks) + 1))
 
 
-def _lengths(cuts: npt.NDArray[np.int64], num_rows: int) -> U64s:
+def _lengths(cuts: Int64Array, num_rows: int) -> Uint64Array:
     return np.diff(cuts, append=num_rows).astype(np.uint64)
 
 
-def _concatenate(parts: Sequence[U64s]) -> U64s:
+def _concatenate(parts: Sequence[Uint64Array]) -> Uint64Array:
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.values import Literal
 from lance_ops.core.predicate.types import common_type
@@ -39,7 +39,7 @@ class Case(Expression):
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         parts: list[pa.Array] = []
-        places: list[npt.NDArray[np.int64]] = []
+        places: list[Int64Array] = []
         rest, left = batch, np.arange(batch.num_rows)
         for condition, value in self.branches:
             taken = condition.holds(rest)

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
+from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.truth import Truths
 from lance_ops.core.predicate.types import convert
@@ -105,7 +105,7 @@ class Predicate(Expression):
             return pa.repeat(result.cast(pa.bool_()), batch.num_rows)
         return result
 
-    def holds(self, rows: pa.RecordBatch | pa.Table) -> npt.NDArray[np.bool_]:
+    def holds(self, rows: pa.RecordBatch | pa.Table) -> BoolArray:
         """Return for which rows it is true: neither false nor unknown. Raises as `mask` does."""
         if isinstance(rows, pa.RecordBatch):
             return _flags(self.mask(rows))
@@ -126,7 +126,7 @@ class Predicate(Expression):
         return self.to_sql()
 
 
-def _flags(truths: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+def _flags(truths: pa.BooleanArray) -> BoolArray:
     """Spread the bits; Arrow's own conversion takes ten times longer."""
     if truths.null_count:
         truths = truths.fill_null(False)

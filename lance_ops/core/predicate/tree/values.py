@@ -7,11 +7,11 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate.functions import FUNCTIONS
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.nodes import Expression, Values
@@ -254,14 +254,14 @@ def _remainder(left: Values, right: Values) -> Values:
     return pc.if_else(unknown, pa.scalar(None, pa.float64()), values)
 
 
-def _remainders_of_one(numbers: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
+def _remainders_of_one(numbers: Int64Array, divisor: int) -> Int64Array:
     """Return the remainders of a division that drops the fraction. By one number, numpy divides without dividing."""
     has_negatives = bool(len(numbers)) and numbers.min() < 0
     given = numbers if has_negatives else numbers.view(np.uint64)  # without signs it takes half as long
     remainders = given // given.dtype.type(divisor)
     remainders *= given.dtype.type(divisor)
     np.subtract(given, remainders, out=remainders)  # as much as the sign of the divisor has
-    found: npt.NDArray[np.int64] = remainders.view(np.int64)
+    found: Int64Array = remainders.view(np.int64)
     if has_negatives:
         found[(numbers < 0) & (found > 0)] -= divisor
     return found

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings import ChunkBuffers, Encoding, Picks, Values, check, concat_values, select
 from lance_ops.file.v2_1.layouts.contract import levels_of
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
@@ -25,7 +25,6 @@ from lance_ops.kernels import readable
 
 __all__ = ["ChunkFormat", "ChunkParts", "Turn"]
 
-Integers = npt.NDArray[np.int64]
 
 _PICK_BELOW = 4
 """Values are picked one by one where at most one in so many is wanted; else all of them are decoded."""
@@ -35,7 +34,7 @@ _PICK_BELOW = 4
 class ChunkParts:
     """Where the parts of some chunks are, and how many levels each chunk has."""
 
-    num_levels: Integers
+    num_levels: Int64Array
     rep: ChunkBuffers | None
     definition: ChunkBuffers | None
     values: ChunkBuffers
@@ -60,7 +59,7 @@ class ChunkFormat:
     num_buffers: int
     large: bool
 
-    def locate(self, data: npt.NDArray[np.uint8], starts: Integers, stops: Integers, counts: Integers) -> ChunkParts:
+    def locate(self, data: Uint8Array, starts: Int64Array, stops: Int64Array, counts: Int64Array) -> ChunkParts:
         """Read the headers of the chunks at these places, which lie in `data` and hold `counts[i]` values each."""
         num_chunks, width = len(starts), 4 if self.large else 2
         has_rep, has_def = self.rep is not None, self.definition is not None

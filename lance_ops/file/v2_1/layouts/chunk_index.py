@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, UnsignedArray
 from lance_ops.encodings import Picks, check
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import RowSet, RowSlice
@@ -25,7 +25,6 @@ from lance_ops.kernels import readable
 
 __all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
 
-Integers = npt.NDArray[np.int64]
 
 _ALIGNMENT = 8
 _COUNT_BITS = 4
@@ -36,11 +35,11 @@ _MAX_VALUE_COUNT = 1 << 48
 class RowIndex:
     """Which rows chunks hold: `ended[c]` rows end, and `begun[c]` rows begin, before chunk `c`."""
 
-    ended: Integers
-    begun: Integers
+    ended: Int64Array
+    begun: Int64Array
 
     @classmethod
-    def decode(cls, data: npt.NDArray[np.uint8], num_chunks: int, depth: int, num_rows: int) -> RowIndex:
+    def decode(cls, data: Uint8Array, num_chunks: int, depth: int, num_rows: int) -> RowIndex:
         """Parse a repetition index; deeper levels of it are not needed for rows."""
         stride = depth + 1
         check(
@@ -65,13 +64,13 @@ class ChunkIndex:
     `first_values` counts values and ends with their total. `rows` is None where every value is a row.
     """
 
-    starts: Integers
-    stops: Integers
-    first_values: Integers
+    starts: Int64Array
+    stops: Int64Array
+    first_values: Int64Array
     rows: RowIndex | None
 
     @classmethod
-    def decode_words(cls, words: npt.NDArray[np.unsignedinteger], num_values: int, chunks: Extent) -> ChunkIndex:
+    def decode_words(cls, words: UnsignedArray, num_values: int, chunks: Extent) -> ChunkIndex:
         """Parse the chunk words of a page of `num_values` values, whose chunks are in this extent."""
         check(num_values <= _MAX_VALUE_COUNT, f"{num_values} values")
         numbers = words.astype(np.int64)
@@ -109,9 +108,9 @@ class ChunkIndex:
         """Number of chunks."""
         return len(self.starts)
 
-    def counts_of(self, chunks: slice | Integers) -> Integers:
+    def counts_of(self, chunks: slice | Int64Array) -> Int64Array:
         """Return how many values these chunks have."""
-        counts: Integers = self.first_values[1:][chunks] - self.first_values[:-1][chunks]
+        counts: Int64Array = self.first_values[1:][chunks] - self.first_values[:-1][chunks]
         return counts
 
     def span(self, rows: RowSlice) -> slice:
@@ -121,13 +120,13 @@ class ChunkIndex:
         first = int(begun.searchsorted(rows.first, side="right")) - 1
         return slice(first, int(ended.searchsorted(rows.last, side="right")))
 
-    def locate(self, values: Integers) -> tuple[Integers, Picks]:
+    def locate(self, values: Int64Array) -> tuple[Int64Array, Picks]:
         """Return the chunks that hold these values, ascending, and where in those each value is."""
         chunks, chunk_of, within = np.empty((3, len(values)), np.int64)
         touched = kernels.locate_values(readable(self.first_values), readable(values), chunks, chunk_of, within)
         return chunks[:touched], Picks(chunk_of, within)
 
-    def chunks_of(self, rows: RowSet) -> Integers:
+    def chunks_of(self, rows: RowSet) -> Int64Array:
         """Return the chunks that hold any part of these rows, ascending, where a row may span several."""
         assert self.rows is not None
         lasts = np.searchsorted(self.rows.ended, rows.indices, side="right") - 1
@@ -139,20 +138,20 @@ class ChunkIndex:
         return _without_repeats(np.repeat(firsts - (ends - counts), counts) + np.arange(int(ends[-1])))
 
 
-def _without_repeats(ascending: Integers) -> Integers:
+def _without_repeats(ascending: Int64Array) -> Int64Array:
     fresh = np.append(True, ascending[1:] > ascending[:-1])
-    kept: Integers = ascending[fresh]
+    kept: Int64Array = ascending[fresh]
     return kept
 
 
-def _join_counts(parts: Sequence[Integers]) -> Integers:
+def _join_counts(parts: Sequence[Int64Array]) -> Int64Array:
     """Join counts that each begin with 0 and end with their total."""
     bases = np.cumsum([0, *(int(part[-1]) for part in parts)])
     shifted = [part[:-1] + base for part, base in zip(parts, bases[:-1].tolist(), strict=True)]
     return np.concatenate([*shifted, bases[-1:]])
 
 
-def encode_words(words: Integers, large: bool) -> npt.NDArray[np.uint8]:
+def encode_words(words: Int64Array, large: bool) -> Uint8Array:
     """Return chunk words as a page's buffer; raise `ValueError` for a chunk too large for its word."""
     dtype = np.dtype("<u4") if large else np.dtype("<u2")
     most = int(words.max(initial=0))
@@ -161,7 +160,7 @@ def encode_words(words: Integers, large: bool) -> npt.NDArray[np.uint8]:
     return words.astype(dtype).view(np.uint8)
 
 
-def encode_row_index(rep: npt.NDArray[np.uint16], row_level: int, chunk_ends: Integers) -> npt.NDArray[np.uint8]:
+def encode_row_index(rep: Uint16Array, row_level: int, chunk_ends: Int64Array) -> Uint8Array:
     """Return the repetition index of a page whose rows start at `row_level`, cut into chunks at `chunk_ends`."""
     words = np.empty(2 * len(chunk_ends), np.uint64)
     kernels.index_rows(readable(rep), row_level, readable(chunk_ends), words)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings import Picks, check
 from lance_ops.file.rows import RowSet, RowSlice
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
@@ -17,7 +17,6 @@ from lance_ops.kernels import readable
 
 __all__ = ["FoundRows", "find_rows", "find_slice"]
 
-Integers = npt.NDArray[np.int64]
 
 _OTHER_ROWS = "chunks start other rows than the index says"
 _NO_ROOM = -2
@@ -36,7 +35,7 @@ class FoundRows:
 
 
 def find_rows(
-    rows: RowSet, index: ChunkIndex, chunks: slice | Integers, chunk_format: ChunkFormat, parts: ChunkParts
+    rows: RowSet, index: ChunkIndex, chunks: slice | Int64Array, chunk_format: ChunkFormat, parts: ChunkParts
 ) -> FoundRows:
     """Find scattered rows in the chunks that hold them.
 

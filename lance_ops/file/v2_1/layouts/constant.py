@@ -18,10 +18,10 @@ from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion, encoding_from_pb
 from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
 from lance_ops.file.encoded import EncodedPage
@@ -43,9 +43,6 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["ConstantPage", "encode_constant"]
 
-Bools = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
 _MAX_VALUE_BUFFERS = 2
 _MAX_INLINE_BYTES = 32
@@ -62,7 +59,7 @@ class _Content:
 
     value: bytes | None
     entries: Entries | None
-    row_starts: Integers | None
+    row_starts: Int64Array | None
 
 
 class ConstantPage(PageLayout):
@@ -129,7 +126,7 @@ class ConstantPage(PageLayout):
                 counts = [int(np.count_nonzero(entries.definition <= head._scheme.max_visible_def))]
         values = [content.value for content in contents if content.value is not None]
 
-        def to_array(validity: Bools | None) -> pa.Array:
+        def to_array(validity: BoolArray | None) -> pa.Array:
             if not values:
                 return head._without_value(sum(counts), entries)
             return array_of(_repeat(values, counts, head._value_type), head._context.leaf.arrow_type, validity)
@@ -213,7 +210,7 @@ def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLev
     description = pb.PageLayout()
     layout = description.constant_layout
     layout.layers.extend(levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
-    buffers: list[Bytes] = []
+    buffers: list[Uint8Array] = []
     if isinstance(value, FixedWidth) and len(value.data) <= _MAX_INLINE_BYTES:
         layout.inline_value = value.data.tobytes()
     elif value is not None:
@@ -225,11 +222,11 @@ def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLev
     return EncodedPage(description, tuple(buffers), length)
 
 
-def _raw(levels: npt.NDArray[np.uint16] | None) -> Bytes:
+def _raw(levels: Uint16Array | None) -> Uint8Array:
     return np.empty(0, np.uint8) if levels is None else np.ascontiguousarray(levels, "<u2").view(np.uint8)
 
 
-def _join(value: FixedWidth | VariableWidth) -> Bytes:
+def _join(value: FixedWidth | VariableWidth) -> Uint8Array:
     """Return a value buffer."""
     parts = [value.data[: value.size_bytes].tobytes()]
     if isinstance(value, VariableWidth):
@@ -238,7 +235,7 @@ def _join(value: FixedWidth | VariableWidth) -> Bytes:
     return np.frombuffer(b"".join([sizes, *parts]), np.uint8)
 
 
-def _entries_of(rows: Rows, entries: Entries, starts: Integers | None) -> Entries:
+def _entries_of(rows: Rows, entries: Entries, starts: Int64Array | None) -> Entries:
     """Return the entries of these rows, the first of each of which is at `starts`, where there are lists."""
     if isinstance(rows, RowSlice):
         if starts is None:
@@ -251,7 +248,7 @@ def _entries_of(rows: Rows, entries: Entries, starts: Integers | None) -> Entrie
     return entries.take(np.repeat(starts[rows.indices] - (ends - counts), counts) + np.arange(int(ends[-1])))
 
 
-def _levels(data: Bytes, encoding: Encoding | None, num_levels: int) -> npt.NDArray[np.uint16] | None:
+def _levels(data: Uint8Array, encoding: Encoding | None, num_levels: int) -> Uint16Array | None:
     if not len(data):
         return None
     if encoding is not None:
@@ -296,5 +293,5 @@ def _repeat(values: Sequence[bytes], counts: Sequence[int], value_type: pa.DataT
     return FixedWidth(_copies(values, counts), bits, total)
 
 
-def _copies(values: Sequence[bytes], counts: Sequence[int]) -> Bytes:
+def _copies(values: Sequence[bytes], counts: Sequence[int]) -> Uint8Array:
     return np.frombuffer(b"".join([value * count for value, count in zip(values, counts, strict=True)]), np.uint8)

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from lance_ops.core.ndarrays import BoolArray, Uint16Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import CorruptValues, Encoding, EncodingOptions, FixedWidth, Values, check
 from lance_ops.file.arrays import array_of, own_copy
@@ -35,8 +35,7 @@ __all__ = [
     "read_scheme",
 ]
 
-Levels = npt.NDArray[np.uint16]
-ToArray: TypeAlias = Callable[[npt.NDArray[np.bool_] | None], pa.Array]
+ToArray: TypeAlias = Callable[[BoolArray | None], pa.Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +172,7 @@ def _read_scheme(layers: tuple[int, ...], steps: tuple[Step, ...], is_fieldless:
     return scheme
 
 
-def levels_as_values(levels: Levels) -> FixedWidth:
+def levels_as_values(levels: Uint16Array) -> FixedWidth:
     """Return levels as values to encode."""
     return FixedWidth(np.ascontiguousarray(levels, "<u2").view(np.uint8), 16, len(levels))
 
@@ -192,7 +191,7 @@ def check_entries(scheme: LevelScheme, entries: Entries) -> None:
         check(definition.max() <= scheme.max_def, f"a definition level above {scheme.max_def}")
 
 
-def levels_of(values: object) -> Levels:
+def levels_of(values: object) -> Uint16Array:
     """Return decoded levels as numbers."""
     if not isinstance(values, FixedWidth) or values.bits_per_value != 16:
         raise CorruptValues("levels that are not 16-bit numbers")

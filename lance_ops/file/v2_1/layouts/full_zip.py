@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, UnsignedArray
 from lance_ops.encodings import (
     CorruptValues,
     FixedWidth,
@@ -52,9 +52,6 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["FullZipPage", "encode_full_zip"]
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.unsignedinteger]
 
 _INDEX_WIDTHS = (1, 2, 4, 8)
 _MAX_VALUE_BYTES = 1 << 31
@@ -133,7 +130,7 @@ class FullZipPage(PageLayout):
         check_entries(self._scheme, entries)
         return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
-    def _read_index(self, elements: Rows) -> Steps[tuple[Integers, Integers]]:
+    def _read_index(self, elements: Rows) -> Steps[tuple[Int64Array, Int64Array]]:
         """Return where in the file each wanted row starts and stops."""
         index, data, width = self._context.buffers[1], self._context.buffers[0], self._index_width
         if isinstance(elements, RowSlice):
@@ -151,7 +148,7 @@ class FullZipPage(PageLayout):
         check((starts <= stops).all(), "a repetition index that does not ascend")
         return starts + data.position, stops + data.position
 
-    def _decode_variable(self, rows: Rows, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
+    def _decode_variable(self, rows: Rows, fetched: SourceBytes, starts: Int64Array, ends: Int64Array) -> LeafRows:
         """Decode rows of one entry each."""
         words = read_words(fetched.data, starts, self._word_bytes, ends)
         entries = self._entries(words, len(starts))
@@ -169,7 +166,7 @@ class FullZipPage(PageLayout):
             values = spread(values, present)
         return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
-    def _decode_lists(self, rows: Rows, fetched: SourceBytes, starts: Integers, ends: Integers) -> LeafRows:
+    def _decode_lists(self, rows: Rows, fetched: SourceBytes, starts: Int64Array, ends: Int64Array) -> LeafRows:
         words, value_starts, sizes = walk_entries(
             fetched.data,
             starts,
@@ -196,7 +193,7 @@ class FullZipPage(PageLayout):
             values = _flags_of_bytes(values)
         return self._context.to_array(values)
 
-    def _entries(self, words: Words | None, count: int) -> Entries:
+    def _entries(self, words: UnsignedArray | None, count: int) -> Entries:
         if words is None:
             return Entries(count)
         rep = (words >> self._bits_def).astype(np.uint16) if self._has_rep else None
@@ -237,7 +234,7 @@ def encode_full_zip(values: Values, levels: EncodedLevels, choice: PageChoice) -
     return EncodedPage(pb.PageLayout(full_zip_layout=layout), tuple(buffers), length)
 
 
-def _control_words(levels: EncodedLevels, bits_def: int, width: int) -> Bytes:
+def _control_words(levels: EncodedLevels, bits_def: int, width: int) -> Uint8Array:
     """Return the control words, one row an entry."""
     if not width:
         return np.empty((levels.num_entries, 0), np.uint8)
@@ -249,7 +246,7 @@ def _control_words(levels: EncodedLevels, bits_def: int, width: int) -> Bytes:
     return words.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
 
 
-def _zip_fixed(values: FixedWidth, words: Bytes, levels: EncodedLevels) -> tuple[Bytes, Integers]:
+def _zip_fixed(values: FixedWidth, words: Uint8Array, levels: EncodedLevels) -> tuple[Uint8Array, Int64Array]:
     """Put each visible entry's value behind its control word; return the bytes and where entries start and end."""
     width = values.bits_per_value // 8
     rows = values.data[: values.size_bytes].reshape(values.num_values, width)
@@ -261,7 +258,7 @@ def _zip_fixed(values: FixedWidth, words: Bytes, levels: EncodedLevels) -> tuple
     return _join(words, VariableWidth(offsets, rows.reshape(-1)))
 
 
-def _zip_variable(values: VariableWidth, words: Bytes, levels: EncodedLevels) -> tuple[Bytes, Integers]:
+def _zip_variable(values: VariableWidth, words: Uint8Array, levels: EncodedLevels) -> tuple[Uint8Array, Int64Array]:
     """Put length and value behind the control words of entries that are values."""
     lengths = values.offsets.astype(np.int64)[1:] - values.offsets[:-1]
     raw = lengths.astype(f"<u{values.bits_per_offset // 8}").view(np.uint8).reshape(values.num_values, -1)
@@ -283,7 +280,7 @@ def _zip_variable(values: VariableWidth, words: Bytes, levels: EncodedLevels) ->
     return _join(VariableWidth(head_offsets, heads[used]), VariableWidth(offsets, kept.data))
 
 
-def _join(heads: Bytes | VariableWidth, values: VariableWidth) -> tuple[Bytes, Integers]:
+def _join(heads: Uint8Array | VariableWidth, values: VariableWidth) -> tuple[Uint8Array, Int64Array]:
     """Put each value behind its head; return the bytes and where the pairs start and end."""
     if not isinstance(heads, VariableWidth):
         offsets = np.arange(len(heads) + 1, dtype=np.int64) * heads.shape[1]
@@ -310,6 +307,6 @@ def _word_bytes(bits: int) -> int:
     return 0 if bits == 0 else 1 if bits <= 8 else 2 if bits <= 16 else 4
 
 
-def _unsigned(numbers: npt.NDArray[np.unsignedinteger], bound: int) -> Integers:
+def _unsigned(numbers: UnsignedArray, bound: int) -> Int64Array:
     check(int(numbers.max(initial=0)) <= bound, "an offset or length beyond the page")
     return numbers.astype(np.int64)

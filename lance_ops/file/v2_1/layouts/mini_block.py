@@ -15,12 +15,12 @@ from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
+from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.encodings import (
     CorruptValues,
     EncodedChunks,
@@ -63,9 +63,6 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["MiniBlockPage", "encode_mini_block"]
 
-Bools = npt.NDArray[np.bool_]
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
 
 _ALIGNMENT = 8
 _MAX_NUM_BUFFERS = 64
@@ -185,7 +182,7 @@ class MiniBlockPage(PageLayout):
 
         Where values are encoded in several ways, `ends` says before which chunk each of them ends.
         """
-        chunks: slice | Integers
+        chunks: slice | Int64Array
         picks: Picks | None = None
         if isinstance(elements, RowSlice):
             chunks = index.span(elements)
@@ -216,7 +213,7 @@ class MiniBlockPage(PageLayout):
         elements: RowSlice,
         whole: bool,
         index: ChunkIndex,
-        chunks: slice | Integers,
+        chunks: slice | Int64Array,
         parts: ChunkParts,
         turns: Sequence[Turn],
     ) -> tuple[Entries, Values]:
@@ -273,7 +270,7 @@ class MiniBlockPage(PageLayout):
             raise CorruptValues("positions in a dictionary that are no numbers")
         position_type = _POSITION_TYPES[values.bits_per_value]
 
-        def build(validity: Bools | None) -> pa.Array:
+        def build(validity: BoolArray | None) -> pa.Array:
             positions = array_of(values, position_type, validity)
             check(_all_below(values, validity, len(dictionary)), "a position beyond the dictionary")
             if pt.is_dictionary(leaf_type):
@@ -334,7 +331,7 @@ def encode_mini_block(
     return EncodedPage(description, tuple(buffers), length)
 
 
-def _entry_ends(levels: EncodedLevels, num_values: Integers) -> Integers:
+def _entry_ends(levels: EncodedLevels, num_values: Int64Array) -> Int64Array:
     """Return after which entry each chunk ends: with its last value; the last chunk takes all that are left."""
     if levels.definition is None or not levels.scheme.has_invisible:
         return np.cumsum(num_values)
@@ -345,8 +342,8 @@ def _entry_ends(levels: EncodedLevels, num_values: Integers) -> Integers:
 
 
 def _join_chunks(
-    num_levels: Integers, level_parts: Sequence[EncodedChunks], chunks: EncodedChunks, large: bool
-) -> tuple[Integers, Bytes]:
+    num_levels: Int64Array, level_parts: Sequence[EncodedChunks], chunks: EncodedChunks, large: bool
+) -> tuple[Int64Array, Uint8Array]:
     """Return the word of each chunk, and all chunks end to end: headers, levels and values, every part padded."""
     parts = [
         (data, sizes) for part in (*level_parts, chunks) for data, sizes in zip(part.data, part.sizes, strict=True)
@@ -383,7 +380,7 @@ def _ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[Encoding
     return list(zip(encodings, accumulate(counts), strict=True))
 
 
-def _turns(ends: Sequence[tuple[Encoding, int]], chunks: slice | Integers) -> list[Turn]:
+def _turns(ends: Sequence[tuple[Encoding, int]], chunks: slice | Int64Array) -> list[Turn]:
     """Return which of these chunks, ascending, are encoded in which way."""
     last = [end for _, end in ends]
     if isinstance(chunks, slice):
@@ -394,7 +391,7 @@ def _turns(ends: Sequence[tuple[Encoding, int]], chunks: slice | Integers) -> li
     return [Turn(encoding, *bound) for (encoding, _), bound in zip(ends, bounds, strict=True) if bound[0] < bound[1]]
 
 
-def _all_below(values: FixedWidth, validity: Bools | None, bound: int) -> bool:
+def _all_below(values: FixedWidth, validity: BoolArray | None, bound: int) -> bool:
     """Return whether every valid position is within bounds; those of nulls may be anything."""
     positions = values.as_integers()
     if not len(positions) or int(positions.max()) < bound:

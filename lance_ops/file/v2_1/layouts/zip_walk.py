@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from lance_ops import kernels
+from lance_ops.core.ndarrays import Int64Array, Uint8Array, UnsignedArray
 from lance_ops.encodings import check
 from lance_ops.kernels import readable
 
 __all__ = ["read_words", "walk_entries"]
 
-Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.unsignedinteger]
 
-
-def read_words(data: Bytes, positions: Integers, width: int, ends: Integers | None = None) -> Words | None:
+def read_words(
+    data: Uint8Array, positions: Int64Array, width: int, ends: Int64Array | None = None
+) -> UnsignedArray | None:
     """Return the little-endian numbers of `width` bytes at these positions; None where the width is 0.
 
     `ends`, if given, must not lie before the numbers' ends.
@@ -25,21 +23,21 @@ def read_words(data: Bytes, positions: Integers, width: int, ends: Integers | No
         return None
     if ends is not None:
         check((positions + width <= ends).all(), "an entry is cut short")
-    words: Words = data[positions[:, None] + np.arange(width)].view(f"<u{width}").reshape(-1)
+    words: UnsignedArray = data[positions[:, None] + np.arange(width)].view(f"<u{width}").reshape(-1)
     return words
 
 
 def walk_entries(
-    data: Bytes,
-    starts: Integers,
-    ends: Integers,
+    data: Uint8Array,
+    starts: Int64Array,
+    ends: Int64Array,
     *,
     word_bytes: int,
     bits_def: int,
     max_visible_def: int,
     value_bytes: int,
     length_bytes: int,
-) -> tuple[Words, Integers, Integers]:
+) -> tuple[UnsignedArray, Int64Array, Int64Array]:
     """Return the control word of every entry in the given rows, and where each value starts and how long it is.
 
     With lengths, only entries of definition level 0 have a value; without, all visible ones.
