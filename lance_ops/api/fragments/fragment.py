@@ -17,6 +17,7 @@ from lance_ops.api.scanning import (
     LanceScanner,
     OrderBy,
     ScanOptions,
+    arguments_of,
     make_scanner,
     project,
     scan_request,
@@ -126,25 +127,8 @@ class LanceFragment(FragmentChanges):
         """
         if schema is not None and not schema.equals(self.schema):
             raise UnsupportedFeature("a fragment's scanner with another schema than the table's", self._snapshot.uri)
-        options = ScanOptions(
-            columns=columns,
-            batch_size=batch_size,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            batch_readahead=batch_readahead,
-            blob_handling=blob_handling,
-            order_by=order_by,
-            use_scalar_index=use_scalar_index,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            include_deleted_rows=include_deleted_rows,
-            batch_size_bytes=batch_size_bytes,
-            strict_batch_size=strict_batch_size,
-            fragment_ids=(self.fragment_id,),
-        )
+        arguments = arguments_of(locals(), apart_from=("schema",))
+        options = ScanOptions(**arguments, fragment_ids=(self.fragment_id,))
         return make_scanner(self._snapshot, options)
 
     def to_table(
@@ -165,22 +149,7 @@ class LanceFragment(FragmentChanges):
         strict_batch_size: bool | None = None,
     ) -> pa.Table:
         """Return its live rows; see `scanner`."""
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            blob_handling=blob_handling,
-            order_by=order_by,
-            use_scalar_index=use_scalar_index,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            include_deleted_rows=include_deleted_rows,
-            batch_size_bytes=batch_size_bytes,
-            strict_batch_size=strict_batch_size,
-        ).to_table()
+        return self.scanner(**arguments_of(locals())).to_table()
 
     def to_batches(
         self,
@@ -203,24 +172,7 @@ class LanceFragment(FragmentChanges):
         strict_batch_size: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield its live rows; see `scanner`."""
-        return self.scanner(
-            columns=columns,
-            batch_size=batch_size,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            batch_readahead=batch_readahead,
-            blob_handling=blob_handling,
-            order_by=order_by,
-            use_scalar_index=use_scalar_index,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            include_deleted_rows=include_deleted_rows,
-            batch_size_bytes=batch_size_bytes,
-            strict_batch_size=strict_batch_size,
-        ).to_batches()
+        return self.scanner(**arguments_of(locals())).to_batches()
 
     def to_pandas(
         self,
@@ -236,16 +188,8 @@ class LanceFragment(FragmentChanges):
         **kwargs: Any,
     ) -> Any:
         """Return its live rows as a data frame; see `LanceScanner.to_pandas`."""
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            batch_size=batch_size,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            order_by=order_by,
-        ).to_pandas(blob_mode=blob_mode, **kwargs)
+        arguments = arguments_of(locals(), apart_from=("blob_mode", "kwargs"))
+        return self.scanner(**arguments).to_pandas(blob_mode=blob_mode, **kwargs)
 
     def take(self, indices: Sequence[int], columns: Columns = None) -> pa.Table:
         """Return live rows by their position among the fragment's live rows, in the order asked for."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
-from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, make_scanner
+from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, arguments_of, make_scanner
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["Scanning"]
@@ -58,37 +58,10 @@ class Scanning(Handle):
         Rows come in the order of the fragments (of `fragments`, if given), or of `order_by`. What else the options do
         and raise is in `scan_options`. What is None is as the handle's `default_scan_options` have it.
         """
-        options = ScanOptions(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            nearest=nearest,
-            batch_size=batch_size,
-            batch_size_bytes=batch_size_bytes,
-            batch_readahead=batch_readahead,
-            fragment_readahead=fragment_readahead,
-            scan_in_order=scan_in_order,
-            fragment_ids=None if fragments is None else tuple(fragment.fragment_id for fragment in fragments),
-            index_segments=index_segments,
-            full_text_query=full_text_query,
-            prefilter=prefilter,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            use_stats=use_stats,
-            fast_search=fast_search,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            blob_handling=blob_handling,
-            use_scalar_index=use_scalar_index,
-            include_deleted_rows=include_deleted_rows,
-            scan_stats_callback=scan_stats_callback,
-            strict_batch_size=strict_batch_size,
-            order_by=order_by,
-            disable_scoring_autoprojection=disable_scoring_autoprojection,
-            row_addr_allowlist=row_addr_allowlist,
-            row_addr_blocklist=row_addr_blocklist,
-        )
+        arguments = arguments_of(locals())
+        chosen = arguments.pop("fragments")
+        arguments["fragment_ids"] = None if chosen is None else tuple(each.fragment_id for each in chosen)
+        options = ScanOptions(**arguments)
         if self._default_scan_options:
             options = options.over(ScannerBuilder(self).apply_defaults(self._default_scan_options).options)
         return make_scanner(self._snapshot, options)
@@ -121,31 +94,7 @@ class Scanning(Handle):
         disable_scoring_autoprojection: bool | None = None,
     ) -> pa.Table:
         """Return the live rows for which `filter` is true; see `scanner`."""
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            nearest=nearest,
-            batch_size=batch_size,
-            batch_size_bytes=batch_size_bytes,
-            batch_readahead=batch_readahead,
-            fragment_readahead=fragment_readahead,
-            scan_in_order=scan_in_order,
-            prefilter=prefilter,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            use_stats=use_stats,
-            fast_search=fast_search,
-            full_text_query=full_text_query,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            blob_handling=blob_handling,
-            use_scalar_index=use_scalar_index,
-            include_deleted_rows=include_deleted_rows,
-            order_by=order_by,
-            disable_scoring_autoprojection=disable_scoring_autoprojection,
-        ).to_table()
+        return self.scanner(**arguments_of(locals())).to_table()
 
     def to_batches(
         self,
@@ -175,31 +124,7 @@ class Scanning(Handle):
         **kwargs: Any,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the live rows for which `filter` is true, holding only a few blocks at a time; see `scanner`."""
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            nearest=nearest,
-            batch_size=batch_size,
-            batch_size_bytes=batch_size_bytes,
-            batch_readahead=batch_readahead,
-            fragment_readahead=fragment_readahead,
-            scan_in_order=scan_in_order,
-            prefilter=prefilter,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            use_stats=use_stats,
-            full_text_query=full_text_query,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            blob_handling=blob_handling,
-            use_scalar_index=use_scalar_index,
-            strict_batch_size=strict_batch_size,
-            order_by=order_by,
-            disable_scoring_autoprojection=disable_scoring_autoprojection,
-            **kwargs,
-        ).to_batches()
+        return self.scanner(**arguments_of(locals())).to_batches()
 
     def to_pandas(
         self,
@@ -229,29 +154,8 @@ class Scanning(Handle):
         **kwargs: Any,
     ) -> Any:
         """Return the live rows as a data frame; see `LanceScanner.to_pandas`."""
-        return self.scanner(
-            columns=columns,
-            filter=filter,
-            limit=limit,
-            offset=offset,
-            nearest=nearest,
-            batch_size=batch_size,
-            batch_readahead=batch_readahead,
-            fragment_readahead=fragment_readahead,
-            scan_in_order=scan_in_order,
-            prefilter=prefilter,
-            with_row_id=with_row_id,
-            with_row_address=with_row_address,
-            use_stats=use_stats,
-            fast_search=fast_search,
-            full_text_query=full_text_query,
-            io_buffer_size=io_buffer_size,
-            late_materialization=late_materialization,
-            use_scalar_index=use_scalar_index,
-            include_deleted_rows=include_deleted_rows,
-            order_by=order_by,
-            disable_scoring_autoprojection=disable_scoring_autoprojection,
-        ).to_pandas(blob_mode=blob_mode, **kwargs)
+        arguments = arguments_of(locals(), apart_from=("blob_mode", "kwargs"))
+        return self.scanner(**arguments).to_pandas(blob_mode=blob_mode, **kwargs)
 
     def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
         """Return the first rows; the options are those of `scanner`."""

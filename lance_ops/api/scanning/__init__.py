@@ -3,8 +3,15 @@
 from lance_ops.api.scanning.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_ops.api.scanning.data_frames import LAZY
 from lance_ops.api.scanning.projection import Columns, Projection, project
-from lance_ops.api.scanning.requests import Filter, refuse, scan_request
-from lance_ops.api.scanning.scan_options import OrderBy, ScanOptions, make_scanner
+from lance_ops.api.scanning.scan_options import (
+    Filter,
+    OrderBy,
+    ScanOptions,
+    arguments_of,
+    make_scanner,
+    refuse,
+    scan_request,
+)
 from lance_ops.api.scanning.scanner import LanceScanner
 
 __all__ = [
@@ -17,6 +24,7 @@ __all__ = [
     "OrderBy",
     "Projection",
     "ScanOptions",
+    "arguments_of",
     "make_scanner",
     "project",
     "refuse",

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from lance_ops.api.scanning.projection import Columns, project
-from lance_ops.api.scanning.requests import Filter, refuse, scan_request
+from lance_ops.api.scanning.projection import Columns, Projection, project
 from lance_ops.api.scanning.scanner import DEFAULT_BATCH_SIZE, BatchSize, LanceScanner
-from lance_ops.core.errors import InvalidInput
-from lance_ops.reading import ColumnOrdering, allowed_rows, check_orderings
+from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.indices import RowAddressSet
+from lance_ops.reading import (
+    ROW_ADDRESS,
+    ROW_ID,
+    VERSION_COLUMNS,
+    ColumnOrdering,
+    ScanRequest,
+    UserFilter,
+    allowed_rows,
+    bind_filter,
+    check_orderings,
+)
 from lance_ops.snapshot import Snapshot
 
-__all__ = ["OrderBy", "ScanOptions", "make_scanner"]
+__all__ = ["Filter", "OrderBy", "ScanOptions", "arguments_of", "make_scanner", "refuse", "scan_request"]
+
+Filter: TypeAlias = UserFilter | None
+"""Which rows: SQL text or a `pyarrow.compute` expression."""
 
 OrderBy: TypeAlias = Sequence[ColumnOrdering | str] | str | None
 """Columns to sort by, ascending and nulls last where only a name is given."""
@@ -59,6 +72,18 @@ class ScanOptions:
         """Return these options with the defaults for what they leave open."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return replace(defaults, **{name: value for name, value in given.items() if value is not None})
+
+
+def arguments_of(call: Mapping[str, Any], *, apart_from: Collection[str] = ()) -> dict[str, Any]:
+    """Return the arguments of the method whose `locals()` are `call`, by name.
+
+    A method that restates the reference's long signature hands its arguments on with this, and names none of them
+    again. It must be called before the method binds a local variable. `self` and the names `apart_from` are left out;
+    what the method collects in `**kwargs` stands among the others.
+    """
+    collected = {} if "kwargs" in apart_from else call.get("kwargs", {})
+    own = {name: value for name, value in call.items() if name not in ("self", "kwargs") and name not in apart_from}
+    return own | collected
 
 
 def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
@@ -116,6 +141,51 @@ def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
         options.batch_size or DEFAULT_BATCH_SIZE, options.batch_size_bytes, bool(options.strict_batch_size)
     )
     return LanceScanner(snapshot, request, projection, batch_size, order_by)
+
+
+def scan_request(
+    snapshot: Snapshot,
+    projection: Projection,
+    *,
+    filter: Filter = None,
+    limit: int | None = None,
+    offset: int | None = None,
+    include_deleted_rows: bool | None = None,
+    fragment_ids: tuple[int, ...] | None = None,
+    rows: RowAddressSet | None = None,
+    use_scalar_index: bool | None = None,
+    fragment_readahead: int | None = None,
+) -> ScanRequest:
+    """Check the arguments against the snapshot.
+
+    Raises `InvalidInput` for a negative number, `InvalidFilter` for a filter that does not fit.
+    """
+    for name, value in (("limit", limit), ("offset", offset)):
+        if value is not None and value < 0:
+            raise InvalidInput(f"{name} must not be negative, not {value}")
+    if include_deleted_rows and not projection.needs(ROW_ID):
+        raise InvalidInput("include_deleted_rows needs with_row_id=True: a deleted row is known by its null row id")
+    return ScanRequest(
+        schema=projection.read,
+        predicate=None if filter is None else bind_filter(snapshot, filter, whatever_arrow_can=True),
+        limit=limit,
+        offset=offset or 0,
+        with_row_id=projection.needs(ROW_ID),
+        with_row_address=projection.needs(ROW_ADDRESS),
+        version_columns=tuple(name for name in VERSION_COLUMNS if projection.needs(name)),
+        include_deleted_rows=bool(include_deleted_rows),
+        fragment_ids=fragment_ids,
+        rows=rows,
+        use_scalar_index=use_scalar_index is not False,
+        readahead=fragment_readahead,
+    )
+
+
+def refuse(where: str, **options: object) -> None:
+    """Raise `UnsupportedFeature` for the first option that was given."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise UnsupportedFeature(f"option {name}={value!r}", where)
 
 
 def _orderings(order_by: OrderBy) -> tuple[ColumnOrdering, ...]:

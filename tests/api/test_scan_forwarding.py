@@ -1,0 +1,76 @@
+"""The long signatures of scans are stated once each; every argument must reach the scan's options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pyarrow as pa
+import pytest
+
+import lance_ops
+from lance_ops.api.fragments import fragment as fragment_module
+from lance_ops.api.lance_dataset import scanning as dataset_module
+from lance_ops.api.scanning import ScanOptions
+
+METHODS = ("scanner", "to_table", "to_batches", "to_pandas")
+NO_OPTIONS = {"self", "kwargs", "schema", "blob_mode"}
+"""Parameters that say nothing of the scan."""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[ScanOptions]:
+    """Collect the options of each scanner that would be made."""
+    options: list[ScanOptions] = []
+
+    def make(_: object, asked: ScanOptions) -> MagicMock:
+        options.append(asked)
+        return MagicMock()
+
+    monkeypatch.setattr(dataset_module, "make_scanner", make)
+    monkeypatch.setattr(fragment_module, "make_scanner", make)
+    return options
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance_ops.LanceDataset:
+    return lance_ops.write_dataset(pa.table({"a": [1]}), str(tmp_path / "a.lance"))
+
+
+def distinct_arguments(method: Callable[..., Any]) -> dict[str, object]:
+    """Return another object for each option among a method's parameters."""
+    return {name: object() for name in inspect.signature(method).parameters if name not in NO_OPTIONS}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("owner", ["dataset", "fragment"])
+def test_each_argument_arrives_under_its_own_name(
+    owner: str, method: str, dataset: lance_ops.LanceDataset, made: list[ScanOptions]
+) -> None:
+    scanned = dataset if owner == "dataset" else dataset.get_fragments()[0]
+    call = getattr(scanned, method)
+    arguments = distinct_arguments(call)
+    if "fragments" in arguments:
+        arguments["fragments"] = dataset.get_fragments()
+    call(**arguments)
+    [options] = made
+    expected = arguments | ({"fragment_ids": (0,)} if owner == "fragment" or "fragments" in arguments else {})
+    expected.pop("fragments", None)
+    assert len(expected) > 8
+    assert {name: getattr(options, name) for name in expected} == expected
+
+
+def test_an_option_that_a_batched_scan_does_not_name_arrives_through_its_kwargs(
+    dataset: lance_ops.LanceDataset, made: list[ScanOptions]
+) -> None:
+    dataset.to_batches(fast_search=True)
+    assert made[0].fast_search is True
+
+
+@pytest.mark.parametrize("method", ["scanner", "to_table", "to_batches"])
+def test_an_unknown_option_is_refused(method: str, dataset: lance_ops.LanceDataset) -> None:
+    with pytest.raises(TypeError, match="no_such_option"):
+        getattr(dataset, method)(no_such_option=1)
