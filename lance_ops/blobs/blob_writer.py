@@ -24,7 +24,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.store import Store, StoreWriter
 from lance_ops.table.manifest import Bases
-from lance_ops.transactions import delete_paths
+from lance_ops.transactions import PendingFiles
 
 __all__ = ["BlobWriter", "ExternalBlobs"]
 
@@ -93,7 +93,7 @@ class BlobWriter:
             with suppress(LanceOpsError):
                 self._pack.abort()
             self._pack = None
-        delete_paths(self._store, [self._path(blob_id) for blob_id in range(1, self._num_sidecars + 1)])
+        PendingFiles.at(self._store, map(self._path, range(1, self._num_sidecars + 1))).abandon()
 
     def _write(self, values: pa.StructArray, field: Field, _: Uint64Array) -> pa.Array:
         thresholds = self._thresholds.get(field.id)

@@ -114,5 +114,5 @@ def commit_deletion(
         return snapshot, 0
     hidden = hide_rows(snapshot, offsets)
     operation = Delete(hidden.updated, hidden.removed, plan.predicate.to_sql())
-    committed = commit_operation(snapshot, operation, properties=properties, own_files=hidden.paths, after=hidden.paths)
+    committed = commit_operation(snapshot, operation, properties=properties, pending=hidden.pending)
     return committed, sum(len(rows) for rows in offsets.values())

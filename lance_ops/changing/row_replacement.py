@@ -16,12 +16,10 @@ from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import bind_filter
 from lance_ops.snapshot import Snapshot
-from lance_ops.table import Fragment
-from lance_ops.transactions import REPLACES_PREFIX, Update, delete_paths, removing_on_failure, removing_unless_committed
+from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
 from lance_ops.writing import (
     Runner,
     commit_operation,
-    data_paths,
     hide_rows,
     output_version,
     retry_conflicts,
@@ -45,40 +43,43 @@ def replace_rows(
     new = _NewRows(rows)
 
     def attempt(current: Snapshot) -> Snapshot:
-        with removing_on_failure(current.store, new.paths):
+        with new.abandoned_on_failure():
             plan = plan_deletion(current, bind_filter(current, condition))
             offsets = offsets_found(runner.map(find_rows, plan.tasks))
-            fragments = new.as_fragments(current)
-            if not (offsets or fragments):
+            pending = new.written_for(current)
+            if not (offsets or pending.fragments):
                 return current
             hidden = hide_rows(current, offsets)
         operation = Update(
             removed_fragment_ids=hidden.removed,
             updated_fragments=hidden.updated,
-            new_fragments=fragments,
+            new_fragments=pending.fragments,
             fields_for_preserving_frag_bitmap=tuple(node.id for node in current.schema.walk()),
         )
-        after = [*new.paths, *hidden.paths]
-        return commit_operation(current, operation, properties=properties, own_files=hidden.paths, after=after)
+        files = pending.kept_on_failure() + hidden.pending
+        return commit_operation(current, operation, properties=properties, pending=files)
 
-    with removing_unless_committed(snapshot.store, new.paths):
+    with new.abandoned_unless_committed():
         return retry_conflicts(snapshot, attempt, conflict_retries)
 
 
 @dataclass
-class _NewRows:
-    """Rows in data files of no version yet, which an attempt to commit takes over from the one before."""
+class _NewRows(Abandonable):
+    """The rows to add, in data files that each attempt to commit takes over from the attempt before."""
 
     rows: pa.Table
-    paths: list[str] = field(default_factory=list)
-    _fragments: tuple[Fragment, ...] = ()
-    _written_for: tuple[Schema, FileVersion] | None = None
+    pending: PendingFiles = field(default_factory=PendingFiles)
+    _format: tuple[Schema, FileVersion] | None = None
 
-    def as_fragments(self, snapshot: Snapshot) -> tuple[Fragment, ...]:
-        """Return fragments with the snapshot's fields, written anew if other ones were, or if their files are gone."""
+    def written_for(self, snapshot: Snapshot) -> PendingFiles:
+        """Return files of the snapshot's schema and version; write them again if these changed or a file is gone."""
         wanted = snapshot.schema, output_version(snapshot, None)
-        if wanted != self._written_for or not all(map(snapshot.store.exists, self.paths)):
-            delete_paths(snapshot.store, self.paths)
-            self._fragments = tuple(write_fragments(snapshot.store, self.rows.to_batches(), *wanted, durable=False))
-            self._written_for, self.paths[:] = wanted, data_paths(self._fragments)
-        return self._fragments
+        if wanted != self._format or not all(store.exists(path) for store, path in self.pending.files):
+            self.abandon()
+            self.pending = write_fragments(snapshot.store, self.rows.to_batches(), *wanted, durable=False)
+            self._format = wanted
+        return self.pending
+
+    def abandon(self) -> None:
+        """Delete the files that were written last."""
+        self.pending.abandon()

@@ -23,12 +23,11 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.reading import TASK_READAHEAD, ScanRequest, offset_array
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
-from lance_ops.transactions import Update, delete_paths, removing_on_failure
+from lance_ops.transactions import PendingFiles, Update
 from lance_ops.writing import (
     RowWriter,
     Runner,
     commit_operation,
-    data_paths,
     fragment_shares,
     hide_rows,
     output_version,
@@ -89,9 +88,7 @@ def update(
     `RetryableConflict` when a concurrent commit touched the same rows: plan again on the newest version.
     """
     plan = plan_update(snapshot, assignments, predicate, file_version)
-    outcomes = run_all(
-        runner, rewrite_rows, plan.tasks, lambda outcome: delete_paths(snapshot.store, data_paths(outcome.fragments))
-    )
+    outcomes = run_all(runner, rewrite_rows, plan.tasks, lambda outcome: _pending(snapshot, [outcome]).abandon())
     return commit_update(plan, outcomes, properties)
 
 
@@ -148,19 +145,24 @@ def commit_update(
     offsets = {key: BitMap.deserialize(data) for outcome in outcomes for key, data in outcome.offsets.items()}
     if not offsets:
         return snapshot, 0
-    new = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
-    with removing_on_failure(snapshot.store, data_paths(new)):
+    pending = _pending(snapshot, outcomes)
+    with pending.abandoned_on_failure():
         hidden = hide_rows(snapshot, offsets)
     assigned = [snapshot.schema.field(assignment.column) for assignment in plan.assignments]
     operation = Update(
         removed_fragment_ids=hidden.removed,
         updated_fragments=hidden.updated,
-        new_fragments=new,
+        new_fragments=pending.fragments,
         fields_for_preserving_frag_bitmap=tuple(node.id for field in assigned for node in field.walk()),
     )
-    own_files = [*data_paths(new), *hidden.paths]
-    committed = commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
+    committed = commit_operation(snapshot, operation, properties=properties, pending=pending + hidden.pending)
     return committed, sum(map(len, offsets.values()))
+
+
+def _pending(snapshot: Snapshot, outcomes: Sequence[RewrittenRows]) -> PendingFiles:
+    """Return the files that tasks wrote: `RowWriter` leaves them unsynced."""
+    new = (fragment for outcome in outcomes for fragment in outcome.fragments)
+    return PendingFiles.of_fragments(snapshot.bases, new, durable=False)
 
 
 def _assigned(rows: pa.Table, assignments: Sequence[Assignment]) -> pa.Table:

@@ -20,7 +20,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
-from lance_ops.transactions import delete_paths, removing_on_failure
+from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 
 __all__ = ["begins_dictionaries", "settle_dictionaries", "settle_fragments", "with_begun_dictionaries"]
 
@@ -38,14 +38,15 @@ def settle_dictionaries(store: Store, schema: Schema, files: Sequence[DataFile])
     lists = [_lists_of(store, file, begun) for file in files]
     joint = _join(lists)
     settled: list[DataFile] = []
-    written: list[str] = []
-    with removing_on_failure(store, written):
+    written = PendingFilesBuilder(store)
+    with written.abandoned_on_failure():
         for file, known in zip(files, lists, strict=True):
             if _begins(known, joint):
                 settled.append(file)
             else:
                 settled.append(_written_anew(store, file, joint, written))
-    delete_paths(store, [f"{DATA_DIR}/{old.path}" for old, new in zip(files, settled, strict=True) if old != new])
+    replaced = [f"{DATA_DIR}/{old.path}" for old, new in zip(files, settled, strict=True) if old != new]
+    PendingFiles.at(store, replaced).abandon()
     return _with_values(schema, joint), tuple(settled)
 
 
@@ -127,12 +128,12 @@ def _with_values(schema: Schema, joint: Values) -> Schema:
     return with_dictionaries(schema, known)
 
 
-def _written_anew(store: Store, file: DataFile, joint: Values, written: list[str]) -> DataFile:
+def _written_anew(store: Store, file: DataFile, joint: Values, written: PendingFilesBuilder) -> DataFile:
     """Write a file whose keys count in the joint lists, in the same batches."""
     reader = FileReader(store, f"{DATA_DIR}/{file.path}", file.file_size_bytes)
     name = data_file_name()
     path = f"{DATA_DIR}/{name}"
-    written.append(path)
+    written.add(path)
     schema = _with_values(reader.schema, joint)
     with FileWriter(store, path, schema, FileVersion.V0_1, batch_offsets=reader.batch_offsets()) as writer:
         for batch in reader.iter_batches():

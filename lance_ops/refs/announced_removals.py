@@ -20,7 +20,7 @@ from datetime import timedelta
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import delete_paths, removing_unless_committed
+from lance_ops.transactions import PendingFiles
 
 __all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "announced_removal", "check_version_is_kept"]
 
@@ -37,10 +37,11 @@ def announced_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[N
         yield
         return
     path = f"{REMOVALS_DIR}/{uuid.uuid4()}.json"
-    with removing_unless_committed(snapshot.store, [path]):
+    note = PendingFiles.at(snapshot.store, [path])
+    with note.abandoned_unless_committed():
         snapshot.store.put(path, json.dumps(versions).encode())
         yield
-    delete_paths(snapshot.store, [path])
+    note.abandon()
 
 
 def check_version_is_kept(snapshot: Snapshot) -> None:

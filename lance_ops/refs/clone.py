@@ -28,7 +28,7 @@ from lance_ops.table import (
     check_writable,
 )
 from lance_ops.table.manifest import Place
-from lance_ops.transactions import Clone, Transaction, commit_clone, removing_on_failure, removing_unless_committed
+from lance_ops.transactions import Clone, PendingFiles, Transaction, commit_clone
 
 __all__ = ["commit_first_version", "commit_shallow_clone", "deep_clone", "shallow_clone"]
 
@@ -63,10 +63,11 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
     def copy(path: str) -> None:
         _copy(copies.sources[path], root.store, path)
 
-    with removing_on_failure(root.store, [*copies.sources]):
+    pending = PendingFiles.at(root.store, copies.sources)
+    with pending.abandoned_on_failure():
         for _ in map_ordered(copy, list(copies.sources), _COPIES_AT_ONCE, _COPIES_AT_ONCE):
             pass
-    with removing_unless_committed(root.store, copies.sources):
+    with pending.abandoned_unless_committed():
         made = commit_clone(
             root.committer, root.store, Transaction(source.version, _clone_of(source, is_shallow=False)), manifest
         )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from lance_ops.refs.announced_removals import check_version_is_kept
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import delete_paths, removing_unless_committed
+from lance_ops.transactions import PendingFiles
 
 __all__ = ["PINS_DIR", "pinned", "pinned_version"]
 
@@ -28,11 +28,12 @@ def pinned(snapshot: Snapshot) -> Iterator[None]:
     it is old.
     """
     path = f"{PINS_DIR}/{snapshot.version}-{uuid.uuid4().hex}"
-    with removing_unless_committed(snapshot.store, [path]):
+    pin = PendingFiles.at(snapshot.store, [path])
+    with pin.abandoned_unless_committed():
         snapshot.store.put(path, b"")
         check_version_is_kept(snapshot)
         yield
-    delete_paths(snapshot.store, [path])
+    pin.abandon()
 
 
 def pinned_version(path: str) -> int | None:

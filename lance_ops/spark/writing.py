@@ -27,15 +27,16 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.types import keep_types, schema_from_spark
+from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.transactions import Append, Overwrite, delete_paths, removing_on_failure
+from lance_ops.table.manifest import Bases
+from lance_ops.transactions import Append, Overwrite, PendingFiles
 from lance_ops.writing import (
     FragmentWriter,
     check_stable_row_ids,
     commit_operation,
     conform,
     create_dataset,
-    data_paths,
     table_schema,
 )
 
@@ -81,27 +82,27 @@ class WritePlan:
             return None
         root = open_root(self.options.path, self.options.storage_options)
         snapshot = None
-        with removing_on_failure(root.store, data_paths(fragments)):
+        with _pending(root.store, fragments).abandoned_on_failure():
             if self.read_version is not None:
                 snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
             schema, fragments = settle_fragments(root.store, self.schema, fragments)
+        pending = _pending(root.store, fragments)
         if snapshot is None:
             return create_dataset(
                 root,
                 schema,
-                fragments,
+                pending,
                 self.file_version,
                 stable_row_ids=self.options.enable_stable_row_ids,
                 properties=properties,
-                own_files=data_paths(fragments),
             ).version
-        operation = Overwrite(tuple(fragments), schema) if self.overwrite else Append(tuple(fragments))
+        operation = Overwrite(pending.fragments, schema) if self.overwrite else Append(pending.fragments)
         try:
             made = commit_operation(
                 snapshot,
                 operation,
                 properties=properties,
-                own_files=data_paths(fragments),
+                pending=pending,
                 file_version=self.file_version,
             )
         except RetryableConflict:
@@ -115,7 +116,7 @@ class WritePlan:
     def discard(self, fragments: Iterable[Fragment]) -> None:
         """Delete the files of fragments that no commit was attempted with."""
         store = open_root(self.options.path, self.options.storage_options).store
-        delete_paths(store, data_paths(fragments))
+        _pending(store, fragments).abandon()
 
 
 def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, batch: str | None = None) -> WritePlan:
@@ -142,6 +143,11 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
     conform(schema.empty_table(), values_schema(table))
     done = batch is not None and _is_ingested(snapshot, batch)
     return WritePlan(options, snapshot.version, table, version, overwrite, batch, done)
+
+
+def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
+    """Return the files of fragments that tasks wrote: `WritePlan.write` makes them durable."""
+    return PendingFiles.of_fragments(Bases(store), fragments)
 
 
 def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> Schema:

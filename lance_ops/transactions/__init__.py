@@ -59,7 +59,7 @@ from lance_ops.transactions.operations import (
     UpdateMemWalState,
     UpdateMode,
 )
-from lance_ops.transactions.pending_files import OwnFile, delete_paths, removing_on_failure, removing_unless_committed
+from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder
 from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_message
 
 __all__ = [
@@ -70,6 +70,7 @@ __all__ = [
     "NO_TABLE",
     "REPLACES_PREFIX",
     "TOKEN",
+    "Abandonable",
     "Append",
     "AppendFragmentReuseTransitions",
     "Carry",
@@ -90,7 +91,8 @@ __all__ = [
     "Merge",
     "Operation",
     "Overwrite",
-    "OwnFile",
+    "PendingFiles",
+    "PendingFilesBuilder",
     "Project",
     "Rebase",
     "ReserveFragments",
@@ -110,7 +112,6 @@ __all__ = [
     "Verdict",
     "commit",
     "commit_clone",
-    "delete_paths",
     "find_token",
     "find_transaction",
     "follow_index",
@@ -122,8 +123,6 @@ __all__ = [
     "read_manifest",
     "read_transaction",
     "read_version",
-    "removing_on_failure",
-    "removing_unless_committed",
     "token_of",
     "with_message",
 ]

@@ -1,60 +1,115 @@
-"""Files that no version names yet: removed again when it is certain that no version will name them."""
+"""Files written for a commit that no version names yet: what the commit must sync, and what to delete if it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Self
 
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.store import Store
-from lance_ops.table.manifest import Place
+from lance_ops.table import Fragment
+from lance_ops.table.manifest import Bases, Place
 
-__all__ = ["OwnFile", "delete_paths", "removing_on_failure", "removing_unless_committed"]
-
-OwnFile: TypeAlias = str | Place
-"""A file that a commit would bring in: by its path in the dataset's root, or wherever it is."""
+__all__ = ["Abandonable", "PendingFiles", "PendingFilesBuilder"]
 
 
-def delete_paths(store: Store, paths: Iterable[OwnFile]) -> None:
-    """Delete files that no version names, data files with their blobs; what cannot be now is left to clean-up.
+class Abandonable(ABC):
+    """Files that are deleted again when it is certain that no version names them."""
 
-    What is not said to be elsewhere is in `store`.
+    @abstractmethod
+    def abandon(self) -> None:
+        """Delete the files. What cannot be deleted now is left to clean-up."""
+
+    @contextmanager
+    def abandoned_on_failure(self) -> Iterator[None]:
+        """Abandon the files when the block raises: for work before any commit was tried."""
+        try:
+            yield
+        except BaseException:
+            self.abandon()
+            raise
+
+    @contextmanager
+    def abandoned_unless_committed(self, *, kept_after: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Abandon the files when the block, which commits them, has failed for certain.
+
+        They stay after `CommitStateUnknown` and after an interrupt, because the version may exist. They also stay after
+        errors of the types `kept_after`.
+        """
+        kept: tuple[type[Exception], ...] = (CommitStateUnknown, *kept_after)
+        try:
+            yield
+        except kept:
+            raise
+        except Exception:  # any other error says that there is no version
+            self.abandon()
+            raise
+
+
+@dataclass(frozen=True)
+class PendingFiles(Abandonable):
+    """Files that a verb has written and that no version names yet.
+
+    `files` are what `abandon` deletes. `unsynced` are paths beneath the dataset's root that are not durable yet: the
+    commit syncs them before the version appears, and nothing else decides that. `fragments` are the new fragments that
+    the files hold, where the verb wrote whole fragments.
     """
-    for path in paths:
-        place = path if isinstance(path, Place) else Place(store, path)
-        sidecars = place.path.removesuffix(".lance")
-        with suppress(LanceOpsError):
-            place.store.delete(place.path)
-            if sidecars != place.path:
-                for info in list(place.store.list(sidecars)):
-                    place.store.delete(info.path)
+
+    files: tuple[Place, ...] = ()
+    unsynced: tuple[str, ...] = ()
+    fragments: tuple[Fragment, ...] = ()
+
+    @classmethod
+    def at(cls, store: Store, paths: Iterable[str], *, durable: bool = True) -> Self:
+        """Return files beneath a dataset's root; `durable` says whether they were written with `durable=True`."""
+        paths = tuple(paths)
+        return cls(tuple(Place(store, path) for path in paths), () if durable else paths)
+
+    @classmethod
+    def of_fragments(cls, bases: Bases, fragments: Iterable[Fragment], *, durable: bool = True) -> Self:
+        """Return the data files of new fragments. Files under a base path are always written durable."""
+        fragments = tuple(fragments)
+        files = tuple(bases.data_file(file.base_id, file.path) for part in fragments for file in part.files)
+        at_root = () if durable else tuple(path for part in fragments for path in part.data_paths())
+        return cls(files, at_root, fragments)
+
+    def __add__(self, other: PendingFiles) -> PendingFiles:
+        return PendingFiles(self.files + other.files, self.unsynced + other.unsynced, self.fragments + other.fragments)
+
+    def kept_on_failure(self) -> PendingFiles:
+        """Return the same files for one of several attempts: its commit syncs them, and does not delete them."""
+        return replace(self, files=())
+
+    def abandon(self) -> None:
+        """Delete the files, and the blob sidecars of data files. What cannot be deleted now is left to clean-up."""
+        for store, path in self.files:
+            sidecars = path.removesuffix(".lance")
+            with suppress(LanceOpsError):
+                store.delete(path)
+                if sidecars != path:
+                    for info in list(store.list(sidecars)):
+                        store.delete(info.path)
 
 
-@contextmanager
-def removing_on_failure(store: Store, paths: Sequence[OwnFile]) -> Iterator[None]:
-    """Delete `paths`, as they are then, when the block raises: for work that no commit was tried with yet."""
-    try:
-        yield
-    except BaseException:
-        delete_paths(store, paths)
-        raise
+class PendingFilesBuilder(Abandonable):
+    """Collects the paths beneath a dataset's root that tasks are writing to, from any thread."""
 
+    def __init__(self, store: Store, *, durable: bool = True) -> None:
+        self._store = store
+        self._durable = durable
+        self._paths: list[str] = []
 
-@contextmanager
-def removing_unless_committed(
-    store: Store, paths: Iterable[OwnFile], *, kept_after: tuple[type[Exception], ...] = ()
-) -> Iterator[None]:
-    """Delete `paths`, as they are then, when the block, which commits them, has failed for certain.
+    def add(self, path: str) -> None:
+        """Collect a path. Call it before the write, because a write that fails may leave the file there."""
+        self._paths.append(path)
 
-    They stay after `CommitStateUnknown`, after errors of the kinds `kept_after`, and at an interrupt, which says
-    nothing of whether the version is there.
-    """
-    spared: tuple[type[Exception], ...] = (CommitStateUnknown, *kept_after)
-    try:
-        yield
-    except spared:
-        raise
-    except Exception:  # of whatever kind: it says that there is no version
-        delete_paths(store, paths)
-        raise
+    def abandon(self) -> None:
+        """Delete the files collected so far."""
+        self.build().abandon()
+
+    def build(self) -> PendingFiles:
+        """Return the files collected so far."""
+        return PendingFiles.at(self._store, self._paths, durable=self._durable)

@@ -8,7 +8,6 @@ from lance_ops.writing.fragment_writer import (
     MAX_ROWS_PER_FILE,
     FragmentLimits,
     FragmentWriter,
-    data_paths,
     write_fragments,
     write_new_table,
 )
@@ -43,7 +42,6 @@ __all__ = [
     "conform_columns",
     "create",
     "create_dataset",
-    "data_paths",
     "describe_data_file",
     "describe_fragment",
     "fragment_shares",

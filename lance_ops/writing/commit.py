@@ -1,25 +1,23 @@
-"""Commit an operation planned on a snapshot, and remove our own files when it did not land."""
+"""Commit an operation that was planned on a snapshot, and delete its pending files when the commit fails."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from lance_ops.committers import DatasetRoot
 from lance_ops.core.errors import DatasetAlreadyExists, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
-from lance_ops.table import BasePath, Fragment, Manifest
+from lance_ops.table import BasePath, Manifest
 from lance_ops.transactions import (
     MAX_RETRIES,
     Operation,
     Overwrite,
-    OwnFile,
+    PendingFiles,
     Transaction,
     commit,
-    delete_paths,
-    removing_unless_committed,
 )
 
 __all__ = [
@@ -34,50 +32,46 @@ def commit_operation(
     operation: Operation,
     *,
     properties: Mapping[str, str] | None = None,
-    own_files: Sequence[OwnFile] = (),
-    after: Sequence[str] = (),
+    pending: PendingFiles | None = None,
     file_version: FileVersion | None = None,
     max_retries: int = MAX_RETRIES,
 ) -> Snapshot:
     """Commit an operation that was planned on this snapshot; return the snapshot of the version it made.
 
-    `own_files` are what the operation would bring into the table: they are deleted when it is certain that it did not.
-    After `CommitStateUnknown` they stay. Files that are not durable yet are those `after` which the version may appear.
-    The other errors are those of `transactions.commit`.
+    `pending` are the files that the operation brings into the table. Those that are not durable are synced before the
+    version appears. All are abandoned when the commit fails for certain, and when another commit with the same token
+    did the work. After `CommitStateUnknown` they stay. The other errors are those of `transactions.commit`.
     """
     transaction = Transaction(snapshot.version, operation, transaction_properties=dict(properties or {}))
     root = DatasetRoot(snapshot.store, snapshot.committer, snapshot.storage_options)
-    manifest = _commit(root, transaction, snapshot.manifest, own_files, after, file_version, max_retries)
+    manifest = _commit(root, transaction, snapshot.manifest, pending or PendingFiles(), file_version, max_retries)
     return snapshot.with_manifest(manifest)
 
 
 def create_dataset(
     root: DatasetRoot,
     schema: Schema,
-    fragments: Sequence[Fragment],
+    pending: PendingFiles,
     file_version: FileVersion,
     *,
     stable_row_ids: bool = False,
     base_paths: tuple[BasePath, ...] = (),
     config: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
-    own_files: Sequence[OwnFile] = (),
-    after: Sequence[str] = (),
     keep_if_there: bool = False,
 ) -> Snapshot:
-    """Commit version 1 of a dataset with these fragments; raise `DatasetAlreadyExists` if somebody else was first.
+    """Commit version 1 of a dataset with the pending fragments; raise `DatasetAlreadyExists` if there is one already.
 
-    `own_files` and `after` are as for `commit_operation`; with `keep_if_there` the files stay after that error, for the
-    caller to bring into the other's dataset.
+    `pending` is as for `commit_operation`. With `keep_if_there` the files stay after `DatasetAlreadyExists`: the caller
+    commits them to the dataset that is there.
     """
-    operation = Overwrite(tuple(fragments), schema, config or {}, base_paths)
+    operation = Overwrite(pending.fragments, schema, config or {}, base_paths)
     transaction = Transaction(0, operation, transaction_properties=dict(properties or {}))
     manifest = _commit(
         root,
         transaction,
         None,
-        own_files,
-        after,
+        pending,
         file_version,
         stable_row_ids=stable_row_ids,
         kept_after=(DatasetAlreadyExists,) if keep_if_there else (),
@@ -119,8 +113,7 @@ def _commit(
     root: DatasetRoot,
     transaction: Transaction,
     base: Manifest | None,
-    own_files: Sequence[OwnFile],
-    after: Sequence[str],
+    pending: PendingFiles,
     file_version: FileVersion | None,
     max_retries: int = MAX_RETRIES,
     *,
@@ -128,7 +121,7 @@ def _commit(
     kept_after: tuple[type[Exception], ...] = (),
 ) -> Manifest:
     storage_version = file_version.value if file_version else None
-    with removing_unless_committed(root.store, own_files, kept_after=kept_after):
+    with pending.abandoned_unless_committed(kept_after=kept_after):
         if base is not None:
             _check_counts(base, transaction.operation, root.store.uri)
         result = commit(
@@ -140,8 +133,8 @@ def _commit(
             max_retries=max_retries,
             stable_row_ids=stable_row_ids,
             storage_options=root.storage_options,
-            after=after,
+            after=pending.unsynced,
         )
     if result.transaction.uuid != transaction.uuid:  # the same work was committed by another
-        delete_paths(root.store, own_files)
+        pending.abandon()
     return result.manifest

@@ -11,7 +11,7 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.names import new_deletion_file_id
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, encode_deletion_vector
-from lance_ops.transactions import removing_on_failure
+from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 
 __all__ = ["HiddenRows", "hide_rows"]
 
@@ -20,19 +20,19 @@ _WRITTEN_AHEAD = 16
 
 @dataclass(frozen=True)
 class HiddenRows:
-    """Fragments with a larger deletion vector, the ids of those without a row left, and the files written."""
+    """Fragments with a larger deletion vector, the ids of fragments without a live row, and the deletion files."""
 
     updated: tuple[Fragment, ...]
     removed: tuple[int, ...]
-    paths: tuple[str, ...]
+    pending: PendingFiles
 
 
 def hide_rows(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> HiddenRows:
-    """Write a cumulative vector for each fragment; `offsets` are physical ones, by fragment.
+    """Write a deletion file for each fragment: its deletion vector so far, and the physical `offsets` given for it.
 
-    When one cannot be written, nothing is left of the others. Who commits the fragments makes the files durable.
+    The files are not durable yet. When one cannot be written, all are deleted.
     """
-    written: list[str] = []
+    files = PendingFilesBuilder(snapshot.store, durable=False)
 
     def hide_in(fragment_id: int) -> Fragment | None:
         fragment = snapshot.fragments_by_id[fragment_id]
@@ -42,17 +42,17 @@ def hide_rows(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> HiddenRows:
         deletion_file, data = encode_deletion_vector(vector, snapshot.version, new_deletion_file_id())
         thinned = replace(fragment, deletion_file=deletion_file)
         assert thinned.deletion_path is not None
-        written.append(thinned.deletion_path)  # first, because a put that fails may have put it there
+        files.add(thinned.deletion_path)
         snapshot.store.put(thinned.deletion_path, data, durable=False)
         return thinned
 
     ids = sorted(offsets)
-    with removing_on_failure(snapshot.store, written):
+    with files.abandoned_on_failure():
         outcomes = dict(
             zip(ids, map_ordered(hide_in, ids, min(snapshot.calls_at_once, len(ids)), _WRITTEN_AHEAD), strict=True)
         )
     return HiddenRows(
         updated=tuple(fragment for fragment in outcomes.values() if fragment is not None),
         removed=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),
-        paths=tuple(written),
+        pending=files.build(),
     )

@@ -20,7 +20,7 @@ from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import Bases, Place
-from lance_ops.transactions import delete_paths
+from lance_ops.transactions import PendingFiles
 from lance_ops.writing.schema_conformance import conform
 from lance_ops.writing.write_progress import FragmentWriteProgress
 from lance_ops.writing.write_targets import WriteTargets
@@ -30,7 +30,6 @@ __all__ = [
     "MAX_ROWS_PER_FILE",
     "FragmentLimits",
     "FragmentWriter",
-    "data_paths",
     "write_fragments",
     "write_new_table",
 ]
@@ -72,8 +71,7 @@ class FragmentWriter:
 
     The files go to `targets` in turn, by default beneath the root. As a context manager it deletes, on an exception,
     every file it wrote: nothing refers to them yet. Dictionaries of a 0.1 table whose values its schema does not say
-    are begun here; who commits the fragments settles them. With `durable=False` he also makes their `data_paths`
-    durable.
+    are begun here; who commits the fragments settles them. With `durable=False` the commit syncs the files.
     """
 
     def __init__(
@@ -124,18 +122,22 @@ class FragmentWriter:
         self._close()
         return self._finished
 
+    def finish_pending(self) -> PendingFiles:
+        """Close the last file and return the fragments with their files, for a commit of this process."""
+        return PendingFiles.of_fragments(self._targets.bases, self.finish(), durable=self._durable)
+
     def abort(self) -> None:
         """Delete every file written, as far as the store lets us."""
-        files = self._targets.files_of(self._finished)
+        pending = PendingFiles.of_fragments(self._targets.bases, self._finished)
         if self._writer is not None:
-            files.append(self._place)  # it may be there: the answer to closing it can be lost
+            pending += PendingFiles((self._place,))  # the file may exist: the response to its close can be lost
             with suppress(LanceOpsError):
                 self._writer.abort()
             self._writer = None
         if self._blobs is not None:
             self._blobs.abort()
             self._blobs = None
-        delete_paths(self._store, files)
+        pending.abandon()
 
     def __enter__(self) -> Self:
         return self
@@ -205,12 +207,12 @@ def write_fragments(
     targets: WriteTargets | None = None,
     *,
     durable: bool = True,
-) -> list[Fragment]:
-    """Write all `batches`; when one fails, nothing is left of them. `durable` is as for `FragmentWriter`."""
+) -> PendingFiles:
+    """Write all `batches`; when one fails, all files are deleted. `durable` is as for `FragmentWriter`."""
     with FragmentWriter(store, schema, version, limits, targets=targets, durable=durable) as writer:
         for batch in batches:
             writer.write(batch)
-        return writer.finish()
+        return writer.finish_pending()
 
 
 def write_new_table(
@@ -220,18 +222,13 @@ def write_new_table(
     version: FileVersion,
     limits: FragmentLimits | None = None,
     targets: WriteTargets | None = None,
-) -> tuple[Schema, tuple[Fragment, ...]]:
-    """Write all `batches`, and return the schema that the table of them has; when one fails, nothing is left.
+) -> tuple[Schema, PendingFiles]:
+    """Write all `batches`, and return the schema of a new table of them; when one fails, all files are deleted.
 
-    Whoever commits the fragments makes their `data_paths` durable.
+    The files are not durable yet.
     """
     with FragmentWriter(store, schema, version, limits, targets=targets, durable=False) as writer:
         for batch in batches:
             writer.write(batch)
-        fragments = tuple(writer.finish())
-        return writer.schema, fragments
-
-
-def data_paths(fragments: Iterable[Fragment]) -> list[str]:
-    """Return the paths, relative to the dataset's root, of the data files that lie beneath it."""
-    return [path for fragment in fragments for path in fragment.data_paths()]
+        pending = writer.finish_pending()
+        return writer.schema, pending

@@ -15,9 +15,9 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath
 from lance_ops.table.manifest import Bases
-from lance_ops.transactions import Append, Overwrite, removing_on_failure
+from lance_ops.transactions import Append, Overwrite
 from lance_ops.writing.commit import commit_operation, create_dataset
-from lance_ops.writing.fragment_writer import FragmentLimits, data_paths, write_fragments, write_new_table
+from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments, write_new_table
 from lance_ops.writing.row_writer import output_version
 from lance_ops.writing.write_targets import AT_ROOT, WriteTargets
 
@@ -57,26 +57,23 @@ def create(
     """
     root = open_root(uri, storage_options, new_naming=table.manifest_naming)
     targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
-    schema, fragments = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
-    own_files, after = targets.files_of(fragments), data_paths(fragments)
+    schema, pending = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
     try:
         return create_dataset(
             root,
             schema,
-            fragments,
+            pending,
             table.file_version,
             stable_row_ids=table.stable_row_ids,
             base_paths=table.base_paths,
             config=table.config,
             properties=properties,
-            own_files=own_files,
-            after=after,
             keep_if_there=mode != "create",
         )
     except DatasetAlreadyExists:
         if mode == "create":
             raise
-    with removing_on_failure(root.store, own_files):
+    with pending.abandoned_on_failure():
         theirs = Snapshot.open(uri, storage_options=storage_options)
         is_alike = theirs.schema.fields == schema.fields and theirs.file_version is table.file_version
         if mode == "append" and not is_alike:
@@ -89,10 +86,9 @@ def create(
             check_stable_row_ids(theirs)
     return commit_operation(
         theirs,
-        Append(fragments) if mode == "append" else Overwrite(fragments, schema),
+        Append(pending.fragments) if mode == "append" else Overwrite(pending.fragments, schema),
         properties=properties,
-        own_files=own_files,
-        after=after,
+        pending=pending,
         file_version=table.file_version,
     )
 
@@ -115,9 +111,8 @@ def append(
 ) -> Snapshot:
     """Add rows after those there are, in files of the table's version unless asked otherwise (see `output_version`)."""
     targets, version = WriteTargets(snapshot.bases, base_ids), output_version(snapshot, file_version)
-    written = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
-    own_files, after = targets.files_of(written), data_paths(written)
-    return commit_operation(snapshot, Append(tuple(written)), properties=properties, own_files=own_files, after=after)
+    pending = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
+    return commit_operation(snapshot, Append(pending.fragments), properties=properties, pending=pending)
 
 
 def overwrite(
@@ -131,12 +126,11 @@ def overwrite(
 ) -> Snapshot:
     """Replace all rows and the schema; indices go, old versions stay."""
     targets = WriteTargets(snapshot.bases, base_ids)
-    schema, fragments = write_new_table(snapshot.store, batches, schema, version, limits, targets)
+    schema, pending = write_new_table(snapshot.store, batches, schema, version, limits, targets)
     return commit_operation(
         snapshot,
-        Overwrite(fragments, schema),
+        Overwrite(pending.fragments, schema),
         properties=properties,
-        own_files=targets.files_of(fragments),
-        after=data_paths(fragments),
+        pending=pending,
         file_version=version,
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store import path_beneath
-from lance_ops.table import BasePath, Fragment
-from lance_ops.table.manifest import Bases, Place
+from lance_ops.table import BasePath
+from lance_ops.table.manifest import Bases
 
 __all__ = ["AT_ROOT", "WriteTargets", "choose_bases", "number_bases"]
 
@@ -22,16 +22,6 @@ class WriteTargets:
 
     bases: Bases
     base_ids: tuple[int | None, ...] = AT_ROOT
-
-    def files_of(self, fragments: Iterable[Fragment]) -> list[Place]:
-        """Return the data files of fragments that were written so."""
-        files = (file for fragment in fragments for file in fragment.files)
-        return [self.bases.data_file(file.base_id, file.path) for file in files]
-
-    def files_outside(self, fragments: Iterable[Fragment]) -> list[Place]:
-        """Return those of them that are under a base path."""
-        files = (file for fragment in fragments for file in fragment.files)
-        return [self.bases.data_file(file.base_id, file.path) for file in files if file.base_id is not None]
 
 
 def choose_bases(

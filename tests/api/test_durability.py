@@ -38,10 +38,9 @@ VERBS: dict[str, Callable[[LanceDataset], object]] = {
 
 def table(store: FleetingStore) -> LanceDataset:
     schema, limits = Schema.from_arrow(ROWS.schema), FragmentLimits(max_rows_per_file=10)
-    schema, fragments = write_new_table(store, [ROWS], schema, FileVersion.V2_2, limits)
+    schema, pending = write_new_table(store, [ROWS], schema, FileVersion.V2_2, limits)
     root = DatasetRoot(store, PutIfAbsentCommitter(store), {})
-    paths = [path for fragment in fragments for path in fragment.data_paths()]
-    snapshot = create_dataset(root, schema, fragments, FileVersion.V2_2, own_files=paths, after=paths)
+    snapshot = create_dataset(root, schema, pending, FileVersion.V2_2)
     return LanceDataset.of(snapshot)
 
 

@@ -139,7 +139,7 @@ def test_what_another_put_in_the_same_place_meanwhile_goes_and_our_rows_are_writ
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         written = write_fragments(*args, **kwargs)
-        writes.extend(written)
+        writes.extend(written.fragments)
         return written
 
     monkeypatch.setattr("lance_ops.changing.row_replacement.write_fragments", counted)

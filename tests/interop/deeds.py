@@ -21,7 +21,7 @@ from lance_ops.core.names import data_file_name
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.table import DataFile
-from lance_ops.transactions import DataReplacement, DataReplacementGroup, ReserveFragments, Restore
+from lance_ops.transactions import DataReplacement, DataReplacementGroup, PendingFiles, ReserveFragments, Restore
 from lance_ops.writing import write
 from lance_ops.writing.commit import commit_operation
 from lance_ops.writing.fragment_writer import FragmentLimits
@@ -150,7 +150,7 @@ def _replace_values(handle: Any, place: Place) -> None:
     if _is_ours(handle):
         file = DataFile(name, (2,), (0,), 2, 2, size)
         operation = DataReplacement((DataReplacementGroup(fragment, file),))
-        commit_operation(handle.snapshot, operation, own_files=[f"data/{name}"])
+        commit_operation(handle.snapshot, operation, pending=PendingFiles.at(handle.snapshot.store, [f"data/{name}"]))
     else:
         theirs = lance.fragment.DataFile(name, [2], [0], 2, 2, size)
         group = lance.LanceOperation.DataReplacementGroup(fragment, theirs)

@@ -14,7 +14,7 @@ import lance_ops
 from lance_ops.api.fragments.fragment import LanceFragment
 from lance_ops.core.names import data_file_name
 from lance_ops.table import DataFile
-from lance_ops.transactions import DataReplacement, DataReplacementGroup
+from lance_ops.transactions import DataReplacement, DataReplacementGroup, PendingFiles
 from lance_ops.writing.commit import commit_operation
 from tests.interop.table_changes import AddColumn, AddField, Cast, DropColumn, Rename, ReplaceValues
 from tests.interop.table_model import KEY, Column, Leaf, State
@@ -111,7 +111,8 @@ def replace_values(draw: st.DrawFn, dataset: lance_ops.LanceDataset, state: Stat
         if isinstance(handle, lance_ops.LanceDataset):
             file = DataFile(name, tuple(field_ids), (0,), *version, size)
             operation = DataReplacement((DataReplacementGroup(fragment.id, file),))
-            return lance_ops.LanceDataset.of(commit_operation(handle.snapshot, operation, own_files=[f"data/{name}"]))
+            pending = PendingFiles.at(handle.snapshot.store, [f"data/{name}"])
+            return lance_ops.LanceDataset.of(commit_operation(handle.snapshot, operation, pending=pending))
         theirs = lance.fragment.DataFile(name, field_ids, [0], *version, size)
         replacement = lance.LanceOperation.DataReplacement(
             [lance.LanceOperation.DataReplacementGroup(fragment.id, theirs)]

@@ -27,9 +27,9 @@ from lance_ops.changing.columns import (
     bind_computed,
     bind_joined,
     bind_patch,
-    column_paths,
     matched_offsets,
     patched_fragments,
+    pending_columns,
     plan_backfill,
     plan_patch,
     with_column_files,
@@ -98,9 +98,9 @@ class FragmentChanges:
             target = table_schema(reader.schema, version)
         limits = FragmentLimits(sys.maxsize, sys.maxsize, progress=progress)
         written = write_fragments(store, reader, target, version, limits)
-        if not written:
+        if not written.fragments:
             raise InvalidInput("a fragment has at least one row, and the data has none")
-        (fragment,) = written
+        (fragment,) = written.fragments
         return Fragment(fragment_id or fragment.id, fragment.files, physical_rows=fragment.physical_rows)
 
     @staticmethod
@@ -128,7 +128,7 @@ class FragmentChanges:
         if not gone:
             return self._fragment
         hidden = hide_rows(self._snapshot, {self._fragment.id: gone})
-        self._snapshot.store.make_durable(*hidden.paths)
+        self._snapshot.store.make_durable(*hidden.pending.unsynced)
         return hidden.updated[0] if hidden.updated else None
 
     def merge_columns(
@@ -216,7 +216,7 @@ class FragmentChanges:
     def _durable(self, files: Iterable[ColumnFile]) -> list[ColumnFile]:
         """Make files durable: who commits them later does not know that they may not be."""
         written = list(files)
-        self._snapshot.store.make_durable(*column_paths(written))
+        self._snapshot.store.make_durable(*pending_columns(self._snapshot, written).unsynced)
         return written
 
     def _changed(self, fragments: Iterable[Fragment]) -> Fragment:

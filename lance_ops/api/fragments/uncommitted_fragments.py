@@ -33,7 +33,6 @@ from lance_ops.writing import (
     FragmentWriteProgress,
     WriteTargets,
     choose_bases,
-    data_paths,
     fragment_writer,
     number_bases,
     output_version,
@@ -121,7 +120,8 @@ def _for_existing(
 ) -> Append | Overwrite:
     if mode == "append":
         version, schema = output_version(existing, asked_version), existing.schema
-        return Append(tuple(fragment_writer.write_fragments(existing.store, reader, schema, version, limits, targets)))
+        pending = fragment_writer.write_fragments(existing.store, reader, schema, version, limits, targets)
+        return Append(pending.fragments)
     version = FileVersion.parse(asked_version) if asked_version else existing.file_version
     return _new_table(existing.store, reader, version, limits, targets)
 
@@ -130,6 +130,6 @@ def _new_table(
     store: Store, reader: pa.RecordBatchReader, version: FileVersion, limits: FragmentLimits, targets: WriteTargets
 ) -> Overwrite:
     wanted = table_schema(reader.schema, version)
-    schema, fragments = write_new_table(store, reader, wanted, version, limits, targets)
-    store.make_durable(*data_paths(fragments))
-    return Overwrite(fragments, schema)
+    schema, pending = write_new_table(store, reader, wanted, version, limits, targets)
+    store.make_durable(*pending.unsynced)
+    return Overwrite(pending.fragments, schema)

@@ -31,8 +31,6 @@ from lance_ops.changing.merge_insert import (
 )
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import UserFilter
-from lance_ops.table.manifest import Place
-from lance_ops.transactions import delete_paths
 from lance_ops.writing import InThreads, Runner, retry_conflicts
 
 __all__ = ["ExecuteResult", "MergeInsertBuilder"]
@@ -146,7 +144,7 @@ class MergeInsertBuilder:
         plan = plan_merge(self._dataset.snapshot, self._spec, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
-        plan.snapshot.store.make_durable(*prepared.paths)
+        plan.snapshot.store.make_durable(*prepared.pending.unsynced)
         return Transaction(plan.snapshot.version, from_internal(prepared.operation)), _result(prepared.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
@@ -164,13 +162,12 @@ class MergeInsertBuilder:
         plan = plan_merge(self._dataset.snapshot, self._spec, source)
         prepared = prepare_merge(plan, InThreads().map(find_matches, plan.tasks), InThreads())
         elapsed_ms = 1000 * (perf_counter() - started)
-        store, own_files = plan.snapshot.store, prepared.own_files
-        places = [file if isinstance(file, Place) else Place(store, file) for file in own_files]
+        files = prepared.pending.files
         try:
-            num_bytes = sum(place.store.size(place.path) for place in places)
+            num_bytes = sum(store.size(path) for store, path in files)
         finally:
-            delete_paths(store, own_files)
-        metrics = {"bytes_written": num_bytes, "num_files_written": len(own_files), **_result(prepared.counts)}
+            prepared.pending.abandon()
+        metrics = {"bytes_written": num_bytes, "num_files_written": len(files), **_result(prepared.counts)}
         listed = ", ".join(f"{name}={value}" for name, value in metrics.items())
         return f"AnalyzeExec: elapsed={elapsed_ms:.3f}ms, metrics=[{listed}]\n{plan.explain()}"
 

@@ -10,7 +10,7 @@ from lance_ops.changing.columns.add import (
 from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
 from lance_ops.changing.columns.backfill import (
     ColumnFile,
-    column_paths,
+    pending_columns,
     plan_backfill,
     with_column_files,
     write_columns,
@@ -35,10 +35,10 @@ __all__ = [
     "bind_computed",
     "bind_joined",
     "bind_patch",
-    "column_paths",
     "drop_columns",
     "matched_offsets",
     "patched_fragments",
+    "pending_columns",
     "plan_backfill",
     "plan_patch",
     "with_column_files",

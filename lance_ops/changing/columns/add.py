@@ -10,7 +10,7 @@ import pyarrow.types as pt
 
 from lance_ops.changing.columns.backfill import (
     ColumnFile,
-    column_paths,
+    pending_columns,
     plan_backfill,
     with_column_files,
     write_columns,
@@ -26,7 +26,7 @@ from lance_ops.legacy import settle_dictionaries
 from lance_ops.reading import schema_with_row_columns
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
-from lance_ops.transactions import Merge, delete_paths, removing_on_failure
+from lance_ops.transactions import Merge
 from lance_ops.writing import Runner, commit_operation, run_all
 
 __all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
@@ -49,7 +49,7 @@ def add_columns(
     """
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
-    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(snapshot.store, column_paths([file])))
+    files = run_all(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
     return _commit(snapshot, schema, columns, files, properties)
 
 
@@ -106,13 +106,13 @@ def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str
 def _commit(
     snapshot: Snapshot, schema: Schema, columns: Schema, files: Sequence[ColumnFile], properties: Properties
 ) -> Snapshot:
-    with removing_on_failure(snapshot.store, column_paths(files)):
+    with pending_columns(snapshot, files).abandoned_on_failure():
         schema, settled = settle_dictionaries(snapshot.store, schema, [each.file for each in files])
     files = [replace(each, file=file) for each, file in zip(files, settled, strict=True)]
-    own_files = column_paths(files)
-    with removing_on_failure(snapshot.store, own_files):
+    pending = pending_columns(snapshot, files)
+    with pending.abandoned_on_failure():
         operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
-    return commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
+    return commit_operation(snapshot, operation, properties=properties, pending=pending)
 
 
 def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Merge:

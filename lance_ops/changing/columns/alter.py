@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.changing.columns.backfill import column_paths, plan_backfill, with_column_files, write_columns
+from lance_ops.changing.columns.backfill import pending_columns, plan_backfill, with_column_files, write_columns
 from lance_ops.changing.columns.sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
@@ -20,7 +20,7 @@ from lance_ops.core.predicate.tree import spell_path
 from lance_ops.core.schema import Field, Schema, renumbered, split_path, with_field, without_fields
 from lance_ops.reading import ScanRequest, scan
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import Merge, Project, delete_paths, removing_on_failure
+from lance_ops.transactions import Merge, Project
 from lance_ops.writing import Runner, commit_operation, run_all
 
 __all__ = ["Alteration", "alter_columns", "drop_columns"]
@@ -99,11 +99,11 @@ def _cast(
     cast = {snapshot.schema.field(each.path).id for each in casts}
     source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
     tasks = plan_backfill(snapshot, columns, source)
-    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(snapshot.store, column_paths([file])))
-    own_files = column_paths(files)
-    with removing_on_failure(snapshot.store, own_files):
+    files = run_all(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    pending = pending_columns(snapshot, files)
+    with pending.abandoned_on_failure():
         operation = Merge(with_column_files(snapshot, schema, files), schema, preserves_nullability=True)
-    return commit_operation(snapshot, operation, properties=properties, own_files=own_files, after=own_files)
+    return commit_operation(snapshot, operation, properties=properties, pending=pending)
 
 
 def _altered(field: Field, alteration: Alteration, next_id: int) -> Field:

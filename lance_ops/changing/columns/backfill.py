@@ -36,13 +36,13 @@ from lance_ops.reading import (
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import TOMBSTONED, DataFile, Fragment
-from lance_ops.transactions import delete_paths
+from lance_ops.transactions import PendingFiles
 from lance_ops.writing import conform
 
 __all__ = [
     "BackfillTask",
     "ColumnFile",
-    "column_paths",
+    "pending_columns",
     "plan_backfill",
     "with_column_files",
     "write_columns",
@@ -125,7 +125,7 @@ def write_streamed_columns(
         if rows.any_left():
             raise InvalidInput("the stream has more rows than there are live ones")
     except BaseException:
-        delete_paths(snapshot.store, column_paths(written))
+        pending_columns(snapshot, written).abandon()
         raise
     return written
 
@@ -149,9 +149,9 @@ def with_column_files(
     return tuple(map(changed, snapshot.fragments))
 
 
-def column_paths(files: Iterable[ColumnFile]) -> list[str]:
-    """Return the paths of new files, relative to the dataset's root."""
-    return [f"{DATA_DIR}/{file.file.path}" for file in files]
+def pending_columns(snapshot: Snapshot, files: Iterable[ColumnFile]) -> PendingFiles:
+    """Return the files as pending ones: `write_columns` leaves them unsynced."""
+    return PendingFiles.at(snapshot.store, (f"{DATA_DIR}/{file.file.path}" for file in files), durable=False)
 
 
 def _tombstoned(file: DataFile, gone: set[int]) -> DataFile:
@@ -191,7 +191,7 @@ def _write(
                 writer.write_batch(_spread(arrow_schema.empty_table(), range(0), 0, fragment.physical_rows))
             written = writer.finish()
     except BaseException:
-        delete_paths(snapshot.store, [path])  # it may be there: the answer to closing it can be lost
+        PendingFiles.at(snapshot.store, [path]).abandon()  # it may exist: the response to its close can be lost
         raise
     file = DataFile(
         path=name,

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.blobs import take_to_rewrite
-from lance_ops.changing.columns import PatchedColumns, column_paths, patched_fragments, plan_patch, write_columns
+from lance_ops.changing.columns import PatchedColumns, patched_fragments, pending_columns, plan_patch, write_columns
 from lance_ops.changing.merge_insert.explain import explain_merge
 from lance_ops.changing.merge_insert.inserted import inserted_keys
 from lance_ops.changing.merge_insert.left_out import with_kept_fields
@@ -34,13 +34,12 @@ from lance_ops.reading import ROW_ADDRESS, ROW_ID, ScanRequest
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import NO_CODE, bitmap_of
-from lance_ops.transactions import OwnFile, Update, UpdateMode, delete_paths, removing_on_failure
+from lance_ops.transactions import PendingFiles, Update, UpdateMode
 from lance_ops.writing import (
     RowWriter,
     Runner,
     WriteTargets,
     commit_operation,
-    data_paths,
     hide_rows,
     output_version,
     run_all,
@@ -92,19 +91,11 @@ class MergePlan:
 
 @dataclass(frozen=True)
 class PreparedMerge:
-    """The operation to commit and the files it brings; it is empty where nothing changes.
-
-    Files beneath the root are said by their paths alone, and are not durable yet.
-    """
+    """The operation to commit, its counts and its pending files; the operation is empty where nothing changes."""
 
     operation: Update
     counts: MergeCounts
-    own_files: tuple[OwnFile, ...]
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files beneath the root."""
-        return tuple(file for file in self.own_files if isinstance(file, str))
+    pending: PendingFiles
 
 
 def merge_insert(
@@ -142,8 +133,8 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
     targets = write_targets(snapshot, merge.spec)
     new = _write_rows(plan, matches, inserted, targets)
-    written: tuple[OwnFile, ...] = (*data_paths(new), *targets.files_outside(new))
-    with removing_on_failure(snapshot.store, written):
+    pending = PendingFiles.of_fragments(targets.bases, new, durable=False)
+    with pending.abandoned_on_failure():
         hidden = hide_rows(snapshot, _offsets(gone))
     operation = Update(
         removed_fragment_ids=hidden.removed,
@@ -152,20 +143,14 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
         fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
         inserted_rows=inserted_keys(snapshot, merge, inserted),
     )
-    return PreparedMerge(operation, counts, (*written, *hidden.paths))
+    return PreparedMerge(operation, counts, pending + hidden.pending)
 
 
 def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
     """Commit what was prepared; see `merge_insert`."""
     if prepared.counts == NOTHING:
         return plan.snapshot
-    return commit_operation(
-        plan.snapshot,
-        prepared.operation,
-        properties=properties,
-        own_files=prepared.own_files,
-        after=prepared.paths,
-    )
+    return commit_operation(plan.snapshot, prepared.operation, properties=properties, pending=prepared.pending)
 
 
 def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> PreparedMerge:
@@ -180,9 +165,8 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
         values = _completed(values, old, merge.structs)
     patch = PatchedColumns(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
     offsets = _offsets(matches.updated)
-    store = snapshot.store
     tasks = plan_patch(snapshot, patch, list(offsets))
-    files = run_all(runner, write_columns, tasks, lambda file: delete_paths(store, column_paths([file])))
+    files = run_all(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
     fragments, fields = patched_fragments(snapshot, patch, files)
     operation = Update(
         updated_fragments=fragments,
@@ -190,7 +174,7 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
         update_mode=UpdateMode.REWRITE_COLUMNS,
         updated_offsets=offsets if snapshot.manifest.uses_stable_row_ids else {},
     )
-    return PreparedMerge(operation, MergeCounts(0, len(matches.updated), 0), tuple(column_paths(files)))
+    return PreparedMerge(operation, MergeCounts(0, len(matches.updated), 0), pending_columns(snapshot, files))
 
 
 def _unmatched_source_rows(plan: MergePlan, matches: Matches) -> Int64Array:

@@ -26,22 +26,15 @@ from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
+from lance_ops.table.manifest import Bases
 from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, offsets_in
-from lance_ops.transactions import (
-    ReserveFragments,
-    Rewrite,
-    RewriteGroup,
-    delete_paths,
-    removing_on_failure,
-    removing_unless_committed,
-)
+from lance_ops.transactions import PendingFiles, ReserveFragments, Rewrite, RewriteGroup
 from lance_ops.writing import (
     FragmentLimits,
     FragmentWriter,
     InThreads,
     Runner,
     commit_operation,
-    data_paths,
     retry_conflicts,
     run_all,
 )
@@ -100,18 +93,15 @@ class Compaction:
         """
         if not rewrites:
             return snapshot, CompactionMetrics()
-        data_files = [path for rewrite in rewrites for path in data_paths(rewrite.new_fragments)]
+        pending = _pending(snapshot.store, rewrites)
         num_new = sum(len(rewrite.new_fragments) for rewrite in rewrites)
-        with removing_on_failure(snapshot.store, data_files):
+        with pending.abandoned_on_failure():
             reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
             numbered = _numbered(rewrites, (reserved.manifest.max_fragment_id or 0) - num_new + 1)
-            remap = IndexRemap(AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
+            remap = IndexRemap(snapshot.store, AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
         groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
-        with (
-            removing_unless_committed(snapshot.store, data_files),
-            removing_unless_committed(snapshot.store, remap.paths),
-        ):
-            return _commit_beside_indices(snapshot, reserved, groups, remap, data_files), _metrics(rewrites)
+        with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
+            return _commit_beside_indices(snapshot, reserved, groups, remap, pending), _metrics(rewrites)
 
 
 def compact_files(
@@ -170,13 +160,14 @@ def _joined(parts: list[pa.Table]) -> list[pa.Table]:
 
 
 def _commit_beside_indices(
-    snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap, data_files: Sequence[str]
+    snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap, pending: PendingFiles
 ) -> Snapshot:
     """Commit the groups after all files; after a conflict with a change of the indices, remap those there are now."""
     while True:
         operation = Rewrite(groups, remap.remap(newest))
         try:
-            return commit_operation(snapshot, operation, after=[*data_files, *remap.paths], max_retries=_LOST_RACES)
+            files = (pending + remap.pending).kept_on_failure()
+            return commit_operation(snapshot, operation, pending=files, max_retries=_LOST_RACES)
         except RetryableConflict:
             newest = snapshot.latest()
             if remap.covers(newest):
@@ -196,7 +187,13 @@ def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteR
 
 def discard(store: Store, rewrite: RewriteResult) -> None:
     """Delete what a task wrote."""
-    delete_paths(store, data_paths(rewrite.new_fragments))
+    _pending(store, [rewrite]).abandon()
+
+
+def _pending(store: Store, rewrites: Sequence[RewriteResult]) -> PendingFiles:
+    """Return the files that tasks wrote: `execute` leaves them unsynced."""
+    new = (fragment for rewrite in rewrites for fragment in rewrite.new_fragments)
+    return PendingFiles.of_fragments(Bases(store), new, durable=False)
 
 
 def _metrics(rewrites: Sequence[RewriteResult]) -> CompactionMetrics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
@@ -11,9 +11,10 @@ from lance_ops.core.names import INDICES_DIR
 from lance_ops.indices import RowKey
 from lance_ops.reading import awaits_remap, open_index, row_key_of
 from lance_ops.snapshot import Snapshot
+from lance_ops.store import Store
 from lance_ops.table import IndexMetadata
 from lance_ops.table.rows import AddressMap
-from lance_ops.transactions import RewrittenIndex, delete_paths
+from lance_ops.transactions import Abandonable, PendingFiles, RewrittenIndex
 
 __all__ = ["IndexRemap", "needs_remap"]
 
@@ -39,18 +40,26 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
         raise
 
 
-class IndexRemap:
+class IndexRemap(Abandonable):
     """Segments remapped through one address map; each is remapped once, as long as it is in the table.
 
     Indices may come, or be replaced, while fragments are rewritten. What has to be remapped is then told by the newest
     version, and the data need not be rewritten again.
     """
 
-    def __init__(self, moves: AddressMap) -> None:
+    def __init__(self, store: Store, moves: AddressMap) -> None:
+        self._store = store
         self._moves = moves
         self._done: dict[UUID, RewrittenIndex] = {}
-        self.paths: list[str] = []
-        """All files that were written and are of use, in one list that is kept up to date."""
+
+    @property
+    def pending(self) -> PendingFiles:
+        """The files of the segments that are of use so far."""
+        return self._files_of(self._done.values())
+
+    def abandon(self) -> None:
+        """Delete the files of the segments that are of use so far."""
+        self.pending.abandon()
 
     def covers(self, snapshot: Snapshot) -> bool:
         """Return whether what was remapped is what this version needs."""
@@ -64,9 +73,7 @@ class IndexRemap:
         """
         affected = list(self._affected(snapshot))
         for old_id in self._done.keys() - {segment.uuid for segment in affected}:
-            gone = set(self._done.pop(old_id).paths())
-            delete_paths(snapshot.store, gone)
-            self.paths[:] = [path for path in self.paths if path not in gone]
+            self._files_of([self._done.pop(old_id)]).abandon()
         for segment in affected:
             self._check_whole(snapshot, segment)
         return tuple(self._done.get(segment.uuid) or self._remap(snapshot, segment) for segment in affected)
@@ -92,6 +99,9 @@ class IndexRemap:
         new_id = uuid.uuid4()
         files = open_index(snapshot, segment).remap(self._moves, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
         rewritten = RewrittenIndex(segment.uuid, new_id, segment.details, segment.index_version or 0, files)
-        self.paths += rewritten.paths()
         self._done[segment.uuid] = rewritten
         return rewritten
+
+    def _files_of(self, segments: Iterable[RewrittenIndex]) -> PendingFiles:
+        """Return the files of remapped segments: `Index.remap` may leave them unsynced."""
+        return PendingFiles.at(self._store, (path for segment in segments for path in segment.paths()), durable=False)

@@ -18,10 +18,9 @@ from lance_ops.table import IndexMetadata
 from lance_ops.transactions import (
     CreateIndex,
     FollowedIndex,
+    PendingFiles,
     Retry,
-    delete_paths,
     follow_index,
-    removing_unless_committed,
 )
 from lance_ops.writing import commit_operation
 
@@ -35,7 +34,8 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
     of it is of use, and what `transactions.commit` does; then its files are deleted, unless the outcome is unknown.
     """
     while True:
-        with removing_unless_committed(snapshot.store, new.paths()):
+        pending = PendingFiles.at(snapshot.store, new.paths())
+        with pending.abandoned_unless_committed():
             try:
                 return commit_operation(snapshot, CreateIndex((new,), replaced))
             except RetryableConflict:
@@ -44,7 +44,7 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
                     raise
             moved = _moved(snapshot, new, followed)
         if moved.uuid != new.uuid:
-            delete_paths(snapshot.store, new.paths())
+            pending.abandon()
         snapshot, new = snapshot.with_manifest(followed.newest), moved
         replaced = tuple(index for index in snapshot.manifest.indices if index.name == new.name)
 
@@ -67,6 +67,6 @@ def _moved(snapshot: Snapshot, new: IndexMetadata, followed: FollowedIndex) -> I
             files = index.remap(move.moved, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
         finally:
             if moved is not new:
-                delete_paths(snapshot.store, moved.paths())
+                PendingFiles.at(snapshot.store, moved.paths()).abandon()
         moved = replace(moved, uuid=new_id, files=files)
     return replace(moved, fragment_bitmap=followed.fragment_bitmap, dataset_version=followed.newest.version)

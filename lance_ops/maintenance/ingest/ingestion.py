@@ -10,7 +10,7 @@ token is found in the history is not ingested again, whatever asked for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -27,7 +27,8 @@ from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_ra
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.transactions import Append, delete_paths, removing_on_failure
+from lance_ops.table.manifest import Bases
+from lance_ops.transactions import Append, PendingFiles
 from lance_ops.writing import (
     FragmentLimits,
     FragmentWriter,
@@ -36,7 +37,6 @@ from lance_ops.writing import (
     check_stable_row_ids,
     commit_operation,
     create_dataset,
-    data_paths,
     run_all,
     table_schema,
 )
@@ -203,24 +203,22 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
         return IngestResult(None, 0, 0, (), plan.skipped)
     fragments = tuple(fragment for outcome in outcomes for fragment in outcome.fragments)
     rows_by_file = {uri: rows for outcome in outcomes for uri, rows in outcome.rows_by_file.items()}
-    own_files = data_paths(fragments)
     properties = batch_properties({batch.key: batch.token for batch in plan.batches})
     if plan.snapshot is None:
         root = open_root(plan.uri, plan.storage_options)
-        with removing_on_failure(root.store, own_files):
+        with _pending(root.store, fragments).abandoned_on_failure():
             schema, fragments = settle_fragments(root.store, plan.schema, fragments)
-        own_files = data_paths(fragments)
         committed = create_dataset(
             root,
             schema,
-            fragments,
+            _pending(root.store, fragments),
             plan.file_version,
             stable_row_ids=plan.stable_row_ids,
             properties=properties,
-            own_files=own_files,
         )
     else:
-        committed = commit_operation(plan.snapshot, Append(fragments), properties=properties, own_files=own_files)
+        pending = _pending(plan.snapshot.store, fragments)
+        committed = commit_operation(plan.snapshot, Append(fragments), properties=properties, pending=pending)
         clean_up_if_due(plan.snapshot.version, committed)
     return IngestResult(
         committed.version,
@@ -271,4 +269,9 @@ def _shares(files: Sequence[RawFile], options: IngestOptions) -> Iterator[tuple[
 
 def discard(store: Store, outcome: WrittenFiles) -> None:
     """Delete what a task wrote."""
-    delete_paths(store, data_paths(outcome.fragments))
+    _pending(store, outcome.fragments).abandon()
+
+
+def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
+    """Return the files of fragments that tasks wrote: `execute` makes them durable."""
+    return PendingFiles.of_fragments(Bases(store), fragments)
