@@ -11,34 +11,26 @@ them needs is left alone: nobody can name an old version's files any more after 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
-import pyarrow as pa
-
-from lance_ops.committers import Committer
-from lance_ops.core.errors import StoreError, VersionNotFound
-from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.errors import VersionNotFound
 from lance_ops.maintenance.batch_ledger import checkpoint_batches
 from lance_ops.maintenance.cleanup.cleanup_plan import (
     CleanupOptions,
     CleanupPlan,
     NamedFiles,
     add_named_by_others,
-    held_versions,
     plan_cleanup,
-    versions_begun_with,
 )
+from lance_ops.maintenance.cleanup.paced_deletes import Pace, delete_files
+from lance_ops.maintenance.cleanup.version_removal import protected_versions, remove_old_versions
 from lance_ops.refs import announced_removal, branch_of, list_branches, reference_store
 from lance_ops.snapshot import Snapshot
-from lance_ops.store import ObjectInfo, Store
-from lance_ops.table import Manifest
-from lance_ops.transactions import Landed, has_grown, keep_token, read_manifest, read_version, token_of
-from lance_ops.transactions.committed import decode_version
+from lance_ops.store import ObjectInfo
+from lance_ops.transactions import read_manifest
 
 __all__ = [
     "CleanupExplanation",
@@ -53,7 +45,6 @@ __all__ = [
 
 DEFAULT_MAX_FILES = 1000
 
-_VERSIONS_AT_ONCE = 64
 _DELETES_AT_ONCE = 16
 
 
@@ -127,163 +118,56 @@ def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
 
 
 def _execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
-    pace = _Pace(plan.options.delete_rate_limit)
+    pace = Pace(plan.options.delete_rate_limit)
     needed = NamedFiles(snapshot.uri)
-    removed: list[int] = []
-    failed_versions: list[int] = []
-    for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):
-        versions = plan.old_versions[at : at + _VERSIONS_AT_ONCE]
-        removed += _remove_versions(snapshot, plan, versions, needed, failed_versions, pace)
-    there = snapshot.committer.versions()
-    for version in set(there).difference(plan.kept_versions):  # newer ones, and those that another clean-up put back
-        with suppress(VersionNotFound):  # another clean-up took it
-            needed.add(read_manifest(snapshot.store, snapshot.committer, version))
+    removed: set[int] = set()
+    num_failed = 0
+    for outcome in remove_old_versions(snapshot, plan, pace):
+        removed.update(old.number for old in outcome.removed)
+        num_failed += len(outcome.failed)
+        for old in outcome.remaining:
+            needed.add(old.manifest)
+    existing = snapshot.committer.versions()
+    _add_named_by_unplanned(needed, snapshot, plan, existing)
     add_named_by_others(needed, snapshot, list_branches(reference_store(snapshot)))
-    # What somebody holds since, and another clean-up took, it will put back: nobody can tell now what that names.
-    missing = _held(snapshot, plan).keys() - {*there, *removed}
-    files = [] if missing else [info for info in plan.files if info.path not in needed]
+    files = [] if _awaits_a_version(snapshot, plan, removed.union(existing)) else _unneeded(plan, needed)
     at_once = plan.options.delete_concurrency or _DELETES_AT_ONCE
-    deleted, failed = _delete(snapshot.store, files, pace, at_once)
-    went = set(plan.old_versions).difference(there)
-    if went and deleted:
-        _remove_what_came_back(snapshot, went, deleted)
+    deleted, failed = delete_files(snapshot.store, files, pace, at_once)
+    gone = set(plan.old_versions).difference(existing)
+    if gone and deleted:
+        _remove_versions_with_holes(snapshot, gone, deleted)
     manifests = {snapshot.committer.location(version) for version in removed}
-    gone = [*deleted, *(info for info in plan.manifests if info.path in manifests)]
-    return _stats(plan, gone, failed + len(failed_versions))
+    deleted += [info for info in plan.manifests if info.path in manifests]
+    return _stats(plan, deleted, num_failed + len(failed))
 
 
-def _remove_versions(
-    snapshot: Snapshot,
-    plan: CleanupPlan,
-    versions: Sequence[int],
-    needed: NamedFiles,
-    failed: list[int],
-    pace: _Pace,
-) -> list[int]:
-    """Remove manifests and return their versions; note what fails, and the files of all that stay in `needed`.
+def _add_named_by_unplanned(needed: NamedFiles, snapshot: Snapshot, plan: CleanupPlan, existing: Iterable[int]) -> None:
+    """Add the files of versions that the plan does not keep: newer ones, and those that another clean-up put back."""
+    for version in set(existing).difference(plan.kept_versions):
+        with suppress(VersionNotFound):  # another clean-up removed it
+            needed.add(read_manifest(snapshot.store, snapshot.committer, version))
 
-    What is held since it was noted stays. The reference looks for no notes when it tags a version: what has a tag after
-    its removal is put back.
+
+def _awaits_a_version(snapshot: Snapshot, plan: CleanupPlan, accounted: AbstractSet[int]) -> bool:
+    """Return whether somebody holds a version that does not exist and that this clean-up did not remove.
+
+    The clean-up that removed it will put it back. Until then nobody can read which files it names.
     """
-    store, committer = snapshot.store, snapshot.committer
-    held = _held(snapshot, plan)
-    before: Landed | None = None
-    removed: dict[int, tuple[str, pa.Buffer, Manifest]] = {}
-    for version in versions:
-        try:
-            location, data = committer.location(version), committer.read(version)
-        except VersionNotFound:
-            continue  # another clean-up took it
-        landed = decode_version(store, committer, version, data)
-        if before is None or before.version != version - 1:
-            before = _read_if_there(snapshot, version - 1)
-        stays, before = before if version - 1 not in removed else None, landed
-        if version in held:
-            needed.add(landed.manifest)
-            continue
-        if stays is not None:  # nobody could tell any more whether it is a ghost
-            _keep_token(snapshot, stays, landed)
-        _keep_token(snapshot, landed)
-        pace.wait()
-        if _is_removed(committer, version):
-            removed[version] = location, data, landed.manifest
-        else:
-            failed.append(version)
-            needed.add(landed.manifest)
-    held = _held(snapshot, plan)
-    for version in sorted(removed.keys() & held.keys()):
-        location, data, manifest = removed[version]
-        store.put_if_absent(location, data)
-        if _has_its_files(snapshot, manifest):
-            needed.add(manifest)
-            del removed[version]
-        else:
-            committer.remove(version)
-    return sorted(removed)
+    return not protected_versions(snapshot, plan).keys() <= accounted
 
 
-def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
-    """Whether no other clean-up took files of a version; one that does so later finds the version there."""
-    named = NamedFiles(snapshot.uri)
-    named.add(manifest)
-    directories = (f"{DATA_DIR}/", f"{DELETIONS_DIR}/")
-    there = (info.path for directory in directories for info in snapshot.store.list(directory[:-1]))
-    return {path for path in named.paths if path.startswith(directories)}.issubset(there)
+def _unneeded(plan: CleanupPlan, needed: NamedFiles) -> list[ObjectInfo]:
+    return [info for info in plan.files if info.path not in needed]
 
 
-def _remove_what_came_back(snapshot: Snapshot, went: set[int], deleted: Iterable[ObjectInfo]) -> None:
-    """Remove versions again that another clean-up put back while their files went."""
-    for version in went.intersection(snapshot.committer.versions()):
+def _remove_versions_with_holes(snapshot: Snapshot, gone: set[int], deleted: Iterable[ObjectInfo]) -> None:
+    """Remove versions that another clean-up put back while this one deleted their files."""
+    for version in gone.intersection(snapshot.committer.versions()):
         named = NamedFiles(snapshot.uri)
-        with suppress(VersionNotFound):  # the other noticed
+        with suppress(VersionNotFound):  # the other clean-up removed it itself
             named.add(read_manifest(snapshot.store, snapshot.committer, version))
             if any(info.path in named for info in deleted):
                 snapshot.committer.remove(version)
-
-
-def _keep_token(snapshot: Snapshot, landed: Landed, after: Landed | None = None) -> None:
-    """Write down the token of a version if it has one and the next version, `after`, came out of it.
-
-    Where the next one is gone, it was done when that went: a version that has come since then is a ghost.
-    """
-    if landed.transaction is None or token_of(landed.transaction) is None:
-        return
-    after = after or _read_if_there(snapshot, landed.version + 1)
-    if after is not None and has_grown(landed, after, partial(read_manifest, snapshot.store, snapshot.committer)):
-        keep_token(snapshot.store, landed)
-
-
-def _read_if_there(snapshot: Snapshot, version: int) -> Landed | None:
-    if version < 1:
-        return None
-    with suppress(VersionNotFound):
-        return read_version(snapshot.store, snapshot.committer, version)
-    return None
-
-
-def _held(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
-    held = held_versions(snapshot, plan.options, snapshot.store.now())
-    return held | versions_begun_with(snapshot, list_branches(reference_store(snapshot)))
-
-
-def _is_removed(committer: Committer, version: int) -> bool:
-    """Remove a version; return whether it is gone for certain."""
-    with suppress(StoreError):
-        committer.remove(version)
-        return True
-    with suppress(StoreError):
-        return not committer.exists(version)
-    return False
-
-
-class _Pace:
-    """At most so many deletions a second."""
-
-    def __init__(self, per_second: int | None) -> None:
-        self.is_set = per_second is not None
-        self._interval = 1 / per_second if per_second else 0.0
-        self._next = time.monotonic()
-
-    def wait(self) -> None:
-        if self._interval:
-            time.sleep(max(self._next - time.monotonic(), 0))
-            self._next = max(self._next, time.monotonic()) + self._interval
-
-
-def _delete(store: Store, infos: Sequence[ObjectInfo], pace: _Pace, at_once: int) -> tuple[list[ObjectInfo], int]:
-    """Delete files; return those that went, and how many did not and are left for the next clean-up."""
-
-    def delete(info: ObjectInfo) -> bool:
-        pace.wait()
-        try:
-            store.delete(info.path)
-        except StoreError:
-            return False
-        return True
-
-    workers = 1 if pace.is_set else at_once
-    done = list(map_ordered(delete, infos, workers, workers))
-    return [info for info, went in zip(infos, done, strict=True) if went], done.count(False)
 
 
 def _stats(plan: CleanupPlan, deleted: Iterable[ObjectInfo], failed: int) -> CleanupStats:

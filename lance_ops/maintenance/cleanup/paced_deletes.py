@@ -1,0 +1,50 @@
+"""Delete files, at most so many a second and so many at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from lance_ops.core.errors import StoreError
+from lance_ops.core.map_ordered import map_ordered
+from lance_ops.store import ObjectInfo, Store
+
+__all__ = ["Pace", "delete_files"]
+
+
+class Pace:
+    """Waits so that at most `per_second` deletions happen in a second; None sets no limit."""
+
+    def __init__(self, per_second: int | None) -> None:
+        self.is_set = per_second is not None
+        self._interval = 1 / per_second if per_second else 0.0
+        self._next = time.monotonic()
+
+    def wait(self) -> None:
+        """Return when the next deletion may begin."""
+        if self._interval:
+            time.sleep(max(self._next - time.monotonic(), 0))
+            self._next = max(self._next, time.monotonic()) + self._interval
+
+
+def delete_files(
+    store: Store, infos: Sequence[ObjectInfo], pace: Pace, at_once: int
+) -> tuple[list[ObjectInfo], list[ObjectInfo]]:
+    """Delete files; return those that are deleted, and those that the store failed to delete.
+
+    With a pace one file is deleted after the other.
+    """
+
+    def delete(info: ObjectInfo) -> bool:
+        pace.wait()
+        try:
+            store.delete(info.path)
+        except StoreError:
+            return False
+        return True
+
+    workers = 1 if pace.is_set else at_once
+    is_deleted = list(map_ordered(delete, infos, workers, workers))
+    deleted = [info for info, done in zip(infos, is_deleted, strict=True) if done]
+    failed = [info for info, done in zip(infos, is_deleted, strict=True) if not done]
+    return deleted, failed

@@ -1,0 +1,190 @@
+"""Remove the manifests of a plan's old versions.
+
+    remove_old_versions(snapshot, plan, pace) -> RemovedVersions, one for each batch of versions
+
+Tags, pins and branches are read before a batch and after it. A version that one of them holds by then is kept, or put
+back: the reference reads no announced removals, so it may tag a version while clean-up removes it.
+
+A version whose transaction has a token must not become unrecognisable: a retry with the same token would commit again.
+The token is written down before the version goes, or before the next version goes, which proves that the table's
+history produced it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import StoreError, VersionNotFound
+from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, NamedFiles, held_versions, versions_begun_with
+from lance_ops.maintenance.cleanup.paced_deletes import Pace
+from lance_ops.refs import list_branches, reference_store
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import Manifest
+from lance_ops.transactions import Landed, has_grown, keep_token, read_manifest, read_version, token_of
+from lance_ops.transactions.committed import decode_version
+
+__all__ = ["OldVersion", "RemovedVersions", "protected_versions", "remove_old_versions"]
+
+_VERSIONS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class OldVersion:
+    """A version as it was read before its removal, with the bytes of its manifest to put it back."""
+
+    committed: Landed
+    location: str
+    data: pa.Buffer
+
+    @property
+    def number(self) -> int:
+        """The version's number."""
+        return self.committed.version
+
+    @property
+    def manifest(self) -> Manifest:
+        """The version's manifest."""
+        return self.committed.manifest
+
+
+@dataclass(frozen=True, eq=False)
+class RemovedVersions:
+    """What became of a batch of old versions: removed, not removable for now, or kept because somebody holds them.
+
+    Versions that another clean-up had removed already are in none of them.
+    """
+
+    removed: tuple[OldVersion, ...] = ()
+    failed: tuple[OldVersion, ...] = ()
+    kept: tuple[OldVersion, ...] = ()
+
+    @property
+    def remaining(self) -> tuple[OldVersion, ...]:
+        """The versions whose files must stay."""
+        return self.failed + self.kept
+
+    def has_removed(self, number: int) -> bool:
+        """Return whether a version was removed in this batch."""
+        return any(old.number == number for old in self.removed)
+
+
+def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> Iterator[RemovedVersions]:
+    """Remove the plan's old versions in batches, so that few manifests are in memory, and yield each batch's outcome.
+
+    Announce the removal first (`announced_removal`).
+    """
+    for at in range(0, len(plan.old_versions), _VERSIONS_AT_ONCE):
+        batch = plan.old_versions[at : at + _VERSIONS_AT_ONCE]
+        yield _put_back_protected(snapshot, plan, _remove_batch(snapshot, plan, batch, pace))
+
+
+def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
+    """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
+    held = held_versions(snapshot, plan.options, snapshot.store.now())
+    return held | versions_begun_with(snapshot, list_branches(reference_store(snapshot)))
+
+
+def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], pace: Pace) -> RemovedVersions:
+    protected = protected_versions(snapshot, plan)
+    outcome = RemovedVersions()
+    for old, previous in _with_previous(snapshot, batch):
+        if old.number in protected:
+            outcome = replace(outcome, kept=(*outcome.kept, old))
+            continue
+        if previous is not None and not outcome.has_removed(previous.version):
+            # `old` is the only proof that the table's history produced `previous`
+            _keep_token(snapshot, previous, next_version=old.committed)
+        _keep_token(snapshot, old.committed)
+        pace.wait()
+        if _is_removed(snapshot.committer, old.number):
+            outcome = replace(outcome, removed=(*outcome.removed, old))
+        else:
+            outcome = replace(outcome, failed=(*outcome.failed, old))
+    return outcome
+
+
+def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[OldVersion, Landed | None]]:
+    """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
+
+    A version is read only when it is asked for: another clean-up may remove it until then.
+    """
+    store, committer = snapshot.store, snapshot.committer
+    previous: Landed | None = None
+    for number in batch:
+        try:
+            location, data = committer.location(number), committer.read(number)
+        except VersionNotFound:  # another clean-up removed it
+            continue
+        version = decode_version(store, committer, number, data)
+        if previous is None or previous.version != number - 1:
+            previous = _read_if_exists(snapshot, number - 1)
+        yield OldVersion(version, location, data), previous
+        previous = version
+
+
+def _put_back_protected(snapshot: Snapshot, plan: CleanupPlan, outcome: RemovedVersions) -> RemovedVersions:
+    """Put the versions back that somebody holds since, in ascending order; return what is removed for good.
+
+    If another clean-up deleted files of such a version meanwhile, the version is removed again: it must not have holes.
+    """
+    protected = protected_versions(snapshot, plan)
+    for old in outcome.removed:
+        if old.number not in protected:
+            continue
+        snapshot.store.put_if_absent(old.location, old.data)
+        if _has_its_files(snapshot, old.manifest):
+            removed = tuple(other for other in outcome.removed if other is not old)
+            outcome = replace(outcome, removed=removed, kept=(*outcome.kept, old))
+        else:
+            snapshot.committer.remove(old.number)
+    return outcome
+
+
+def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Return whether the version's data and deletion files exist.
+
+    A clean-up that deletes one of them later looks for this version afterwards, and finds it.
+    """
+    named = NamedFiles(snapshot.uri)
+    named.add(manifest)
+    directories = (f"{DATA_DIR}/", f"{DELETIONS_DIR}/")
+    existing = (info.path for directory in directories for info in snapshot.store.list(directory[:-1]))
+    return {path for path in named.paths if path.startswith(directories)}.issubset(existing)
+
+
+def _keep_token(snapshot: Snapshot, version: Landed, next_version: Landed | None = None) -> None:
+    """Write down the token of a version if it has one and `next_version` grew from it; by default the one after it.
+
+    If the next version is gone, the clean-up that removed it wrote the token down. A version that appeared under this
+    number since then is a stray version, and its token counts for nothing.
+    """
+    if version.transaction is None or token_of(version.transaction) is None:
+        return
+    grown = next_version or _read_if_exists(snapshot, version.version + 1)
+    if grown is not None and has_grown(version, grown, partial(read_manifest, snapshot.store, snapshot.committer)):
+        keep_token(snapshot.store, version)
+
+
+def _read_if_exists(snapshot: Snapshot, version: int) -> Landed | None:
+    if version < 1:
+        return None
+    with suppress(VersionNotFound):
+        return read_version(snapshot.store, snapshot.committer, version)
+    return None
+
+
+def _is_removed(committer: Committer, version: int) -> bool:
+    """Remove a version; return whether it is certainly gone."""
+    with suppress(StoreError):
+        committer.remove(version)
+        return True
+    with suppress(StoreError):
+        return not committer.exists(version)
+    return False
