@@ -119,17 +119,17 @@ def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
 
 
 def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
-    """Open one segment; it is kept with the snapshot, so that further queries find its lookup table in memory.
+    """Return one segment, opened; the snapshot caches it, so that further queries find its lookup table in memory.
 
     Raises `UnsupportedFeature` as `row_key_of` does.
     """
-    loaded = snapshot.opened_indices.get(metadata.uuid)
-    if loaded is None:
-        if row_key_of(snapshot, metadata) is RowKey.STABLE_ID:  # fragments say nothing about ids
-            metadata = replace(metadata, fragment_bitmap=None)
-        loaded = load_index(snapshot.bases.dataset_root(metadata.base_id, "an index"), metadata)
-        snapshot.opened_indices[metadata.uuid] = loaded
-    return loaded
+
+    def load() -> LoadedIndex:
+        by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
+        segment = replace(metadata, fragment_bitmap=None) if by_id else metadata  # fragments say nothing about ids
+        return load_index(snapshot.bases.dataset_root(metadata.base_id, "an index"), segment)
+
+    return snapshot.read_cache.index(metadata.uuid, load)
 
 
 def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType]]:

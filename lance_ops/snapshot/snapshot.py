@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TypeAlias
-from uuid import UUID
 
 import numpy as np
 from pyroaring import BitMap
@@ -22,9 +20,8 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.indices import LoadedIndex
 from lance_ops.snapshot.fragment_reader import FragmentReader
-from lance_ops.snapshot.open_files import OpenFiles
+from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
@@ -34,12 +31,8 @@ from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot"]
 
-_OPEN_FILES_BYTES = 256 << 20
-"""Of memory, for what is known of data files: of some 4,000 small ones, or of 64 of a gigabyte."""
 _CALLS_AT_ONCE = 16
 _LINEAGES_KEPT = 32
-_DeletionKey: TypeAlias = tuple[int | None, str] | None
-"""A deletion file: its base and its name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,9 +43,7 @@ class Snapshot:
     committer: Committer
     manifest: Manifest
     storage_options: Mapping[str, str] = field(default_factory=dict)
-    opened_indices: dict[UUID, LoadedIndex] = field(default_factory=dict)
-    _deletions: dict[_DeletionKey, BitMap] = field(default_factory=dict)
-    _files: OpenFiles = field(default_factory=lambda: OpenFiles(_OPEN_FILES_BYTES))
+    read_cache: ReadCache = field(default_factory=ReadCache)
 
     @classmethod
     def open(cls, uri: str, version: int | None = None, storage_options: Mapping[str, str] | None = None) -> Snapshot:
@@ -78,7 +69,7 @@ class Snapshot:
 
     def with_metadata_cache(self, size_bytes: int) -> Snapshot:
         """Return the same version, with about so much memory for what is known of data files."""
-        return replace(self, _files=OpenFiles(size_bytes))
+        return replace(self, read_cache=self.read_cache.with_open_files_bytes(size_bytes))
 
     @property
     def uri(self) -> str:
@@ -156,13 +147,7 @@ class Snapshot:
         """Return the physical offsets of a fragment's deleted rows; read once and kept. Do not change it."""
         if fragment.deletion_file is None:
             return BitMap()
-        key = _deletion_key(fragment)
-        vector = self._deletions.get(key)
-        if vector is None:
-            place = self.bases.deletion_file(fragment)
-            vector = decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
-            self._deletions[key] = vector
-        return vector
+        return self.read_cache.deletion_vector(fragment, lambda: self._read_deletion_vector(fragment))
 
     def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
         """Read the deletion files of these fragments at once, so that they are there when they are asked for."""
@@ -201,7 +186,7 @@ class Snapshot:
 
     def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
         """Return a reader of the fragment's physical rows, which decodes large reads in so many threads."""
-        return FragmentReader(self.bases, fragment, self._files, threads)
+        return FragmentReader(self.bases, fragment, self.read_cache.open_files, threads)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
@@ -215,18 +200,18 @@ class Snapshot:
         return self.at(newest)
 
     def with_manifest(self, manifest: Manifest) -> Snapshot:
-        """Return the snapshot of another version's manifest, with what was read already and it still names."""
-        ids = {index.uuid for index in manifest.indices}
-        opened = {uuid: index for uuid, index in self.opened_indices.items() if uuid in ids}
-        deletions: dict[_DeletionKey, BitMap] = {}
-        if self._deletions:
-            named = {_deletion_key(fragment) for fragment in manifest.fragments}
-            deletions = {key: vector for key, vector in self._deletions.items() if key in named}
-        return Snapshot(self.store, self.committer, manifest, self.storage_options, opened, deletions, self._files)
+        """Return the snapshot of another version's manifest; cached reads of files that it still names stay cached."""
+        cache = self.read_cache.for_version(manifest)
+        return Snapshot(self.store, self.committer, manifest, self.storage_options, cache)
 
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:
         return lru_cache(_LINEAGES_KEPT)(self._read_lineage)
+
+    def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
+        assert fragment.deletion_file is not None
+        place = self.bases.deletion_file(fragment)
+        return decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
 
     def _read_lineage(self, fragment_id: int) -> RowLineage:
         return RowLineage(self.store, self.fragments_by_id[fragment_id], self.manifest_uri)
@@ -239,11 +224,6 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[object, tuple[str, int, dict[str, str]]]:
         return Snapshot.open, (self.uri, self.version, dict(self.storage_options))
-
-
-def _deletion_key(fragment: Fragment) -> _DeletionKey:
-    file = fragment.deletion_file
-    return None if file is None else (file.base_id, file.name(fragment.id))
 
 
 def _load(store: Store, committer: Committer, version: int, storage_options: Mapping[str, str]) -> Snapshot:

@@ -126,7 +126,7 @@ def test_what_was_read_of_versions_that_are_left_is_forgotten(dataset: lance_ops
     for row in range(5):
         dataset.delete(f"id = {row}")
         dataset.to_table()
-    assert len(dataset.snapshot._deletions) == 1
+    assert len(dataset.snapshot.read_cache._deletion_vectors) == 1
     assert len(list((Path(dataset.uri) / "_deletions").iterdir())) == 5
 
 
