@@ -20,7 +20,15 @@ from functools import partial
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
-from lance_ops.transactions import BATCH_PREFIX, Landed, Overwrite, Restore, has_grown, newest_first, read_manifest
+from lance_ops.transactions import (
+    BATCH_PREFIX,
+    CommittedVersion,
+    Overwrite,
+    Restore,
+    is_in_history,
+    read_manifest,
+    versions_newest_first,
+)
 
 __all__ = [
     "IngestedBatch",
@@ -104,16 +112,16 @@ def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
     """Return the events after a checkpoint, newest first; those of ghosts never happened."""
     store, committer = snapshot.store, snapshot.committer
     events: list[_Event] = []
-    after: Landed | None = None
-    for landed in newest_first(store, committer, down_to=checkpoint + 1):
+    after: CommittedVersion | None = None
+    for landed in versions_newest_first(store, committer, down_to=checkpoint + 1):
         event = _event_of(landed)
-        if event is not None and has_grown(landed, after, partial(read_manifest, store, committer)):
+        if event is not None and is_in_history(landed, after, partial(read_manifest, store, committer)):
             events.append(event)
         after = landed
     return events
 
 
-def _event_of(landed: Landed) -> _Event | None:
+def _event_of(landed: CommittedVersion) -> _Event | None:
     if landed.transaction is None:
         return None
     batches, back_to = batches_of(landed.transaction.transaction_properties), None

@@ -41,10 +41,10 @@ from lance_ops.transactions import (
     UpdateConfig,
     UpdateMap,
     commit,
-    newest_first,
     next_manifest,
     read_manifest,
     read_version,
+    versions_newest_first,
 )
 from tests.transactions.pylance_life import live, rows
 
@@ -83,7 +83,9 @@ def without_positions(data: bytes) -> table_pb2.Manifest:
 
 class TestHistory:
     def test_every_operation_of_its_api_is_known(self, life: Path) -> None:
-        names = [landed.transaction.operation.name for landed in newest_first(*opened(life)) if landed.transaction]
+        names = [
+            landed.transaction.operation.name for landed in versions_newest_first(*opened(life)) if landed.transaction
+        ]
 
         assert len(names) == len(list((life / "_versions").glob("*.manifest")))
         assert set(names) == {*THEIRS, "ReserveFragments"}
@@ -106,12 +108,12 @@ class TestHistory:
 
     def test_the_inline_transaction_is_the_file(self, life: Path) -> None:
         store, committer = opened(life)
-        for landed in newest_first(store, committer):
+        for landed in versions_newest_first(store, committer):
             inline = inline_transaction(committer.read(landed.version), "m")
             assert inline == store.get(f"_transactions/{landed.manifest.transaction_file}").to_pybytes()
 
     def test_its_manifests_are_sound(self, life: Path) -> None:
-        for landed in newest_first(*opened(life)):
+        for landed in versions_newest_first(*opened(life)):
             assert violations(landed.manifest) == []
 
     def test_each_transaction_applied_here_makes_its_version(self, life: Path) -> None:

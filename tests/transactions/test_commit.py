@@ -39,8 +39,8 @@ from lance_ops.transactions import (
     Transaction,
     commit,
     find_transaction,
-    newest_first,
     read_version,
+    versions_newest_first,
 )
 from lance_ops.transactions.committed.tokens import BATCH_PREFIX
 from tests.fleeting_store import FleetingStore
@@ -262,7 +262,7 @@ class TestConcurrent:
         paths = Counter(fragment.files[0].path for fragment in table.newest.fragments)
         assert len(paths) == 2 + 40
         assert set(paths.values()) == {1}
-        times = [landed.manifest.timestamp_ns or 0 for landed in newest_first(table.store, table.committer)]
+        times = [landed.manifest.timestamp_ns or 0 for landed in versions_newest_first(table.store, table.committer)]
         assert times == sorted(times, reverse=True)
 
 

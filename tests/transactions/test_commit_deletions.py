@@ -11,7 +11,7 @@ from lance_ops.committers import CommitOutcome, PutIfAbsentCommitter
 from lance_ops.core.errors import RetryableConflict
 from lance_ops.core.names import DELETIONS_DIR
 from lance_ops.store import MemoryStore
-from lance_ops.transactions import Transaction, commit, newest_first, read_version
+from lance_ops.transactions import Transaction, commit, read_version, versions_newest_first
 from tests.transactions.tables import Table
 
 
@@ -82,7 +82,7 @@ def test_the_transaction_says_what_was_committed_and_no_file_is_left_over() -> N
     assert store.get(result.transaction.path) == pa.py_buffer(result.transaction.encode())
     named = {
         f"{DELETIONS_DIR}/{each.deletion_file.name(each.id)}"
-        for past in newest_first(store, table.committer)
+        for past in versions_newest_first(store, table.committer)
         for each in past.manifest.fragments
         if each.deletion_file
     }

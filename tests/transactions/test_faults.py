@@ -15,7 +15,15 @@ from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.committers.certainty import Certainty
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.store import Fault, FaultyStore, MemoryStore, SimulatedCrash, Store, When
-from lance_ops.transactions import Append, CommitResult, Operation, Transaction, commit, find_transaction, newest_first
+from lance_ops.transactions import (
+    Append,
+    CommitResult,
+    Operation,
+    Transaction,
+    commit,
+    find_transaction,
+    versions_newest_first,
+)
 from tests.transactions.samples import new_fragment
 from tests.transactions.tables import Table
 
@@ -36,7 +44,7 @@ def deletion_over_another(table: Table) -> Operation:
 def effects(table: Table, uuid: str) -> int:
     return sum(
         landed.transaction is not None and landed.transaction.uuid == uuid
-        for landed in newest_first(table.store, table.committer)
+        for landed in versions_newest_first(table.store, table.committer)
     )
 
 

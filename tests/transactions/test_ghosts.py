@@ -22,11 +22,11 @@ from lance_ops.transactions import (
     ReserveFragments,
     Transaction,
     find_token,
-    has_grown,
+    is_in_history,
     read_manifest,
     read_version,
 )
-from lance_ops.transactions.committed.continued import was_continued
+from lance_ops.transactions.committed import descends_from
 from lance_ops.transactions.committed.tokens import TOKENS_DIR
 from lance_ops.writing.commit import commit_operation
 from tests.transactions.pylance_life import live
@@ -194,6 +194,6 @@ def test_versions_of_the_reference_are_known_to_come_out_of_each_other(stable_ro
     landed = [read_version(store, committer, version) for version in committer.versions()]
     assert len(landed) > 20
     for before, made, after in zip(landed, landed[1:], landed[2:], strict=False):
-        assert has_grown(made, after, read), (made.transaction, after.transaction)
-        assert has_grown(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
-        assert was_continued(made.manifest, before.manifest, after, read)
+        assert is_in_history(made, after, read), (made.transaction, after.transaction)
+        assert is_in_history(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
+        assert descends_from(after, made.manifest, before.manifest, read)

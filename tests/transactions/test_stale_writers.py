@@ -23,7 +23,8 @@ from lance_ops.errors import (
 )
 from lance_ops.maintenance.cleanup.cleanup import CleanupOptions, cleanup_old_versions
 from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
-from lance_ops.store import LocalStore, MemoryStore, local
+from lance_ops.store import LocalStore, MemoryStore
+from lance_ops.store.local import local_store
 
 STORES = ["", "memory", "sqlite"]
 KEEP_NEWEST = CleanupOptions(retain_versions=1, error_if_tagged_old_versions=False)
@@ -163,7 +164,7 @@ def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
 
         if revived:
             asleep(monkeypatch, table, meanwhile)
-            with pytest.raises(LanceOpsError, match="cleaned up while"):
+            with pytest.raises(LanceOpsError, match="cleaned up during"):
                 change(stale)
         else:
             change(stale)
@@ -229,7 +230,7 @@ def test_a_dataset_begun_again_under_the_same_name_is_not_taken_for_the_one_that
     before = anew.to_table()
     assert anew.version == stale.version + num_others - 2
 
-    with pytest.raises(IncompatibleTransaction, match="begun in its place"):
+    with pytest.raises(IncompatibleTransaction, match="created in its place"):
         write(stale)
 
     newest = anew.checkout_version((line if line == "main" else "side", None))
@@ -241,8 +242,8 @@ def between_the_last_look_and_the_name(
     monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]
 ) -> None:
     """Let others work when all that comes before the next version is durable."""
-    where: Any = local if isinstance(table.snapshot.store, LocalStore) else MemoryStore
-    name = "take_name" if where is local else "put_if_absent"
+    where: Any = local_store if isinstance(table.snapshot.store, LocalStore) else MemoryStore
+    name = "take_name" if where is local_store else "put_if_absent"
     if isinstance(table.snapshot.committer, ExternalManifestCommitter):
         where, name = SqlManifestStore, "insert"
     take = getattr(where, name)
@@ -337,7 +338,7 @@ def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_pe
         return outcome
 
     monkeypatch.setattr(kind, "commit", and_others)
-    with pytest.raises(CommitStateUnknown, match="begun in its place"):
+    with pytest.raises(CommitStateUnknown, match="created in its place"):
         sets_a_key(stale)
     assert stale.snapshot.committer.versions() == [1, 2, 3, 4]
 

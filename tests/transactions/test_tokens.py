@@ -13,8 +13,8 @@ from lance_ops.transactions import (
     Append,
     Overwrite,
     find_token,
-    keep_token,
     read_version,
+    save_token,
 )
 from lance_ops.transactions.committed.tokens import TOKENS_DIR
 from tests.table.samples import SCHEMA
@@ -83,7 +83,7 @@ def test_a_token_outlives_its_version() -> None:
     table.commit(append("b"))
 
     for version in (1, 2):
-        keep_token(table.store, read_version(table.store, table.committer, version))
+        save_token(table.store, read_version(table.store, table.committer, version))
         table.committer.remove(version)
 
     assert find_token(table.store, table.committer, "t") == 2
@@ -104,7 +104,7 @@ def test_a_transactions_file_alone_proves_nothing() -> None:
 def test_a_kept_token_that_is_none_is_corrupt() -> None:
     table = Table()
     table.commit(append("a"), properties={TOKEN: "t"})
-    keep_token(table.store, read_version(table.store, table.committer, 2))
+    save_token(table.store, read_version(table.store, table.committer, 2))
     (path,) = table.files(TOKENS_DIR)
     table.store.put(path, b"{}")
     table.commit(append("b"))

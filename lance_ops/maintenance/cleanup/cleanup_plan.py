@@ -43,7 +43,7 @@ from lance_ops.refs import (
 from lance_ops.snapshot import Snapshot, history
 from lance_ops.store import ObjectInfo, Store, path_beneath
 from lance_ops.table import Manifest
-from lance_ops.transactions import Landed, read_manifest
+from lance_ops.transactions import CommittedVersion, read_manifest
 
 __all__ = [
     "DEFAULT_AGE",
@@ -234,7 +234,7 @@ def _folders_beneath(root: str, manifest: Manifest, owner: str) -> dict[int | No
     return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}
 
 
-def _is_old(past: Landed, rank: int, options: CleanupOptions, now: datetime) -> bool:
+def _is_old(past: CommittedVersion, rank: int, options: CleanupOptions, now: datetime) -> bool:
     """Whether a version may go, `rank` newer ones being retained."""
     among_newest = rank < (options.retain_versions or 1)
     if options.versions is not None:
@@ -247,7 +247,7 @@ def _is_old(past: Landed, rank: int, options: CleanupOptions, now: datetime) -> 
     return not among_newest and (age is None or _is_older(past, now - age))
 
 
-def _is_older(version: Landed, moment: datetime) -> bool:
+def _is_older(version: CommittedVersion, moment: datetime) -> bool:
     made = version.manifest.timestamp
     return made is not None and made <= moment  # of unknown age: stays
 

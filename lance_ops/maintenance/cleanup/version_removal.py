@@ -27,8 +27,15 @@ from lance_ops.maintenance.cleanup.paced_deletes import Pace
 from lance_ops.refs import list_branches, reference_store
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Manifest
-from lance_ops.transactions import Landed, has_grown, keep_token, read_manifest, read_version, token_of
-from lance_ops.transactions.committed import decode_version
+from lance_ops.transactions import (
+    CommittedVersion,
+    decode_version,
+    is_in_history,
+    read_manifest,
+    read_version,
+    save_token,
+    token_of,
+)
 
 __all__ = ["OldVersion", "RemovedVersions", "protected_versions", "remove_old_versions"]
 
@@ -39,7 +46,7 @@ _VERSIONS_AT_ONCE = 64
 class OldVersion:
     """A version as it was read before its removal, with the bytes of its manifest to put it back."""
 
-    committed: Landed
+    committed: CommittedVersion
     location: str
     data: pa.Buffer
 
@@ -110,13 +117,13 @@ def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], p
     return outcome
 
 
-def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[OldVersion, Landed | None]]:
+def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[OldVersion, CommittedVersion | None]]:
     """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
 
     A version is read only when it is asked for: another clean-up may remove it until then.
     """
     store, committer = snapshot.store, snapshot.committer
-    previous: Landed | None = None
+    previous: CommittedVersion | None = None
     for number in batch:
         try:
             location, data = committer.location(number), committer.read(number)
@@ -159,7 +166,7 @@ def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
     return {path for path in named.paths if path.startswith(directories)}.issubset(existing)
 
 
-def _keep_token(snapshot: Snapshot, version: Landed, next_version: Landed | None = None) -> None:
+def _keep_token(snapshot: Snapshot, version: CommittedVersion, next_version: CommittedVersion | None = None) -> None:
     """Write down the token of a version if it has one and `next_version` grew from it; by default the one after it.
 
     If the next version is gone, the clean-up that removed it wrote the token down. A version that appeared under this
@@ -168,11 +175,11 @@ def _keep_token(snapshot: Snapshot, version: Landed, next_version: Landed | None
     if version.transaction is None or token_of(version.transaction) is None:
         return
     grown = next_version or _read_if_exists(snapshot, version.version + 1)
-    if grown is not None and has_grown(version, grown, partial(read_manifest, snapshot.store, snapshot.committer)):
-        keep_token(snapshot.store, version)
+    if grown is not None and is_in_history(version, grown, partial(read_manifest, snapshot.store, snapshot.committer)):
+        save_token(snapshot.store, version)
 
 
-def _read_if_exists(snapshot: Snapshot, version: int) -> Landed | None:
+def _read_if_exists(snapshot: Snapshot, version: int) -> CommittedVersion | None:
     if version < 1:
         return None
     with suppress(VersionNotFound):

@@ -10,7 +10,7 @@ from lance_ops.maintenance.batch_ledger import batches_of
 from lance_ops.maintenance.health.coverage import index_coverage, indexed_ratio
 from lance_ops.refs import branch_of, list_tags, reference_store
 from lance_ops.snapshot import Snapshot, history
-from lance_ops.transactions import Landed
+from lance_ops.transactions import CommittedVersion
 
 __all__ = ["VersionSummary", "timeline"]
 
@@ -46,7 +46,7 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
     return summaries[::-1]
 
 
-def _summary(snapshot: Snapshot, past: Landed, tags: tuple[str, ...]) -> VersionSummary:
+def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) -> VersionSummary:
     """Describe one version; `snapshot` is of it."""
     properties = dict(past.transaction.transaction_properties) if past.transaction else {}
     fragments = snapshot.fragments

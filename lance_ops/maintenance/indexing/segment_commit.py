@@ -17,10 +17,10 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import (
     CreateIndex,
-    FollowedIndex,
     PendingFiles,
+    RemappedIndex,
     Retry,
-    follow_index,
+    remap_index,
 )
 from lance_ops.writing import commit_operation
 
@@ -49,15 +49,15 @@ def commit_segment(snapshot: Snapshot, new: IndexMetadata, replaced: tuple[Index
         replaced = tuple(index for index in snapshot.manifest.indices if index.name == new.name)
 
 
-def _follow(snapshot: Snapshot, new: IndexMetadata) -> FollowedIndex | None:
+def _follow(snapshot: Snapshot, new: IndexMetadata) -> RemappedIndex | None:
     """Return how a segment gets to the newest version; None where it cannot, or is there already."""
     if row_key_of(snapshot, new) is not RowKey.ADDRESS:
         return None
-    followed = follow_index(snapshot.store, snapshot.committer, new, snapshot.manifest, snapshot.bases)
+    followed = remap_index(snapshot.store, snapshot.committer, new, snapshot.manifest, snapshot.bases)
     return None if isinstance(followed, Retry) or followed.newest.version == snapshot.version else followed
 
 
-def _moved(snapshot: Snapshot, new: IndexMetadata, followed: FollowedIndex) -> IndexMetadata:
+def _moved(snapshot: Snapshot, new: IndexMetadata, followed: RemappedIndex) -> IndexMetadata:
     """Write a segment with its entries where their rows are in the newest version."""
     moved = new
     for move in followed.moves:

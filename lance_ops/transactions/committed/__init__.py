@@ -1,23 +1,27 @@
-"""Versions that were committed: read them, recognise the history that a plan was made on, find a transaction again."""
+"""Read committed versions, tell whether they are in the history of a plan, and find the version of a transaction."""
 
 from lance_ops.transactions.committed.committed_versions import (
-    Landed,
+    CommittedVersion,
     decode_version,
-    newest_first,
     read_manifest,
     read_transaction,
     read_version,
+    versions_newest_first,
 )
-from lance_ops.transactions.committed.continued import was_continued
 from lance_ops.transactions.committed.find_commit import find_token, find_transaction
-from lance_ops.transactions.committed.ghosts import has_grown
-from lance_ops.transactions.committed.lives import Landing, lives_on, see_home, share_files
+from lance_ops.transactions.committed.same_history import (
+    descends_from,
+    is_in_history,
+    is_same_dataset,
+    share_data_file,
+    was_made_in_same_dataset,
+)
 from lance_ops.transactions.committed.tokens import (
     BATCH_PREFIX,
     REPLACES_PREFIX,
     TOKEN,
-    done_by_both,
-    keep_token,
+    find_duplicate_work,
+    save_token,
     token_of,
 )
 
@@ -25,21 +29,20 @@ __all__ = [
     "BATCH_PREFIX",
     "REPLACES_PREFIX",
     "TOKEN",
-    "Landed",
-    "Landing",
+    "CommittedVersion",
     "decode_version",
-    "done_by_both",
+    "descends_from",
+    "find_duplicate_work",
     "find_token",
     "find_transaction",
-    "has_grown",
-    "keep_token",
-    "lives_on",
-    "newest_first",
+    "is_in_history",
+    "is_same_dataset",
     "read_manifest",
     "read_transaction",
     "read_version",
-    "see_home",
-    "share_files",
+    "save_token",
+    "share_data_file",
     "token_of",
-    "was_continued",
+    "versions_newest_first",
+    "was_made_in_same_dataset",
 ]

@@ -14,11 +14,18 @@ from lance_ops.store import Store
 from lance_ops.table import KNOWN_MANIFESTS, Manifest, decode_with_transaction
 from lance_ops.transactions.transaction import Transaction
 
-__all__ = ["Landed", "decode_version", "newest_first", "read_manifest", "read_transaction", "read_version"]
+__all__ = [
+    "CommittedVersion",
+    "decode_version",
+    "read_manifest",
+    "read_transaction",
+    "read_version",
+    "versions_newest_first",
+]
 
 
 @dataclass(frozen=True)
-class Landed:
+class CommittedVersion:
     """A committed version; `transaction` is None where its file is gone or was never written."""
 
     manifest: Manifest
@@ -30,7 +37,7 @@ class Landed:
         return self.manifest.version
 
 
-def read_version(store: Store, committer: Committer, version: int) -> Landed:
+def read_version(store: Store, committer: Committer, version: int) -> CommittedVersion:
     """Read a version's manifest and transaction; raise `VersionNotFound` if it was never made or is cleaned up."""
     return decode_version(store, committer, version, committer.read(version))
 
@@ -41,13 +48,13 @@ def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
     return _checked(KNOWN_MANIFESTS.decode(committer.read(version), where), store, version)
 
 
-def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> Landed:
+def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:
     """Return the version whose manifest's bytes are `data`, its transaction from inside of them or from its file."""
     where = _where(store, committer, version)
     manifest, inline = decode_with_transaction(data, where)
     _checked(manifest, store, version)
     transaction = read_transaction(store, manifest) if inline is None else Transaction.decode(inline, where)
-    return Landed(manifest, transaction)
+    return CommittedVersion(manifest, transaction)
 
 
 def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
@@ -65,7 +72,7 @@ def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
     return Transaction.decode(data.to_pybytes(), store.uri_of(path))
 
 
-def newest_first(store: Store, committer: Committer, *, down_to: int = 1) -> Iterator[Landed]:
+def versions_newest_first(store: Store, committer: Committer, *, down_to: int = 1) -> Iterator[CommittedVersion]:
     """Yield the retained versions from the newest to `down_to`; one that clean-up removes meanwhile is left out."""
     for version in reversed(committer.versions()):
         if version < down_to:

@@ -1,6 +1,6 @@
 """Find the version that a transaction or a token made: what became of a commit whose outcome was unknown.
 
-A version that is found counts only if it is no ghost.
+A version that is found counts only if it is in the table's history.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import partial
 from lance_ops.committers import Committer
 from lance_ops.core.errors import CommitStateUnknown
 from lance_ops.store import Store
-from lance_ops.transactions.committed.committed_versions import Landed, newest_first, read_manifest
-from lance_ops.transactions.committed.ghosts import has_grown
-from lance_ops.transactions.committed.tokens import kept_token, token_of
+from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest, versions_newest_first
+from lance_ops.transactions.committed.same_history import is_in_history
+from lance_ops.transactions.committed.tokens import load_token_version, token_of
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["find_token", "find_transaction"]
@@ -34,14 +34,14 @@ def find_token(store: Store, committer: Committer, token: str) -> int | None:
     Raises as `find_transaction` does.
     """
     found = _find(store, committer, lambda transaction: token_of(transaction) == token, 1)
-    return kept_token(store, token) if found is None else found
+    return load_token_version(store, token) if found is None else found
 
 
 def _find(store: Store, committer: Committer, wanted: Callable[[Transaction], bool], since: int) -> int | None:
-    after: Landed | None = None
-    for landed in newest_first(store, committer, down_to=since):
+    after: CommittedVersion | None = None
+    for landed in versions_newest_first(store, committer, down_to=since):
         if landed.transaction is not None and wanted(landed.transaction):
-            match has_grown(landed, after, partial(read_manifest, store, committer)):
+            match is_in_history(landed, after, partial(read_manifest, store, committer)):
                 case True:
                     return landed.version
                 case None:

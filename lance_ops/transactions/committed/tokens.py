@@ -23,7 +23,7 @@ import json
 
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.store import Store
-from lance_ops.transactions.committed.committed_versions import Landed
+from lance_ops.transactions.committed.committed_versions import CommittedVersion
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = [
@@ -31,9 +31,9 @@ __all__ = [
     "REPLACES_PREFIX",
     "TOKEN",
     "TOKENS_DIR",
-    "done_by_both",
-    "keep_token",
-    "kept_token",
+    "find_duplicate_work",
+    "load_token_version",
+    "save_token",
     "token_of",
 ]
 
@@ -50,7 +50,7 @@ def token_of(transaction: Transaction) -> str | None:
     return transaction.transaction_properties.get(TOKEN)
 
 
-def done_by_both(ours: Transaction, theirs: Transaction) -> str | None:
+def find_duplicate_work(ours: Transaction, theirs: Transaction) -> str | None:
     """Return, in words, what both do and only one of two commits on the same version may do."""
     shared = sorted(ours.transaction_properties.keys() & theirs.transaction_properties.keys())
     for prefix, verb in _NOT_BY_BOTH:
@@ -60,7 +60,7 @@ def done_by_both(ours: Transaction, theirs: Transaction) -> str | None:
     return None
 
 
-def keep_token(store: Store, landed: Landed) -> None:
+def save_token(store: Store, landed: CommittedVersion) -> None:
     """Write down, durably, the token of a version that is about to be removed; nothing if it has none."""
     token = token_of(landed.transaction) if landed.transaction else None
     if token is None or landed.transaction is None:
@@ -69,7 +69,7 @@ def keep_token(store: Store, landed: Landed) -> None:
     store.put(_path(token), json.dumps(content, sort_keys=True).encode())
 
 
-def kept_token(store: Store, token: str) -> int | None:
+def load_token_version(store: Store, token: str) -> int | None:
     """Return the removed version that carried the token; None if none was written down."""
     path = _path(token)
     try:

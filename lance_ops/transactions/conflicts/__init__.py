@@ -4,21 +4,21 @@ from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
 from lance_ops.transactions.conflicts.new_fields import NewFields
 from lance_ops.transactions.conflicts.rebasing import rebase
-from lance_ops.transactions.conflicts.remapped_index import FollowedIndex, follow_index
+from lance_ops.transactions.conflicts.remapped_index import RemappedIndex, remap_index
 from lance_ops.transactions.conflicts.remapped_rows import Move
 
 __all__ = [
     "Carry",
     "Compatible",
     "DeletionVectors",
-    "FollowedIndex",
     "Incompatible",
     "Move",
     "NewFields",
     "Rebase",
+    "RemappedIndex",
     "Retry",
     "Verdict",
-    "follow_index",
     "judge",
     "rebase",
+    "remap_index",
 ]

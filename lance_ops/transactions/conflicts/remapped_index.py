@@ -16,7 +16,7 @@ from lance_ops.store import Store
 from lance_ops.table import IndexMetadata, Manifest
 from lance_ops.table.manifest import Bases
 from lance_ops.table.rows import AddressMap
-from lance_ops.transactions.committed import Landed, read_version
+from lance_ops.transactions.committed import CommittedVersion, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
 from lance_ops.transactions.conflicts.remapped_rows import Move
@@ -24,7 +24,7 @@ from lance_ops.transactions.footprint import covered_after
 from lance_ops.transactions.manifest_changes import with_other_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 
-__all__ = ["FollowedIndex", "IndexMove", "follow_index"]
+__all__ = ["IndexMove", "RemappedIndex", "remap_index"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class IndexMove:
 
 
 @dataclass(frozen=True)
-class FollowedIndex:
+class RemappedIndex:
     """The newest version, what the index covers there, and the rewrites to take its entries through, in order."""
 
     newest: Manifest
@@ -44,9 +44,9 @@ class FollowedIndex:
     moves: tuple[IndexMove, ...] = ()
 
 
-def follow_index(
+def remap_index(
     store: Store, committer: Committer, segment: IndexMetadata, base: Manifest, bases: Bases
-) -> FollowedIndex | Retry:
+) -> RemappedIndex | Retry:
     """Follow a new segment of row addresses from the version it was built on; or say why it is of no use there.
 
     `bases` are those of the table. Raises `StoreError`.
@@ -75,15 +75,15 @@ def follow_index(
             ours = CreateIndex((replace(segment, fragment_bitmap=covered),))
             verdict = judge(ours, landed.transaction.operation if landed.transaction else None)
             if not isinstance(verdict, Compatible):
-                return Retry(f"version {version} stands against it")
+                return Retry(f"version {version} conflicts with it")
         before = landed.manifest
     if covered.isdisjoint(FrozenBitMap(before.fragments.ids)):
         return Retry("nothing that it covers is left")
-    return FollowedIndex(before, covered, tuple(moves))
+    return RemappedIndex(before, covered, tuple(moves))
 
 
 def _through(
-    rewrite: Rewrite, landed: Landed, before: Manifest, covered: FrozenBitMap, vectors: DeletionVectors
+    rewrite: Rewrite, landed: CommittedVersion, before: Manifest, covered: FrozenBitMap, vectors: DeletionVectors
 ) -> tuple[FrozenBitMap, IndexMove | None]:
     """Return what is covered after a rewrite, and how entries move; None where all that moves is given up."""
     present, made = FrozenBitMap(before.fragments.ids), FrozenBitMap(landed.manifest.fragments.ids)

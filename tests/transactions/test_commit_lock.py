@@ -13,7 +13,7 @@ from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.core.errors import TooManyConcurrentWriters
 from lance_ops.store import FaultyStore, LocalStore
 from lance_ops.transactions import Append, Transaction, commit
-from lance_ops.transactions.committing.turns import turn
+from lance_ops.transactions.committing.commit_lock import commit_lock
 from tests.transactions.samples import new_fragment
 from tests.transactions.tables import Table
 
@@ -40,10 +40,10 @@ def test_threads_that_commit_at_once_lose_no_race(tmp_path: Path) -> None:
 
 def test_a_turn_is_of_one_thread_and_of_one_table() -> None:
     def try_it(table: str) -> bool:
-        with turn(table, 0.01) as has_turn:
+        with commit_lock(table, 0.01) as has_turn:
             return has_turn
 
-    with ThreadPoolExecutor(1) as other, turn("a", 1.0) as mine, turn("a", 0.0) as again:
+    with ThreadPoolExecutor(1) as other, commit_lock("a", 1.0) as mine, commit_lock("a", 0.0) as again:
         assert (mine, again) == (True, True)
         assert not other.submit(try_it, "a").result()
         assert other.submit(try_it, "b").result()
@@ -52,7 +52,7 @@ def test_a_turn_is_of_one_thread_and_of_one_table() -> None:
 
 def test_a_commit_whose_turn_does_not_come_in_time_says_so() -> None:
     table = Table()
-    with ThreadPoolExecutor(1) as other, turn(table.store.uri, 1.0):
+    with ThreadPoolExecutor(1) as other, commit_lock(table.store.uri, 1.0):
         late = other.submit(commit, table.committer, table.store, append("a"), timeout_seconds=0.01)
         with pytest.raises(TooManyConcurrentWriters, match="in time"):
             late.result()
@@ -63,7 +63,7 @@ def test_a_commit_whose_turn_does_not_come_in_time_says_so() -> None:
 def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     table = Table(store)
-    with ThreadPoolExecutor(1) as other, turn(store.uri, 1.0):
+    with ThreadPoolExecutor(1) as other, commit_lock(store.uri, 1.0):
         child = other.submit(_commit_in_a_child, table, append("a")).result()
     assert child == 0 and table.newest.version == 2
 

@@ -1,0 +1,165 @@
+"""Tell whether a version still belongs to the dataset, and to the history, that a plan was made on.
+
+A dataset can be removed and another one created under its name. The transaction's file tells the two apart: removing a
+dataset deletes this file before the manifest, and clean-up deletes it after the manifest. While the file exists, so
+does the dataset. Without the file the manifest tells, and without the manifest a data file that both versions name.
+
+A version can be stray: its manifest stands under a number that the table's history did not produce. This happens when
+clean-up removed the version of that number, and a delayed request then creates it again. No later version was made
+from a stray one. A version is in the history if it is the newest, if a later version names a file that it brought, or
+if the next version's transaction, replayed on it, gives the next version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import LanceOpsError, VersionNotFound
+from lance_ops.core.names import DATA_DIR, TRANSACTIONS_DIR
+from lance_ops.store import Store
+from lance_ops.table import Fragment, Manifest
+from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest
+from lance_ops.transactions.manifest_steps import next_manifest
+from lance_ops.transactions.operation import Context
+from lance_ops.transactions.operations import Append, Overwrite, Update
+
+__all__ = ["descends_from", "is_in_history", "is_same_dataset", "share_data_file", "was_made_in_same_dataset"]
+
+_Files: TypeAlias = frozenset[tuple[int | None, str]]
+_ReadManifest: TypeAlias = Callable[[int], Manifest]
+
+
+def is_same_dataset(store: Store, committer: Committer, known: Manifest) -> bool:
+    """Return whether the dataset still holds the version `known`; raise `VersionNotFound` if it has none of its number.
+
+    If it does, everything read from the dataset between the read of `known` and now belongs to the same dataset.
+    """
+    if _has_transaction_file(store, known):
+        return True
+    found = read_manifest(store, committer, known.version)
+    return (found.transaction_file, found.timestamp_ns) == (known.transaction_file, known.timestamp_ns)
+
+
+def was_made_in_same_dataset(store: Store, committer: Committer, made: Manifest, before: Manifest) -> bool:
+    """Return whether the committed version `made` is in the dataset of `before`, the version that it was made from.
+
+    Clean-up may remove `before` as soon as `made` exists, but it keeps the transaction and the files that `made` names.
+    """
+    try:
+        return is_same_dataset(store, committer, before)
+    except VersionNotFound:
+        return _has_transaction_file(store, made) and _has_shared_data_file(store, made, before)
+
+
+def share_data_file(one: Manifest, other: Manifest) -> bool:
+    """Return whether two versions name the same data file; versions of different datasets never do."""
+    ids = set(one.fragments.ids) & set(other.fragments.ids)
+    names = {file.path for fragment in one.fragments.having(ids) for file in fragment.files}
+    return any(file.path in names for fragment in other.fragments.having(ids) for file in fragment.files)
+
+
+def is_in_history(version: CommittedVersion, after: CommittedVersion | None, read: _ReadManifest) -> bool | None:
+    """Return whether a version is in the table's history, and not stray.
+
+    `after` is the next retained version, None behind the newest. `read` returns the manifests of other versions.
+    Returns None if clean-up removed the evidence.
+    """
+    if after is None:
+        return True
+    added = _added_fragments(version)
+    names_added_file = _names_one_of(after.manifest, added, _files(added))
+    return names_added_file or _is_replayed(version.manifest, after, _fragments, read)
+
+
+def descends_from(after: CommittedVersion, made: Manifest, before: Manifest, read: _ReadManifest) -> bool:
+    """Return whether the version `after` was made from `made`, which was made from `before`.
+
+    `read` returns the manifests of other versions. False also if the evidence cannot be read.
+    """
+    new = made.fragments.since(before.fragments).new
+    added = _files(new) - _files(before.fragments.having({fragment.id for fragment in new}))
+    if _names_one_of(after.manifest, new, added):
+        return True
+    try:
+        return _is_replayed(made, after, _content, read) is True
+    except LanceOpsError:
+        return False
+
+
+def _is_replayed(
+    made: Manifest, after: CommittedVersion, compared: Callable[[Manifest], object], read: _ReadManifest
+) -> bool | None:
+    """Return whether the transaction of `after`, applied to `made`, gives `after` in what is `compared`.
+
+    None if the transaction, or a version that it needs, was cleaned up.
+    """
+    if after.version != made.version + 1 or after.transaction is None:
+        return None
+    try:
+        needed = {version: read(version) for version in after.transaction.operation.needed_versions}
+    except VersionNotFound:
+        return None
+    try:
+        replayed = next_manifest(made, after.transaction, Context(manifests=needed), 0)
+    except LanceOpsError:
+        return False
+    return compared(replayed) == compared(after.manifest)
+
+
+def _fragments(manifest: Manifest) -> tuple[object, ...]:
+    return manifest.fragments, manifest.max_fragment_id
+
+
+def _content(manifest: Manifest) -> tuple[object, ...]:
+    """Return the parts that differ between versions with different origins, also if any operation made them."""
+    return (
+        _files(manifest.fragments),
+        manifest.config,
+        manifest.table_metadata,
+        manifest.schema.metadata,
+        [(field.id, field.name, field.metadata) for field in manifest.schema.walk()],
+        {index.uuid for index in manifest.indices},
+        set(manifest.base_paths),
+    )
+
+
+def _added_fragments(version: CommittedVersion) -> tuple[Fragment, ...]:
+    """Return the fragments that a version added, if its transaction names them: they have the highest ids."""
+    added: tuple[Fragment, ...] = ()
+    match version.transaction.operation if version.transaction else None:
+        case Append(fragments=new) | Overwrite(fragments=new) | Update(new_fragments=new):
+            added = new
+    fragments = version.manifest.fragments
+    return fragments[len(fragments) - len(added) :] if len(added) <= len(fragments) else ()
+
+
+def _names_one_of(manifest: Manifest, fragments: Iterable[Fragment], files: _Files) -> bool:
+    """Return whether a version names one of the files in one of the fragments."""
+    return not files.isdisjoint(_files(manifest.fragments.having({fragment.id for fragment in fragments})))
+
+
+def _files(fragments: Iterable[Fragment]) -> _Files:
+    """Return the data files and deletion files of the fragments, by base path and name."""
+    names: set[tuple[int | None, str]] = set()
+    for fragment in fragments:
+        names.update((file.base_id, file.path) for file in fragment.files)
+        if fragment.deletion_file is not None:
+            names.add((fragment.deletion_file.base_id, fragment.deletion_file.name(fragment.id)))
+    return frozenset(names)
+
+
+def _has_transaction_file(store: Store, manifest: Manifest) -> bool:
+    return bool(manifest.transaction_file) and store.exists(f"{TRANSACTIONS_DIR}/{manifest.transaction_file}")
+
+
+def _has_shared_data_file(store: Store, made: Manifest, before: Manifest) -> bool:
+    """Return whether a data file under the root that both versions name exists; true if they share none."""
+    shared = before.fragments.having(set(made.fragments.ids) & set(before.fragments.ids))
+    names = {file.path for fragment in shared for file in fragment.files if file.base_id is None}
+    for fragment in made.fragments.having({fragment.id for fragment in shared}):
+        for file in fragment.files:
+            if file.base_id is None and file.path in names:
+                return store.exists(f"{DATA_DIR}/{file.path}")
+    return True

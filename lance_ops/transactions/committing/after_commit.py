@@ -1,0 +1,90 @@
+"""Check, after a commit, that the version it made is in the history and the dataset that it was made for.
+
+The committer can create a version long after the last check before the commit, because a process can sleep in between.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, VersionNotFound
+from lance_ops.store import Store
+from lance_ops.table import Manifest
+from lance_ops.transactions.committed import descends_from, read_manifest, read_version, was_made_in_same_dataset
+from lance_ops.transactions.committing.planned_version import other_dataset
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["check_made_in_same_dataset", "check_not_stray"]
+
+
+def check_not_stray(
+    store: Store, committer: Committer, transaction: Transaction, made: Manifest, before: Manifest, newest: int | None
+) -> None:
+    """Raise `CommitStateUnknown` if `made`, which was made from `before`, is a stray version.
+
+    It is stray if other writers had made a version of its number, and clean-up had removed that one. Then it is not the
+    newest version (`newest` is, if the caller knows it), and the version after it was not made from it. Another writer
+    may still build on it, so nothing may be deleted.
+    """
+    if committer.remembers_removed:
+        return
+    try:
+        newest = committer.latest() if newest is None else newest
+        if newest is None or newest <= made.version or _has_descendant(store, committer, made, before):
+            return
+    except LanceOpsError:
+        return  # the version is committed, and a check that fails is no evidence against it
+    raise CommitStateUnknown(
+        transaction.uuid,
+        made.version,
+        f"a version of that number existed before and was cleaned up during the commit; the newest is {newest}",
+    )
+
+
+def check_made_in_same_dataset(
+    store: Store, committer: Committer, transaction: Transaction, made: Manifest, before: Manifest
+) -> None:
+    """Raise if `made` is in another dataset than `before`, created under the same name after the last check.
+
+    Withdraws `made` in this case and raises `IncompatibleTransaction`. If another writer has already built on it, or
+    this cannot be checked, it stays and `CommitStateUnknown` is raised: people must decide which data counts.
+    """
+    try:
+        if before.version == 0 or was_made_in_same_dataset(store, committer, made, before):
+            return
+    except LanceOpsError:
+        return  # the version is committed, and a check that fails is no evidence against it
+    if not _withdraw(store, committer, made):
+        reason = "the dataset was removed meanwhile, and our version is in another one that was created in its place"
+        raise CommitStateUnknown(transaction.uuid, made.version, reason)
+    raise other_dataset(store, transaction)
+
+
+def _withdraw(store: Store, committer: Committer, made: Manifest) -> bool:
+    """Remove the version `made`, unless another writer may have built on it; return whether it is gone."""
+    try:
+        if committer.latest() not in (None, made.version):
+            return False
+        if not _is_replaced(store, committer, made):
+            committer.withdraw(made.version)
+    except LanceOpsError:
+        return False
+    return True
+
+
+def _is_replaced(store: Store, committer: Committer, made: Manifest) -> bool:
+    """Return whether the version of the number of `made` is another writer's."""
+    try:
+        found = read_manifest(store, committer, made.version)
+    except VersionNotFound:
+        return False  # the removal of the dataset deleted the manifest, but a manifest store may still have its entry
+    return found.transaction_file != made.transaction_file
+
+
+def _has_descendant(store: Store, committer: Committer, made: Manifest, before: Manifest) -> bool:
+    try:
+        after = read_version(store, committer, made.version + 1)
+    except VersionNotFound:
+        return False
+    return descends_from(after, made, before, partial(read_manifest, store, committer))

@@ -1,0 +1,258 @@
+"""The one retry loop: make a transaction the next version while other writers commit.
+
+    1  write the transaction's file, so that readers of the version find it
+    2  judge the versions that others committed after the read version; a conflict ends the commit
+    3  apply the operation to the newest manifest, and commit the result as the version after it
+    4  if another writer made this version first, judge it, and try the version after it
+    5  an unknown outcome ends the commit with `CommitStateUnknown`, and nothing is deleted
+
+Every other error means that the commit did not and will not happen. The loop then removes the files that it wrote
+itself, and the caller may remove the files that the transaction was to bring.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+
+from lance_ops.committers import Committed, Committer, Conflict, Unknown, Withheld
+from lance_ops.core.errors import (
+    CommitStateUnknown,
+    LanceOpsError,
+    RetryableConflict,
+    TooManyConcurrentWriters,
+    UnsafeStore,
+    WriteRefused,
+)
+from lance_ops.store import Store
+from lance_ops.table import KNOWN_MANIFESTS, Manifest, check_adds_no_violation, check_writable, encode_manifest
+from lance_ops.table.manifest import Bases
+from lance_ops.transactions.committed import CommittedVersion, decode_version, read_manifest
+from lance_ops.transactions.committing.after_commit import check_made_in_same_dataset, check_not_stray
+from lance_ops.transactions.committing.commit_lock import commit_lock
+from lance_ops.transactions.committing.commit_result import CommitResult
+from lance_ops.transactions.committing.concurrent_transactions import ConcurrentTransactions
+from lance_ops.transactions.committing.planned_version import check_same_dataset, planned_manifest
+from lance_ops.transactions.conflicts import DeletionVectors, Retry, rebase
+from lance_ops.transactions.manifest_steps import NO_TABLE, next_manifest
+from lance_ops.transactions.operation import Context
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["MAX_RETRIES", "commit"]
+
+MAX_RETRIES = 20
+"""How many races a commit may lose by default; the reference's number."""
+
+_FIRST_PAUSE_SECONDS = 0.01  # at most: if an attempt takes less, as on a local disk, the pause is as short
+_LONGEST_PAUSE_SECONDS = 2.0
+
+
+def commit(
+    committer: Committer,
+    store: Store,
+    transaction: Transaction,
+    *,
+    base: Manifest | None = None,
+    data_storage_version: str | None = None,
+    stable_row_ids: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    max_retries: int = MAX_RETRIES,
+    timeout_seconds: float = 1800.0,
+    after: Iterable[str] = (),
+) -> CommitResult:
+    """Commit a transaction; `base` is the manifest of its `read_version`, which is read if the caller passes None.
+
+    A `read_version` of 0 creates the table. `data_storage_version` and `stable_row_ids` matter only to a creation or an
+    overwrite. `storage_options` open the files under the table's base paths. The commit fails after `max_retries` + 1
+    lost races. The files that the transaction brings must be durable, except those in `after`: the committer makes them
+    durable before the version exists.
+
+    Raises `RetryableConflict`, `IncompatibleTransaction`, `TooManyConcurrentWriters`, `DatasetAlreadyExists`,
+    `InvalidInput` or `UnsupportedFeature` if nothing was committed. Raises `CommitStateUnknown` if the outcome is not
+    known yet.
+    """
+    context = Context(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
+    attempts = _Commit(
+        committer,
+        store,
+        transaction,
+        context,
+        storage_options,
+        time.monotonic() + timeout_seconds,
+        max_retries,
+        tuple(after),
+    )
+    try:
+        result = attempts.run(base)
+    except CommitStateUnknown:
+        raise
+    except Exception:  # every other error means that there is no version
+        attempts.undo()
+        raise
+    if result.replayed:
+        attempts.undo(keep_transaction=result.transaction.uuid == transaction.uuid)
+    return result
+
+
+class _Commit:
+    """One call of `commit`: the transactions judged so far, and the files written on the way."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        store: Store,
+        transaction: Transaction,
+        context: Context,
+        storage_options: Mapping[str, str] | None,
+        deadline: float,
+        max_retries: int,
+        after: tuple[str, ...],
+    ) -> None:
+        self._committer = committer
+        self._store = store
+        self._transaction = transaction
+        self._context = context
+        self._storage_options = storage_options
+        self._deadline = deadline
+        self._max_retries = max_retries
+        # The transaction's file need not be durable: the manifest holds the same bytes. But the first one of a table
+        # creates the directory.
+        self._after = after if transaction.read_version else (*after, transaction.path)
+        self._concurrent = ConcurrentTransactions(store, committer, transaction)
+        self._superseded: tuple[str, ...] = ()
+        self._written_transaction: bytes | None = None
+        self._vectors = DeletionVectors(store, Bases(store))
+
+    def run(self, base: Manifest | None) -> CommitResult:
+        planned: Manifest | None = None
+        newest = NO_TABLE
+        for lost_races in range(self._max_retries + 1):
+            with commit_lock(self._store.uri, self._deadline - time.monotonic()) as is_locked:
+                if not is_locked:
+                    raise self._too_late()
+                began = time.monotonic()
+                latest = self._committer.latest(known=base.version if base and not lost_races else None) or 0
+                if planned is None:
+                    planned = newest = planned_manifest(self._store, self._committer, self._transaction, base, latest)
+                judged = self._concurrent.judge_versions(newest, latest)
+                if isinstance(judged, CommitResult):
+                    return judged
+                result = self._attempt(judged, self._rebased(planned, judged), planned)
+            if isinstance(result, CommitResult):
+                self._remove(self._superseded)
+                return result
+            newest = result.manifest
+            if lost_races < self._max_retries:
+                self._pause(lost_races + 1, time.monotonic() - began)
+        raise TooManyConcurrentWriters(
+            f"{self._store.uri}: {self._transaction.operation.name} lost {self._max_retries + 1} races for the next "
+            "version: Too many concurrent writers; try again when there are fewer"
+        )
+
+    def undo(self, *, keep_transaction: bool = False) -> None:
+        """Remove the files that this call wrote; another call with the same transaction needs the transaction's."""
+        self._vectors.remove_written()
+        if self._written_transaction is not None and not keep_transaction:
+            self._remove([self._transaction.path])
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with suppress(LanceOpsError):  # clean-up removes what cannot be deleted now
+                self._store.delete(path)
+
+    def _rebased(self, base: Manifest, newest: Manifest) -> Transaction:
+        """Return the transaction as it applies to the newest version; it is always rebased from its planned form."""
+        if not self._concurrent.must_rebase:
+            return self._transaction
+        self._vectors.bases = Bases(self._store, newest.base_paths, self._storage_options)
+        rebased = rebase(self._transaction.operation, base, newest, self._concurrent.rewrites, self._vectors)
+        if isinstance(rebased, Retry):
+            raise RetryableConflict(
+                f"{self._store.uri}: {self._transaction.operation.name} planned on version {base.version}: "
+                f"{rebased.reason}. This is a retryable conflict: plan it again on the newest version"
+            )
+        self._superseded = rebased.superseded
+        return replace(self._transaction, operation=rebased.operation)
+
+    def _attempt(
+        self, newest: Manifest, transaction: Transaction, planned: Manifest
+    ) -> CommitResult | CommittedVersion:
+        """Commit as the version after `newest`; return the version that another writer made first, if one did.
+
+        The check for the same dataset comes after every other read, so that it holds for all of them. It is repeated
+        once the version exists.
+        """
+        if newest.version:
+            check_writable(newest, f"{self._store.uri} at version {newest.version}")
+        needed = {
+            version: read_manifest(self._store, self._committer, version)
+            for version in transaction.operation.needed_versions
+        }
+        made = next_manifest(newest, transaction, replace(self._context, manifests=needed), time.time_ns())
+        encoded = transaction.encode()
+
+        self._write_transaction(transaction, encoded)
+        check_same_dataset(self._store, self._committer, transaction, planned, newest)
+        data = encode_manifest(made, encoded)
+        check = partial(check_adds_no_violation, newest if newest.version else None, made)
+        match self._put(made.version, data, check):
+            case Committed(location=location, newest=found):
+                check_not_stray(self._store, self._committer, transaction, made, newest, found)
+                check_made_in_same_dataset(self._store, self._committer, transaction, made, newest)
+                KNOWN_MANIFESTS.add(data, self._store.uri_of(location), made)
+                return CommitResult(made.version, made, transaction)
+            case Unknown(reason=reason):
+                raise CommitStateUnknown(transaction.uuid, made.version, reason)
+            case Conflict(theirs=theirs):
+                other = decode_version(self._store, self._committer, made.version, theirs)
+                replay = self._concurrent.judge_version(other, newest)
+                return replay if replay is not None else other
+
+    def _write_transaction(self, transaction: Transaction, encoded: bytes) -> None:
+        """Write the transaction's file unless it holds these bytes. The manifest keeps them durably."""
+        if encoded != self._written_transaction:
+            self._written_transaction = encoded
+            self._store.put_hint(transaction.path, encoded)
+
+    def _put(self, version: int, data: bytes, prepare: Callable[[], None]) -> Committed | Conflict | Unknown:
+        """Commit the manifest after `prepare` has run; raise the error of `prepare` if it fails."""
+        refusal: Exception | None = None
+
+        @cache  # the committer asks again when it repeats a put of unknown outcome, and must get the same answer
+        def is_prepared() -> bool:
+            nonlocal refusal
+            try:
+                prepare()
+            except Exception as error:  # noqa: BLE001 - raised below; here it would look like a failed commit
+                refusal = error
+            return refusal is None
+
+        after = (*self._after, *self._vectors.written_paths)
+        try:
+            outcome = self._committer.commit(version, data, after=after, prepare=is_prepared)
+        except (WriteRefused, UnsafeStore):
+            raise
+        except Exception as error:  # whatever it is, the version may exist
+            raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
+        if isinstance(outcome, Withheld):
+            assert refusal is not None
+            raise refusal
+        return outcome
+
+    def _pause(self, lost_races: int, attempt_seconds: float) -> None:
+        """Wait for a random time, whose bound doubles with each lost race."""
+        first = min(attempt_seconds, _FIRST_PAUSE_SECONDS)
+        pause = random.uniform(0, min(first * 2.0**lost_races, _LONGEST_PAUSE_SECONDS))
+        if time.monotonic() + pause > self._deadline:
+            raise self._too_late()
+        time.sleep(pause)
+
+    def _too_late(self) -> TooManyConcurrentWriters:
+        return TooManyConcurrentWriters(
+            f"{self._store.uri}: {self._transaction.operation.name} did not win the next version in time: "
+            "Too many concurrent writers; try again when there are fewer"
+        )

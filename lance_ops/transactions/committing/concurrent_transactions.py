@@ -1,0 +1,164 @@
+"""Judge the transactions that other writers committed after the version that ours was planned on.
+
+Every version since then is compared with ours. It can hold our own work already (a replay), conflict with it, or need a
+rebase of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import DatasetAlreadyExists, IncompatibleTransaction, RetryableConflict, VersionNotFound
+from lance_ops.store import PER_PROCESS, Store
+from lance_ops.table import Manifest
+from lance_ops.transactions.committed import (
+    CommittedVersion,
+    find_duplicate_work,
+    is_in_history,
+    read_manifest,
+    read_version,
+    token_of,
+)
+from lance_ops.transactions.committing.commit_result import CommitResult
+from lance_ops.transactions.conflicts import (
+    Carry,
+    Compatible,
+    Incompatible,
+    Move,
+    NewFields,
+    Rebase,
+    Retry,
+    Verdict,
+    judge,
+)
+from lance_ops.transactions.manifest_changes import with_other_values
+from lance_ops.transactions.operations import Rewrite
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["ConcurrentTransactions"]
+
+_READ_AT_ONCE = 8
+
+
+class ConcurrentTransactions:
+    """The transactions judged so far, and what ours must take over from them.
+
+    `must_rebase` says that ours does not apply as it was planned. `rewrites` are the rewrites, in order, that ours must
+    be remapped through.
+    """
+
+    def __init__(self, store: Store, committer: Committer, transaction: Transaction) -> None:
+        self._store = store
+        self._committer = committer
+        self._transaction = transaction
+        self.must_rebase = False
+        self.rewrites: list[Move] = []
+
+    @cached_property
+    def _new_fields(self) -> NewFields:
+        return NewFields(self._transaction.operation)
+
+    def judge_versions(self, known: Manifest, latest: int) -> Manifest | CommitResult:
+        """Judge every version after `known`; return the newest manifest, or the version that has our work already.
+
+        Raises `RetryableConflict` or `IncompatibleTransaction` if one conflicts with ours.
+        """
+        newest = known
+        while latest > newest.version:
+            was_far_behind = latest - newest.version > _READ_AT_ONCE
+            for first in range(newest.version + 1, latest + 1, _READ_AT_ONCE):
+                for version in self._read_several(range(first, min(first + _READ_AT_ONCE, latest + 1))):
+                    replay = self.judge_version(version, newest)
+                    if replay is not None:
+                        self._check_in_history(version, latest)
+                        return replay
+                    newest = version.manifest
+            if was_far_behind:  # otherwise looking for newer versions takes as long as reading these did
+                latest = self._committer.latest() or 0
+        return newest
+
+    def judge_version(self, version: CommittedVersion, before: Manifest) -> CommitResult | None:
+        """Judge one version, which was made from `before`; return it if it has our work already, else None.
+
+        Raises `RetryableConflict` or `IncompatibleTransaction` if it conflicts with ours.
+        """
+        ours, theirs = self._transaction, version.transaction
+        if theirs is not None:
+            token = token_of(ours)
+            if theirs.uuid == ours.uuid or (token is not None and token_of(theirs) == token):
+                return CommitResult(version.version, version.manifest, theirs, replayed=True)
+            twice = find_duplicate_work(ours, theirs)
+            if twice:
+                raise RetryableConflict(f"{self._against(version)}: both {twice}. Plan it again on the newest version")
+        if ours.read_version == 0:
+            raise self._exists_already()
+        match self._verdict(version, before):
+            case Retry(reason):
+                raise RetryableConflict(
+                    f"{self._against(version)}: {reason}. This is a retryable conflict: plan it again on the newest "
+                    "version"
+                )
+            case Incompatible(reason):
+                raise IncompatibleTransaction(f"{self._against(version)}: {reason}. The two are incompatible")
+            case Rebase() | Carry():
+                self.must_rebase = True
+                if theirs is not None and isinstance(theirs.operation, Rewrite):
+                    self.rewrites += Move.all_of(theirs.operation, version.manifest)
+            case _:
+                pass
+        return None
+
+    def _verdict(self, version: CommittedVersion, before: Manifest) -> Verdict:
+        """Compare the operations, and where their footprints do not tell, the manifests before and after theirs."""
+        theirs = version.transaction.operation if version.transaction else None
+        verdict = judge(self._transaction.operation, theirs, (rewrite.moved for rewrite in self.rewrites))
+        if theirs is None or not isinstance(verdict, Compatible):
+            return verdict
+        if theirs.footprint().restates_fragments and self._changes_indexed_values(before, version.manifest):
+            return Retry("values of a new index were changed")
+        return self._new_fields.judge(theirs, before.schema, version.manifest.schema) or verdict
+
+    def _changes_indexed_values(self, before: Manifest, after: Manifest) -> bool:
+        """Return whether values that a new index of ours holds were changed."""
+        return any(
+            part.reaches(with_other_values(before, after, part.fields))
+            for part in self._transaction.operation.footprint().indexed
+        )
+
+    def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:
+        """Read versions, concurrently if each read is a request."""
+        at_once = len(versions) > 1 and not self._store.reads_in_place
+        return PER_PROCESS.pool().map(self._read, versions) if at_once else map(self._read, versions)
+
+    def _read(self, version: int) -> CommittedVersion:
+        try:
+            return read_version(self._store, self._committer, version)
+        except VersionNotFound as error:
+            if self._transaction.read_version == 0:
+                raise self._exists_already() from error
+            raise RetryableConflict(
+                f"{self._store.uri}: version {version} was cleaned up before {self._transaction.operation.name} "
+                "could be compared with it: plan it again on the newest version"
+            ) from error
+
+    def _check_in_history(self, version: CommittedVersion, latest: int) -> None:
+        """Raise if a version that has our work is stray, or if this cannot be told any more."""
+        after = self._read(version.version + 1) if version.version < latest else None
+        if not is_in_history(version, after, partial(read_manifest, self._store, self._committer)):
+            raise RetryableConflict(
+                f"{self._against(version)}: it was created after its number had been used and cleaned up, so the "
+                "later versions do not hold it. Plan it again on the newest version"
+            )
+
+    def _exists_already(self) -> DatasetAlreadyExists:
+        return DatasetAlreadyExists(f"{self._store.uri} holds a dataset already")
+
+    def _against(self, version: CommittedVersion) -> str:
+        ours, theirs = self._transaction, version.transaction
+        by = theirs.operation.name if theirs else "a missing transaction"
+        return (
+            f"{self._store.uri}: {ours.operation.name} planned on version {ours.read_version} conflicts with "
+            f"version {version.version}, made by {by}"
+        )

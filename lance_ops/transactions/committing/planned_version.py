@@ -1,0 +1,73 @@
+"""Check, before a commit, that the version it was planned on is still there and in the same dataset."""
+
+from __future__ import annotations
+
+from lance_ops.committers import Committer
+from lance_ops.core.errors import (
+    DatasetNotFound,
+    IncompatibleTransaction,
+    LanceOpsError,
+    RetryableConflict,
+    VersionNotFound,
+)
+from lance_ops.store import Store
+from lance_ops.table import Manifest
+from lance_ops.transactions.committed import is_same_dataset, read_manifest, share_data_file
+from lance_ops.transactions.manifest_steps import NO_TABLE
+from lance_ops.transactions.transaction import Transaction
+
+__all__ = ["check_same_dataset", "other_dataset", "planned_manifest"]
+
+
+def planned_manifest(
+    store: Store, committer: Committer, transaction: Transaction, base: Manifest | None, latest: int
+) -> Manifest:
+    """Return the manifest of the transaction's read version, which is `base` if the caller has it.
+
+    `latest` is the newest version, 0 if there is none. Raises `RetryableConflict` if the read version was cleaned up,
+    `DatasetNotFound` if there is no version at all.
+    """
+    read_version = transaction.read_version
+    if read_version == 0:
+        return NO_TABLE
+    try:
+        if base is None or base.version != read_version:
+            return read_manifest(store, committer, read_version)
+        if read_version != latest and not committer.exists(read_version):
+            raise VersionNotFound(f"version {read_version} is gone")
+    except VersionNotFound as error:
+        raise _planned_version_is_gone(store, transaction, latest) from error
+    return base
+
+
+def check_same_dataset(
+    store: Store, committer: Committer, transaction: Transaction, planned: Manifest, newest: Manifest
+) -> None:
+    """Raise if the dataset of the version `planned` was removed, also if another one was created under its name."""
+    if planned.version == 0:
+        return
+    try:
+        if is_same_dataset(store, committer, planned):
+            return
+    except VersionNotFound as error:
+        if planned.version < newest.version and share_data_file(planned, newest):
+            return  # clean-up removed it after the versions behind it were read
+        raise _planned_version_is_gone(store, transaction, committer.latest()) from error
+    raise other_dataset(store, transaction)
+
+
+def other_dataset(store: Store, transaction: Transaction) -> IncompatibleTransaction:
+    """Return the error for a dataset that was removed, and replaced by another one under its name."""
+    return IncompatibleTransaction(
+        f"{store.uri}: the dataset that {transaction.operation.name} was planned on was removed, and another one was "
+        "created in its place: open it again"
+    )
+
+
+def _planned_version_is_gone(store: Store, transaction: Transaction, latest: int | None) -> LanceOpsError:
+    if not latest:
+        return DatasetNotFound(f"no Lance dataset at {store.uri}")
+    return RetryableConflict(
+        f"{store.uri}: version {transaction.read_version}, which {transaction.operation.name} was planned on, was "
+        "cleaned up: plan it again on the newest version"
+    )
