@@ -16,7 +16,7 @@ from lance_ops.core.schema.schema import Schema
 from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.reading import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
-from lance_ops.table.manifest.known_manifests import KnownManifests
+from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.manifest_servers import ManifestServer, dynalite_server
 from tests.residency import forget, resident_bytes
 from tests.s3_server import S3Server, moto_server
@@ -46,14 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _a_manifest_is_known_as_its_file_says_it() -> Iterator[None]:
     """Hold every manifest that a test commits against what its bytes decode to."""
-    add = KnownManifests.add
+    add = ManifestCache.add
 
-    def add_checked(self: KnownManifests, data: bytes, path: str, manifest: Manifest) -> None:
+    def add_checked(self: ManifestCache, data: bytes, path: str, manifest: Manifest) -> None:
         add(self, data, path, manifest)
         assert self.decode(pa.py_buffer(data), path) == decode_manifest(data, path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KnownManifests, "add", add_checked)
+        patch.setattr(ManifestCache, "add", add_checked)
         yield
 
 

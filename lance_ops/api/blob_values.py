@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_ops.core.blobs import BLOB_KEY, BLOB_V2, BLOB_VALUES, check_blob_v2
+from lance_ops.core.blob_types import BLOB_KEY, BLOB_V2, BLOB_VALUES, check_blob_v2
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["Blob", "BlobArray", "BlobType", "blob_array", "blob_field"]

@@ -20,7 +20,7 @@ from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.lance_dataset import AutoCleanupConfig, LanceDataset
 from lance_ops.api.scanning import refuse
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.transactions import with_message

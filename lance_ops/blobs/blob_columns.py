@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_ops.core.arrow import EXTENSION_NAME, child_fields, children_of, items_of, with_child_fields, with_children
-from lance_ops.core.blobs import BLOB_V2, BLOB_VALUES
+from lance_ops.core.blob_types import BLOB_V2, BLOB_VALUES
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
 

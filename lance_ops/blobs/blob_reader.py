@@ -1,7 +1,8 @@
 """Where the bytes of blobs are, and the bytes.
 
-A descriptor (`lance_ops.core.blobs`) means something only beside the data file it stands in: rows are read with their
-addresses, which name the fragment, whose file for the field holds inline blobs and gives the sidecars their folder.
+A descriptor (`lance_ops.core.blob_types`) means something only beside the data file it stands in: rows are read with
+their addresses, which name the fragment, whose file for the field holds inline blobs and gives the sidecars their
+folder.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import pyarrow as pa
 
 from lance_ops.blobs.blob_columns import values_field, walk_blobs, with_blobs_as
 from lance_ops.core.addresses import fragment_of, row_addrs
-from lance_ops.core.blobs import BLOB_VALUES, DESCRIPTOR, BlobKind
+from lance_ops.core.blob_types import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
-from lance_ops.core.names import blob_file_name
+from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileSource, Ranges
@@ -26,7 +27,7 @@ from lance_ops.reading import ROW_ADDRESS, ScannedRows, ScanRequest, offset_arra
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import is_local, is_well_known
 from lance_ops.table import DataFile
-from lance_ops.table.manifest import Place
+from lance_ops.table.manifest import ObjectLocation
 
 __all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
 
@@ -131,11 +132,11 @@ class BlobReader:
         kind, position, size = row["kind"], row["position"], row["size"]
         if kind == BlobKind.EXTERNAL:
             return self._external(str(row["blob_uri"]), position, size)
-        bases = self._snapshot.bases
+        locations = self._snapshot.file_locations
         if kind == BlobKind.INLINE:
-            source = self._open(bases.data_file(file.base_id, file.path), file.file_size_bytes)
+            source = self._open(locations.data_file(file.base_id, file.path), file.file_size_bytes)
         elif kind in (BlobKind.PACKED, BlobKind.DEDICATED):
-            source = self._open(bases.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
+            source = self._open(locations.data_file(file.base_id, blob_file_name(file.path, row["blob_id"])))
         else:
             named = "managed blobs, " if kind == BlobKind.MANAGED else "blobs "
             raise UnsupportedFeature(f"{named}of kind {kind},", f"{self._snapshot.uri}: {file.path}")
@@ -145,7 +146,7 @@ class BlobReader:
         """Read a position and size; (1, 0) is how files of 2.0 say null."""
         if row is None or (row["position"] and not row["size"]):
             return None
-        place = self._snapshot.bases.data_file(file.base_id, file.path)
+        place = self._snapshot.file_locations.data_file(file.base_id, file.path)
         source = self._open(place, file.file_size_bytes)
         return _checked(source, row["position"], row["size"])
 
@@ -154,10 +155,10 @@ class BlobReader:
         # A data file was written by others, and must not make this process talk to any server, or show its own files.
         if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
             raise UnsafePath(f"{self._snapshot.uri}: a blob is said to be at {uri!r}, where none is looked for")
-        source = self._open(self._snapshot.bases.outside(uri))
+        source = self._open(self._snapshot.file_locations.outside(uri))
         return _checked(source, position, size or source.size_bytes - position)
 
-    def _open(self, place: Place, size_bytes: int | None = None) -> FileSource:
+    def _open(self, place: ObjectLocation, size_bytes: int | None = None) -> FileSource:
         name = place.uri
         source = self._sources.get(name)
         if source is None:

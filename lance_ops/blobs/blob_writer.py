@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.blobs.blob_columns import walk_blobs
-from lance_ops.core.blobs import DESCRIPTOR, BlobKind, BlobThresholds
+from lance_ops.core.blob_types import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.core.names import blob_file_name
+from lance_ops.core.file_names import blob_file_name
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file import FileWriter
 from lance_ops.store import Store, StoreWriter
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import PendingFiles
 
 __all__ = ["BlobWriter", "ExternalBlobs"]
@@ -56,10 +56,15 @@ class BlobWriter:
     """The blobs of one data file, being written; `abort` leaves none of their files."""
 
     def __init__(
-        self, store: Store, file: FileWriter, bases: Bases, external: ExternalBlobs, pack_file_bytes: int | None = None
+        self,
+        store: Store,
+        file: FileWriter,
+        locations: FileLocations,
+        external: ExternalBlobs,
+        pack_file_bytes: int | None = None,
     ) -> None:
         self._store = store
-        self._bases = bases
+        self._locations = locations
         self._file = file
         self._external = external
         self._pack_file_bytes = pack_file_bytes
@@ -138,7 +143,7 @@ class BlobWriter:
 
     def _fetched(self, uri: str, position: int | None, size: int | None, field: Field) -> pa.Buffer:
         """Return the bytes of another object: all of them, or `size` from `position` on."""
-        place = self._bases.outside(uri)
+        place = self._locations.outside(uri)
         there = place.store.size(place.path)
         start = position or 0
         stop = there if size is None else start + size

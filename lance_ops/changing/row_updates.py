@@ -162,7 +162,7 @@ def commit_update(
 def _pending(snapshot: Snapshot, outcomes: Sequence[RewrittenRows]) -> PendingFiles:
     """Return the files that tasks wrote: `RowWriter` leaves them unsynced."""
     new = (fragment for outcome in outcomes for fragment in outcome.fragments)
-    return PendingFiles.of_fragments(snapshot.bases, new, durable=False)
+    return PendingFiles.of_fragments(snapshot.file_locations, new, durable=False)
 
 
 def _assigned(rows: pa.Table, assignments: Sequence[Assignment]) -> pa.Table:

@@ -19,7 +19,7 @@ from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.kernels import readable
-from lance_ops.table.rows import NO_CODE, KeyCodes
+from lance_ops.table.rows import NO_CODE, KeyCodeTable
 
 __all__ = ["SourceKeys"]
 
@@ -33,11 +33,11 @@ class SourceKeys:
             if pt.is_nested(column.type) or pt.is_float16(column.type):
                 raise UnsupportedFeature(f"a merge on values of type {column.type}", f"column {name!r}")
         self._columns = [_ColumnCodes(column) for column in columns]
-        self._pairs: list[KeyCodes] = []
+        self._pairs: list[KeyCodeTable] = []
         codes = self._columns[0].codes
         for column in self._columns[1:]:
             both = (codes != NO_CODE) & (column.codes != NO_CODE)
-            table = KeyCodes(_pair(codes[both], column.codes[both], column.count))
+            table = KeyCodeTable(_pair(codes[both], column.codes[both], column.count))
             codes = np.full(len(codes), NO_CODE)
             codes[both] = table.codes
             self._pairs.append(table)
@@ -97,7 +97,7 @@ class _ColumnCodes:
     def __init__(self, column: pa.Array) -> None:
         self._type = column.type
         present, words = _words(column)
-        table = KeyCodes(words)
+        table = KeyCodeTable(words)
         self.codes, self.values, self.count = table.codes, column, table.count
         if table.count < len(column):
             self.codes = np.full(len(column), NO_CODE)
@@ -105,7 +105,7 @@ class _ColumnCodes:
             firsts = np.empty(table.count, np.int64)
             firsts[table.codes[::-1]] = np.arange(len(column))[present][::-1]
             self.values = column.take(pa.array(firsts))
-        self._table: KeyCodes | None = table
+        self._table: KeyCodeTable | None = table
         if _is_hashed(self._type) and not self._tells_apart(column, np.arange(len(column))[present], table.codes):
             self._table = None
             self.values = pc.unique(column.drop_null())

@@ -22,7 +22,7 @@ from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, StoreError, VersionNotFound, WriteRefused
-from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, parse_manifest_name
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, parse_manifest_name
 from lance_ops.store import Store
 
 __all__ = ["ExternalManifestCommitter"]

@@ -17,7 +17,7 @@ from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.manifest_stores import open_manifest_store
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.store import Store, open_store
 
 __all__ = ["MANIFEST_STORE_OPTION", "DatasetRoot", "open_base", "open_root", "options_for_base", "options_of_base"]

@@ -24,7 +24,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import VERSIONS_DIR, ManifestNaming
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming
 from lance_ops.store import PutOutcome, Store, prove_conditional_create
 
 __all__ = ["PutIfAbsentCommitter", "check_version"]

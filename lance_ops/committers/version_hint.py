@@ -18,7 +18,7 @@ import re
 from hashlib import blake2b
 
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, manifest_name
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, manifest_name
 from lance_ops.store import Store
 
 __all__ = ["VERSION_HINT_PATH", "newest_by_hint", "uses_version_hint", "write_hint"]

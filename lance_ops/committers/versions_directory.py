@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
+from lance_ops.core.file_names import VERSIONS_DIR, ManifestNaming, manifest_name, parse_manifest_name
 from lance_ops.store import Store
 
 __all__ = ["VersionNames", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from lance_ops.core.ndarrays import Uint64Array
 
-__all__ = ["TOMBSTONE", "fragment_of", "offset_of", "row_addr", "row_addrs"]
+__all__ = ["TOMBSTONE_ROW", "fragment_of", "offset_of", "row_addr", "row_addrs"]
 
-TOMBSTONE = (1 << 64) - 1
+TOMBSTONE_ROW = (1 << 64) - 1
 """The address that means: this row is gone (in remapping)."""
 
 _OFFSET_BITS = np.uint64(32)

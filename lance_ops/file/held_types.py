@@ -14,7 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.blobs import BLOB_KEY, BLOB_V2
+from lance_ops.core.blob_types import BLOB_KEY, BLOB_V2
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion

@@ -27,7 +27,7 @@ from lance_ops.core.schema import Field
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.store import Store
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
-from lance_ops.table.rows import AddressMap
+from lance_ops.table.rows import RowAddressMap
 
 __all__ = ["INDEX_ROW", "INDEX_VALUE", "IndexType", "LoadedIndex", "Query", "RowKey", "Rows", "check_rows"]
 
@@ -123,7 +123,7 @@ class LoadedIndex(ABC):
         """Return the rows that match, deleted ones included; see `RowAddressSet.exact`."""
 
     @abstractmethod
-    def remap(self, moved: AddressMap, store_out: Store) -> tuple[IndexFile, ...]:
+    def remap(self, moved: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
         """Write this index with its rows at their new addresses, without those that are gone.
 
         The files may not be durable before they are committed.

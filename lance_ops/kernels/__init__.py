@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_ops.core.on_demand import on_demand
+from lance_ops.core.lazy_import import import_on_first_use
 from lance_ops.kernels.arrays import readable
 
 if TYPE_CHECKING:
@@ -127,4 +127,4 @@ _MODULES = {
     "xxh64": "hashes",
 }
 
-__getattr__ = on_demand(__name__, _MODULES)
+__getattr__ = import_on_first_use(__name__, _MODULES)

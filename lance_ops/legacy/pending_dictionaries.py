@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.core.names import DATA_DIR, data_file_name
+from lance_ops.core.file_names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import TOMBSTONE
+from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Predicate, split
 from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
@@ -96,7 +96,7 @@ def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
     kind, version = index_type_of(segment), segment.index_version or 0
     if version > kind.newest_index_version:
         raise UnsupportedFeature("an index of this version", f"index {segment.name!r}")
-    snapshot.bases.dataset_root(segment.base_id, "an index")
+    snapshot.file_locations.dataset_root(segment.base_id, "an index")
     return kind.row_key(version, stable_row_ids=snapshot.manifest.uses_stable_row_ids)
 
 
@@ -127,7 +127,7 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
     def load() -> LoadedIndex:
         by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
         segment = replace(metadata, fragment_bitmap=None) if by_id else metadata  # fragments say nothing about ids
-        return load_index(snapshot.bases.dataset_root(metadata.base_id, "an index"), segment)
+        return load_index(snapshot.file_locations.dataset_root(metadata.base_id, "an index"), segment)
 
     return snapshot.read_cache.index(metadata.uuid, load)
 
@@ -173,4 +173,4 @@ def _search(snapshot: Snapshot, answer: _Answer) -> tuple[RowAddressSet, BitMap]
 def _where_they_are(snapshot: Snapshot, row_ids: RowAddressSet) -> RowAddressSet:
     """Return the addresses of live rows by id. A row that was updated is not where the segment covers any more."""
     found = snapshot.row_id_index.find(row_ids.addresses())
-    return RowAddressSet.from_addresses(found[found != np.uint64(TOMBSTONE)], exact=row_ids.exact)
+    return RowAddressSet.from_addresses(found[found != np.uint64(TOMBSTONE_ROW)], exact=row_ids.exact)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
+from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.map_ordered import map_ordered
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
@@ -64,7 +64,7 @@ def take_row_ids(snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest)
     """
     if snapshot.manifest.uses_stable_row_ids:
         found = snapshot.row_id_index.find(row_ids)
-        return _take(snapshot, found[found != np.uint64(TOMBSTONE)], request)
+        return _take(snapshot, found[found != np.uint64(TOMBSTONE_ROW)], request)
     live = np.zeros(len(row_ids), dtype=np.bool_)
     owners, offsets = fragment_of(row_ids), offset_of(row_ids)
     for fragment_id, places in _grouped(owners):

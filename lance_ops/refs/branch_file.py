@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.names import BRANCHES_DIR, MAIN_BRANCH, check_branch_name
+from lance_ops.core.file_names import BRANCHES_DIR, MAIN_BRANCH, check_branch_name
 from lance_ops.refs.reference_file import (
     REFERENCE_SUFFIX,
     check_metadata,

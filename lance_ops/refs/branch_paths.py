@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from lance_ops.committers import open_base
 from lance_ops.core.errors import DatasetNotFound, ReferenceNotFound
-from lance_ops.core.names import MAIN_BRANCH, TREE_DIR, branch_directory
+from lance_ops.core.file_names import MAIN_BRANCH, TREE_DIR, branch_directory
 from lance_ops.refs.branch_file import read_branch
 from lance_ops.refs.tags import read_tag
 from lance_ops.snapshot import Snapshot

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, ReferenceNotFound
-from lance_ops.core.names import TRANSACTIONS_DIR, is_of_the_line
+from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
 from lance_ops.refs.branch_paths import branch_of, branch_uri, reference_store
 from lance_ops.refs.clone import commit_first_version
@@ -85,7 +85,7 @@ def delete_branch(snapshot: Snapshot, name: str) -> None:
 
 def branch_files(store: Store) -> Iterator[ObjectInfo]:
     """Yield the files of one line; those of branches whose directories lie beneath its own are not among them."""
-    return (info for info in store.list() if is_of_the_line(info.path))
+    return (info for info in store.list() if belongs_to_this_branch(info.path))
 
 
 def remove_branch_files(root: DatasetRoot) -> None:
@@ -107,7 +107,7 @@ def remove_branch_files(root: DatasetRoot) -> None:
 
 
 def _is_own(info: ObjectInfo) -> bool:
-    return is_of_the_line(info.path)
+    return belongs_to_this_branch(info.path)
 
 
 def _check_unused(references: Store, name: str, branch: Branch) -> None:

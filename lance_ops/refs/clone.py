@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.refs.branch_paths import branch_of, branch_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
@@ -21,13 +21,13 @@ from lance_ops.table import (
     DataFile,
     ExternalFile,
     Fragment,
-    Fragments,
+    FragmentList,
     IndexMetadata,
     Manifest,
     RowSequence,
     check_writable,
 )
-from lance_ops.table.manifest import Place
+from lance_ops.table.manifest import ObjectLocation
 from lance_ops.transactions import Clone, PendingFiles, Transaction, commit_clone
 
 __all__ = ["commit_first_version", "commit_shallow_clone", "deep_clone", "shallow_clone"]
@@ -56,7 +56,7 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
     copies, whole = _Copies(source), _self_contained(source)
     manifest = replace(
         whole,
-        fragments=Fragments(map(copies.fragment, whole.fragments)),
+        fragments=FragmentList(map(copies.fragment, whole.fragments)),
         indices=tuple(map(copies.index, source.manifest.indices)),
     )
 
@@ -131,16 +131,16 @@ def _self_contained(source: Snapshot) -> Manifest:
             created_at_versions=inline(fragment.created_at_versions),
         )
 
-    return replace(source.manifest, fragments=Fragments(whole(fragment) for fragment in source.fragments))
+    return replace(source.manifest, fragments=FragmentList(whole(fragment) for fragment in source.fragments))
 
 
 class _Copies:
     """Where the copies of files go: under new names, which no other copy made at the same moment has."""
 
     def __init__(self, source: Snapshot) -> None:
-        self._bases = source.bases
+        self._locations = source.file_locations
         self._has_blobs = source.schema.holds_blobs_v2
-        self.sources: dict[str, Place] = {}
+        self.sources: dict[str, ObjectLocation] = {}
         """What to copy, by its path in the new root."""
 
     def fragment(self, fragment: Fragment) -> Fragment:
@@ -149,31 +149,31 @@ class _Copies:
         if fragment.deletion_file is None:
             return replace(fragment, files=files)
         deletions = replace(fragment.deletion_file, id=new_deletion_file_id(), base_id=None)
-        self.sources[f"{DELETIONS_DIR}/{deletions.name(fragment.id)}"] = self._bases.deletion_file(fragment)
+        self.sources[f"{DELETIONS_DIR}/{deletions.name(fragment.id)}"] = self._locations.deletion_file(fragment)
         return replace(fragment, files=files, deletion_file=deletions)
 
     def index(self, index: IndexMetadata) -> IndexMetadata:
         """Return the segment as it is in the copy."""
         copy = replace(index, uuid=uuid4(), base_id=None)
-        root = self._bases.dataset_root(index.base_id, "an index")
+        root = self._locations.dataset_root(index.base_id, "an index")
         for info in root.list(index.directory):
             path = copy.directory + info.path.removeprefix(index.directory)
-            self.sources[path] = Place(root, info.path)
+            self.sources[path] = ObjectLocation(root, info.path)
         return copy
 
     def _data_file(self, file: DataFile) -> DataFile:
         copy = replace(file, path=data_file_name(), base_id=None)
-        place = self._bases.data_file(file.base_id, file.path)
+        place = self._locations.data_file(file.base_id, file.path)
         self.sources[f"{DATA_DIR}/{copy.path}"] = place
         if self._has_blobs:
             folder = place.path.removesuffix(".lance")
             for info in place.store.list(folder):
                 path = f"{DATA_DIR}/{copy.path.removesuffix('.lance')}{info.path.removeprefix(folder)}"
-                self.sources[path] = Place(place.store, info.path)
+                self.sources[path] = ObjectLocation(place.store, info.path)
         return copy
 
 
-def _copy(source: Place, target: Store, path: str) -> None:
+def _copy(source: ObjectLocation, target: Store, path: str) -> None:
     size = source.store.size(source.path)
     with target.open_writer(path) as writer:
         for start in range(0, size, _BYTES_AT_ONCE):

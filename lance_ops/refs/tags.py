@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.names import MAIN_BRANCH, TAGS_DIR, check_branch_name, check_reference_name
+from lance_ops.core.file_names import MAIN_BRANCH, TAGS_DIR, check_branch_name, check_reference_name
 from lance_ops.refs.reference_file import (
     REFERENCE_SUFFIX,
     check_metadata,

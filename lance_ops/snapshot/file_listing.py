@@ -8,10 +8,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lance_ops.core.errors import VersionNotFound
-from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment, Manifest
-from lance_ops.table.manifest import Bases, Place
+from lance_ops.table.manifest import FileLocations, ObjectLocation
 from lance_ops.transactions import read_manifest
 
 __all__ = ["ALL_FILES", "TRACKED_FILES", "Progress", "all_files", "tracked_files"]
@@ -83,26 +83,26 @@ def _tracked(snapshot: Snapshot, min_version: int, progress: Progress | None) ->
 def _named(snapshot: Snapshot, manifest: Manifest) -> Iterator[tuple[str, str, str]]:
     """Yield base URI, path and type of each file that a version names, its manifest first."""
     root = snapshot.store.uri
-    bases = Bases(snapshot.store, manifest.base_paths, snapshot.storage_options)
+    locations = FileLocations(snapshot.store, manifest.base_paths, snapshot.storage_options)
     yield root, snapshot.committer.location(manifest.version), "manifest"
     if manifest.transaction_file:
         yield root, f"{TRANSACTIONS_DIR}/{manifest.transaction_file}", "transaction file"
     for fragment in manifest.fragments:
-        for kind, place in _of_fragment(bases, fragment):
+        for kind, place in _of_fragment(locations, fragment):
             yield place.store.uri, place.path, kind
     for index in manifest.indices:
-        store = bases.dataset_root(index.base_id, "an index")
+        store = locations.dataset_root(index.base_id, "an index")
         for path in index.paths() or [info.path for info in store.list(f"{index.directory}/")]:
             yield store.uri, path, "index file"
 
 
-def _of_fragment(bases: Bases, fragment: Fragment) -> Iterator[tuple[str, Place]]:
+def _of_fragment(locations: FileLocations, fragment: Fragment) -> Iterator[tuple[str, ObjectLocation]]:
     for file in fragment.files:
-        yield "data file", bases.data_file(file.base_id, file.path)
+        yield "data file", locations.data_file(file.base_id, file.path)
     for path in fragment.sequence_paths():  # rows' ids and versions, beside the rows
-        yield "data file", Place(bases.dataset_root(None, "a sequence"), path)
+        yield "data file", ObjectLocation(locations.dataset_root(None, "a sequence"), path)
     if fragment.deletion_file is not None:
-        yield "deletion file", bases.deletion_file(fragment)
+        yield "deletion file", locations.deletion_file(fragment)
 
 
 def _batch(rows: list[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -25,8 +25,8 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.legacy import rows_that_may_match
 from lance_ops.snapshot.open_files import OpenFiles
-from lance_ops.table import TOMBSTONED, DataFile, Fragment
-from lance_ops.table.manifest import Bases
+from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
+from lance_ops.table.manifest import FileLocations
 
 __all__ = ["FragmentReader"]
 
@@ -47,8 +47,8 @@ class FragmentReader:
     `files` keeps them open for others. Large reads are decoded in `threads` threads.
     """
 
-    def __init__(self, bases: Bases, fragment: Fragment, files: OpenFiles, threads: int = 1) -> None:
-        self._bases = bases
+    def __init__(self, locations: FileLocations, fragment: Fragment, files: OpenFiles, threads: int = 1) -> None:
+        self._locations = locations
         self._fragment = fragment
         self._files = files
         self._threads = threads
@@ -73,7 +73,7 @@ class FragmentReader:
     def load(self, schema: Schema) -> None:
         """Open the mapped files that hold fields of `schema`, whose rows will be read, and find the fields in them."""
         for source in self._sources(schema):
-            if self._bases.data_file(source.file.base_id, source.file.path).store.reads_in_place:
+            if self._locations.data_file(source.file.base_id, source.file.path).store.reads_in_place:
                 reader = self._open(source.file)
                 reader.load(self._as_stored(source, reader))
 
@@ -150,7 +150,7 @@ class FragmentReader:
 
     def _check_rows(self, file: DataFile, found: int, expected: int) -> None:
         if found != expected:
-            path = self._bases.data_file(file.base_id, file.path).uri
+            path = self._locations.data_file(file.base_id, file.path).uri
             reason = f"{found} rows where fragment {self._fragment.id} has {expected}"
             raise CorruptFile(path, "row count", reason)
 
@@ -172,7 +172,7 @@ class FragmentReader:
         return Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
 
     def _open(self, file: DataFile) -> FileReader:
-        return self._files.open(self._bases.data_file(file.base_id, file.path), file.file_size_bytes)
+        return self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes)
 
 
 def _map_ids(file: DataFile, reader: FileReader) -> Mapping[int, int]:
@@ -197,7 +197,7 @@ def _placed(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
         reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
         raise CorruptFile(reader.path, f"{num_columns} columns", reason)
     placed = zip(file.fields, file.column_indices, strict=True)
-    return [(field_id, at) for field_id, at in placed if at >= 0 and field_id != TOMBSTONED]
+    return [(field_id, at) for field_id, at in placed if at >= 0 and field_id != TOMBSTONED_FIELD]
 
 
 def _has_statistics(file: DataFile) -> bool:

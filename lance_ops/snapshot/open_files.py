@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from lance_ops.file import FileReader
-from lance_ops.table.manifest import Place
+from lance_ops.table.manifest import ObjectLocation
 
 __all__ = ["OpenFiles"]
 
@@ -28,7 +28,7 @@ class OpenFiles:
         self._readers: OrderedDict[str, FileReader] = OrderedDict()
         self._held_bytes: dict[str, int] = {}
 
-    def open(self, place: Place, size_bytes: int) -> FileReader:
+    def open(self, place: ObjectLocation, size_bytes: int) -> FileReader:
         """Return a reader; a `size_bytes` of 0 is not recorded. Raises what opening a file does."""
         name = place.uri
         reader = self._readers.get(name)

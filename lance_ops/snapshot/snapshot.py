@@ -25,7 +25,7 @@ from lance_ops.snapshot.read_cache import ReadCache
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest, check_readable, decode_deletion_vector
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.table.rows import RowIdIndex, build_row_id_index, offsets_in
 from lance_ops.transactions import read_manifest
 
@@ -102,9 +102,9 @@ class Snapshot:
         return self.store.uri_of(self.committer.location(self.version))
 
     @cached_property
-    def bases(self) -> Bases:
+    def file_locations(self) -> FileLocations:
         """Where the files that the manifest names are."""
-        return Bases(self.store, self.manifest.base_paths, self.storage_options)
+        return FileLocations(self.store, self.manifest.base_paths, self.storage_options)
 
     @cached_property
     def fragments(self) -> Sequence[Fragment]:
@@ -186,7 +186,7 @@ class Snapshot:
 
     def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
         """Return a reader of the fragment's physical rows, which decodes large reads in so many threads."""
-        return FragmentReader(self.bases, fragment, self.read_cache.open_files, threads)
+        return FragmentReader(self.file_locations, fragment, self.read_cache.open_files, threads)
 
     def at(self, version: int) -> Snapshot:
         """Open another version of the same dataset."""
@@ -210,7 +210,7 @@ class Snapshot:
 
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
-        place = self.bases.deletion_file(fragment)
+        place = self.file_locations.deletion_file(fragment)
         return decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
 
     def _read_lineage(self, fragment_id: int) -> RowLineage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lance_ops.core.errors import CorruptFile, ObjectNotFound
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.table import Fragment, violations
-from lance_ops.table.manifest import Place
+from lance_ops.table.manifest import ObjectLocation
 
 __all__ = ["validate", "validate_fragment"]
 
@@ -20,15 +20,15 @@ def validate(snapshot: Snapshot) -> None:
     if snapshot.manifest.uses_stable_row_ids:
         _check_row_sequences(snapshot)
     for index in snapshot.manifest.indices:
-        root = snapshot.bases.dataset_root(index.base_id, "an index")
+        root = snapshot.file_locations.dataset_root(index.base_id, "an index")
         for part in index.files:
-            _check_size(Place(root, f"{index.directory}/{part.path}"), part.size_bytes)
+            _check_size(ObjectLocation(root, f"{index.directory}/{part.path}"), part.size_bytes)
 
 
 def validate_fragment(snapshot: Snapshot, fragment: Fragment) -> None:
     """Raise `CorruptFile` for a missing data file, a wrong size or a deletion vector of rows that are not there."""
     for file in fragment.files:
-        _check_size(snapshot.bases.data_file(file.base_id, file.path), file.file_size_bytes)
+        _check_size(snapshot.file_locations.data_file(file.base_id, file.path), file.file_size_bytes)
     vector = snapshot.deletion_vector(fragment)
     if vector and vector.max() >= fragment.physical_rows:
         raise CorruptFile(
@@ -61,7 +61,7 @@ def _check_row_sequences(snapshot: Snapshot) -> None:
                 )
 
 
-def _check_size(place: Place, stated: int) -> None:
+def _check_size(place: ObjectLocation, stated: int) -> None:
     try:
         actual = place.store.size(place.path)
     except ObjectNotFound as error:

@@ -29,7 +29,7 @@ from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.types import keep_types, schema_from_spark
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite, PendingFiles
 from lance_ops.writing import (
     FragmentWriter,
@@ -147,7 +147,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
     """Return the files of fragments that tasks wrote: `WritePlan.write` makes them durable."""
-    return PendingFiles.of_fragments(Bases(store), fragments)
+    return PendingFiles.of_fragments(FileLocations(store), fragments)
 
 
 def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> Schema:

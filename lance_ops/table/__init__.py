@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lance_ops.table.fragment_reuse import decode_reuse_content, decode_reuse_details
 from lance_ops.table.fragments import (
-    TOMBSTONED,
+    TOMBSTONED_FIELD,
     DataFile,
     DeletionFile,
     DeletionFileType,
     ExternalFile,
     Fragment,
-    Fragments,
+    FragmentList,
     RowSequence,
     decode_deletion_vector,
     encode_deletion_vector,
@@ -24,7 +24,7 @@ from lance_ops.table.index_metadata import (
 )
 from lance_ops.table.manifest import (
     ALL_INVARIANTS,
-    KNOWN_MANIFESTS,
+    MANIFEST_CACHE,
     WRITER,
     BasePath,
     DataFormat,
@@ -46,9 +46,9 @@ from lance_ops.table.manifest import (
 __all__ = [
     "ALL_INVARIANTS",
     "FRAGMENT_REUSE_INDEX",
-    "KNOWN_MANIFESTS",
+    "MANIFEST_CACHE",
     "MEM_WAL_INDEX",
-    "TOMBSTONED",
+    "TOMBSTONED_FIELD",
     "WRITER",
     "BasePath",
     "DataFile",
@@ -58,7 +58,7 @@ __all__ = [
     "ExternalFile",
     "FeatureFlag",
     "Fragment",
-    "Fragments",
+    "FragmentList",
     "IndexDetails",
     "IndexFile",
     "IndexMetadata",

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.pb import table_pb2
 from lance_ops.table.fragments import ExternalFile
-from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, decode_treemap, offsets_in
+from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAddressMap, decode_treemap, offsets_in
 from lance_ops.wire import parse_message
 
 __all__ = ["decode_reuse_content", "decode_reuse_details"]
@@ -23,7 +23,7 @@ _PLACE = "fragment-reuse index"
 Details = table_pb2.FragmentReuseIndexDetails
 
 
-def decode_reuse_details(data: bytes, path: str) -> tuple[AddressMap, ...] | ExternalFile:
+def decode_reuse_details(data: bytes, path: str) -> tuple[RowAddressMap, ...] | ExternalFile:
     """Read an index's details: its maps, or the file in the index's directory that holds `decode_reuse_content`'s.
 
     `path` names the manifest in errors. Raises `CorruptFile`, and `UnsupportedFeature` for what is not known here.
@@ -34,16 +34,16 @@ def decode_reuse_details(data: bytes, path: str) -> tuple[AddressMap, ...] | Ext
     return _maps(details.inline, path)
 
 
-def decode_reuse_content(data: bytes, path: str) -> tuple[AddressMap, ...]:
+def decode_reuse_content(data: bytes, path: str) -> tuple[RowAddressMap, ...]:
     """Read the content of details that stand in a file of their own; the errors are those of the details."""
     return _maps(parse_message(Details.InlineContent, data, path, _PLACE), path)
 
 
-def _maps(content: Details.InlineContent, path: str) -> tuple[AddressMap, ...]:
+def _maps(content: Details.InlineContent, path: str) -> tuple[RowAddressMap, ...]:
     if content.transitions:
         raise UnsupportedFeature("a fragment-reuse index of transitions", path)
     versions = sorted(content.legacy_versions, key=lambda version: version.dataset_version)
-    return tuple(AddressMap(tuple(_group(group, path) for group in version.groups)) for version in versions)
+    return tuple(RowAddressMap(tuple(_group(group, path) for group in version.groups)) for version in versions)
 
 
 def _group(group: Details.Group, path: str) -> RewrittenGroup:

@@ -11,7 +11,7 @@ from typing import Self
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.manifest import Bases, Place
+from lance_ops.table.manifest import FileLocations, ObjectLocation
 
 __all__ = ["Abandonable", "PendingFiles", "PendingFilesBuilder"]
 
@@ -58,7 +58,7 @@ class PendingFiles(Abandonable):
     the files hold, where the verb wrote whole fragments.
     """
 
-    files: tuple[Place, ...] = ()
+    files: tuple[ObjectLocation, ...] = ()
     unsynced: tuple[str, ...] = ()
     fragments: tuple[Fragment, ...] = ()
 
@@ -66,13 +66,13 @@ class PendingFiles(Abandonable):
     def at(cls, store: Store, paths: Iterable[str], *, durable: bool = True) -> Self:
         """Return files beneath a dataset's root; `durable` says whether they were written with `durable=True`."""
         paths = tuple(paths)
-        return cls(tuple(Place(store, path) for path in paths), () if durable else paths)
+        return cls(tuple(ObjectLocation(store, path) for path in paths), () if durable else paths)
 
     @classmethod
-    def of_fragments(cls, bases: Bases, fragments: Iterable[Fragment], *, durable: bool = True) -> Self:
+    def of_fragments(cls, locations: FileLocations, fragments: Iterable[Fragment], *, durable: bool = True) -> Self:
         """Return the data files of new fragments. Files under a base path are always written durable."""
         fragments = tuple(fragments)
-        files = tuple(bases.data_file(file.base_id, file.path) for part in fragments for file in part.files)
+        files = tuple(locations.data_file(file.base_id, file.path) for part in fragments for file in part.files)
         at_root = () if durable else tuple(path for part in fragments for path in part.data_paths())
         return cls(files, at_root, fragments)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from uuid import uuid4
 
-from lance_ops.core.names import TRANSACTIONS_DIR, transaction_name
+from lance_ops.core.file_names import TRANSACTIONS_DIR, transaction_name
 from lance_ops.pb import transaction_pb2
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation

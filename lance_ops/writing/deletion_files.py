@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
+from lance_ops.core.file_names import new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.core.names import new_deletion_file_id
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, encode_deletion_vector
 from lance_ops.transactions import PendingFiles, PendingFilesBuilder

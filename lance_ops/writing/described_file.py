@@ -36,7 +36,7 @@ def _open(snapshot: Snapshot, path: str, base_id: int | None) -> FileReader:
     check_path(path)
     if base_id is not None and base_id not in {base.id for base in snapshot.manifest.base_paths}:
         raise InvalidInput(f"{snapshot.uri} declares no base path {base_id}")
-    place = snapshot.bases.data_file(base_id, path)
+    place = snapshot.file_locations.data_file(base_id, path)
     reader = FileReader(place.store, place.path)
     if reader.version is FileVersion.V0_1:
         raise UnsupportedFeature("describing a data file of version 0.1, which does not say what it holds", place.uri)

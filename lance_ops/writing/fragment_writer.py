@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from lance_ops.blobs import BlobWriter, ExternalBlobs, values_schema
 from lance_ops.core.errors import InvalidInput, LanceOpsError
-from lance_ops.core.names import data_file_name
+from lance_ops.core.file_names import data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter, page_budget
 from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
-from lance_ops.table.manifest import Bases, Place
+from lance_ops.table.manifest import FileLocations, ObjectLocation
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing.schema_conformance import conform
 from lance_ops.writing.write_progress import FragmentWriteProgress
@@ -85,7 +85,7 @@ class FragmentWriter:
         durable: bool = True,
     ) -> None:
         self._store = store
-        self._targets = targets or WriteTargets(Bases(store))
+        self._targets = targets or WriteTargets(FileLocations(store))
         self._base_ids = cycle(self._targets.base_ids)
         self._dictionaries = Dictionaries(schema) if version is FileVersion.V0_1 else None
         self._schema = schema
@@ -97,7 +97,7 @@ class FragmentWriter:
         self._writer: FileWriter | None = None
         self._blobs: BlobWriter | None = None
         self._rows = 0
-        self._place = Place(store, "")
+        self._place = ObjectLocation(store, "")
         self._base_id: int | None = None
         self._file_name = ""
 
@@ -124,11 +124,11 @@ class FragmentWriter:
 
     def finish_pending(self) -> PendingFiles:
         """Close the last file and return the fragments with their files, for a commit of this process."""
-        return PendingFiles.of_fragments(self._targets.bases, self.finish(), durable=self._durable)
+        return PendingFiles.of_fragments(self._targets.locations, self.finish(), durable=self._durable)
 
     def abort(self) -> None:
         """Delete every file written, as far as the store lets us."""
-        pending = PendingFiles.of_fragments(self._targets.bases, self._finished)
+        pending = PendingFiles.of_fragments(self._targets.locations, self._finished)
         if self._writer is not None:
             pending += PendingFiles((self._place,))  # the file may exist: the response to its close can be lost
             with suppress(LanceOpsError):
@@ -152,7 +152,7 @@ class FragmentWriter:
         if self._limits.progress is not None:
             self._limits.progress.begin(Fragment(id=_UNASSIGNED, files=()))
         self._file_name, self._base_id = data_file_name(), next(self._base_ids)
-        self._place = self._targets.bases.data_file(self._base_id, self._file_name)
+        self._place = self._targets.locations.data_file(self._base_id, self._file_name)
         store, path = self._place
         self._writer = FileWriter(
             store,
@@ -165,7 +165,7 @@ class FragmentWriter:
         )
         if self._schema.holds_blobs_v2:
             self._blobs = BlobWriter(
-                store, self._writer, self._targets.bases, self._limits.external_blobs, self._limits.pack_file_bytes
+                store, self._writer, self._targets.locations, self._limits.external_blobs, self._limits.pack_file_bytes
             )
         self._rows = 0
 

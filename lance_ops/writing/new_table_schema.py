@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_ops.core.blobs import blobs_as_v2
+from lance_ops.core.blob_types import blobs_as_v2
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.blobs import values_of_blobs
+from lance_ops.core.blob_types import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import holds_json, json_to_storage
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, SchemaMismatch
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite
 from lance_ops.writing.commit import commit_operation, create_dataset
 from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments, write_new_table
@@ -56,7 +56,7 @@ def create(
     another schema, `InvalidInput` if the other's dataset lacks the stable row ids or the base paths asked for.
     """
     root = open_root(uri, storage_options, new_naming=table.manifest_naming)
-    targets = WriteTargets(Bases(root.store, table.base_paths, root.storage_options), base_ids)
+    targets = WriteTargets(FileLocations(root.store, table.base_paths, root.storage_options), base_ids)
     schema, pending = write_new_table(root.store, batches, table.schema, table.file_version, limits, targets)
     try:
         return create_dataset(
@@ -110,7 +110,7 @@ def append(
     file_version: str | None = None,
 ) -> Snapshot:
     """Add rows after those there are, in files of the table's version unless asked otherwise (see `output_version`)."""
-    targets, version = WriteTargets(snapshot.bases, base_ids), output_version(snapshot, file_version)
+    targets, version = WriteTargets(snapshot.file_locations, base_ids), output_version(snapshot, file_version)
     pending = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
     return commit_operation(snapshot, Append(pending.fragments), properties=properties, pending=pending)
 
@@ -125,7 +125,7 @@ def overwrite(
     base_ids: tuple[int | None, ...] = AT_ROOT,
 ) -> Snapshot:
     """Replace all rows and the schema; indices go, old versions stay."""
-    targets = WriteTargets(snapshot.bases, base_ids)
+    targets = WriteTargets(snapshot.file_locations, base_ids)
     schema, pending = write_new_table(snapshot.store, batches, schema, version, limits, targets)
     return commit_operation(
         snapshot,

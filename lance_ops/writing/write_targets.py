@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lance_ops.core.errors import InvalidInput
 from lance_ops.store import path_beneath
 from lance_ops.table import BasePath
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 
 __all__ = ["AT_ROOT", "WriteTargets", "choose_bases", "number_bases"]
 
@@ -18,9 +18,9 @@ AT_ROOT: tuple[int | None, ...] = (None,)
 
 @dataclass(frozen=True)
 class WriteTargets:
-    """The bases to write to in turn, by id, None being the root; `bases` has the stores of them."""
+    """The bases to write to in turn, by id, None being the root; `locations` has the stores of them."""
 
-    bases: Bases
+    locations: FileLocations
     base_ids: tuple[int | None, ...] = AT_ROOT
 
 

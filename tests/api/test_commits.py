@@ -20,7 +20,7 @@ from lance_ops.changing.merge_insert import Matched, MergeSpec, plan_merge
 from lance_ops.changing.merge_insert.matching import find_matches
 from lance_ops.changing.row_updates import bind_updates, plan_update, rewrite_rows
 from lance_ops.committers.versions_directory import list_versions
-from lance_ops.core.names import ManifestNaming, manifest_name
+from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.errors import CorruptFile, DatasetAlreadyExists, InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.schema import LanceSchema
 from lance_ops.table import Fragment

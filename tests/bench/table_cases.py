@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import lance_ops
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
-from lance_ops.core.names import ManifestNaming, manifest_name
+from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.table import encode_manifest
 from lance_ops.transactions import Append
 from lance_ops.writing.commit import commit_operation

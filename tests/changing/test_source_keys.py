@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lance_ops import kernels
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.errors import UnsupportedFeature
-from lance_ops.table.rows.key_codes import NO_CODE
+from lance_ops.table.rows.key_code_table import NO_CODE
 
 KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int8(), st.integers(-3, 3)),

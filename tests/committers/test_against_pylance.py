@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.committers import Committed, PutIfAbsentCommitter
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
-from lance_ops.core.names import ManifestNaming, manifest_name
+from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.errors import UnsupportedFeature
 from lance_ops.store import FaultyStore, LocalStore, open_store
 from lance_ops.store.paths import TEMPORARY_PREFIX

@@ -24,7 +24,7 @@ from lance_ops.committers.certainty import Certainty
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store, redis
 from lance_ops.committers.manifest_stores.dynamodb import DynamoDbManifestStore
 from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
-from lance_ops.core.names import VERSIONS_DIR
+from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.store import Fault, FaultyStore, LocalStore, SimulatedCrash, When
 from lance_ops.store.per_process import PER_PROCESS
 from tests.manifest_servers import dynamodb_table, redis_server

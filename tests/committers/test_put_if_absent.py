@@ -11,7 +11,7 @@ import pytest
 from lance_ops.committers import CommitOutcome, Committed, Conflict, PutIfAbsentCommitter, Unknown
 from lance_ops.committers.certainty import Certainty
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.store import (
     BytesLike,
     Fault,

@@ -14,7 +14,7 @@ import pytest
 from lance_ops.committers import Committed, PutIfAbsentCommitter
 from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.names import ManifestNaming, manifest_name
+from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.store import Fault, FaultyStore, LocalStore, When
 
 

@@ -7,7 +7,7 @@ import pytest
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.committers.versions_directory import list_newest, list_versions
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.names import ManifestNaming, manifest_name
+from lance_ops.core.file_names import ManifestNaming, manifest_name
 from lance_ops.store import LocalStore, MemoryStore, Store
 
 NO_VERSIONS = [

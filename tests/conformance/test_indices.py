@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import FrozenBitMap
 
-from lance_ops.core.addresses import TOMBSTONE
+from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import SchemaMismatch, StoreError, UnsupportedFeature
 from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate
 from lance_ops.core.predicate.building import build
@@ -43,7 +43,7 @@ from lance_ops.indices.btree import BTree
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Fault, FaultyStore
 from lance_ops.table import IndexFile, IndexMetadata
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
 
 SMALL: dict[str, IndexType] = {"BTREE": BTree(page_rows=3, sort_bytes=1000)}
 
@@ -225,7 +225,7 @@ def test_a_remapped_index_finds_rows_where_they_moved(index_type: IndexType, dat
     fragments = {0, 1, 2, 10, 11} - moved.old_fragment_ids
     remapped = built.rewritten(store_out, files, fragments)
     survivors = {int(moved.remap(np.array([address], np.uint64))[0]): value for address, value in rows.items()}
-    survivors.pop(TOMBSTONE, None)
+    survivors.pop(TOMBSTONE_ROW, None)
     check(remapped, survivors, data.draw(predicates_on(value_type)))
 
 
@@ -341,7 +341,7 @@ def test_a_store_that_fails_at_any_step_of_training_is_left_empty(index_type: In
 
 
 @st.composite
-def rewrites(draw: st.DrawFn) -> AddressMap:
+def rewrites(draw: st.DrawFn) -> RowAddressMap:
     """Draw which of the fragments 0, 1 and 2, of nine rows each, were rewritten into 10 and 11."""
     old = tuple(
         OldFragment(fragment, 9, tuple(sorted(draw(st.sets(st.integers(0, 8))))))
@@ -350,7 +350,7 @@ def rewrites(draw: st.DrawFn) -> AddressMap:
     survivors = sum(fragment.num_rows for fragment in old)
     first = draw(st.integers(0, survivors))
     sizes = [(10, first), (11, survivors - first)]
-    return AddressMap((RewrittenGroup(old, tuple(NewFragment(number, size) for number, size in sizes if size)),))
+    return RowAddressMap((RewrittenGroup(old, tuple(NewFragment(number, size) for number, size in sizes if size)),))
 
 
 def test_names_of_the_format_that_are_not_built_here_are_unsupported() -> None:

@@ -23,7 +23,7 @@ from lance_ops.table import (
     inline_transaction,
     violations,
 )
-from lance_ops.table.rows.row_ids import decode_row_ids, decode_versions
+from lance_ops.table.rows.row_sequences import decode_row_ids, decode_versions
 from tests.file.streaming import StreamedStore
 
 __all__ = ["MAX_BYTES", "MAX_SECONDS", "Misread", "bounded", "read_deletions", "read_file", "read_manifest"]

@@ -22,7 +22,7 @@ from lance_ops.indices.btree.row_ranges import join_ranges, split_ranges
 from lance_ops.indices.btree.spans import BTreeQuery
 from lance_ops.store import Buffers, ByteRange, MemoryStore, Store
 from lance_ops.table import IndexFile, IndexMetadata
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
 
 LOOKUP_METADATA = {"batch_size": "3", "range_partitioned": "false"}
 
@@ -214,10 +214,10 @@ def test_stable_row_ids_of_old_writers_are_told_from_addresses() -> None:
 
 
 ROWS = pa.array([5, None, 3, None, 9, None, None, 1, 5, 7])
-MOVED = AddressMap((RewrittenGroup((OldFragment(0, 10),), (NewFragment(3, 4), NewFragment(4, 6))),))
+MOVED = RowAddressMap((RewrittenGroup((OldFragment(0, 10),), (NewFragment(3, 4), NewFragment(4, 6))),))
 
 
-def remapped(index: BTreeIndex, moved: AddressMap, fragments: Sequence[int]) -> tuple[Store, BTreeIndex]:
+def remapped(index: BTreeIndex, moved: RowAddressMap, fragments: Sequence[int]) -> tuple[Store, BTreeIndex]:
     store = MemoryStore()
     files = index.remap(moved, store)
     metadata = replace(index.metadata, files=files, fragment_bitmap=FrozenBitMap(fragments))
@@ -245,7 +245,7 @@ def test_where_all_rows_are_left_a_remap_copies_values_and_lookup(monkeypatch: p
 
 
 def test_a_remap_leaves_out_rows_that_were_deleted_or_are_not_covered() -> None:
-    fewer = AddressMap((RewrittenGroup((OldFragment(0, 10, (0, 1)),), (NewFragment(3, 8),)),))
+    fewer = RowAddressMap((RewrittenGroup((OldFragment(0, 10, (0, 1)),), (NewFragment(3, 8),)),))
     store, index = remapped(train(ROWS), fewer, [3])
     assert find(index, "x = 5") == [(3 << 32) + 6]
     assert len(rows_of(store)) == 8
@@ -254,7 +254,7 @@ def test_a_remap_leaves_out_rows_that_were_deleted_or_are_not_covered() -> None:
     uncovered = replace(trained.metadata, fragment_bitmap=FrozenBitMap([1]))
     loaded = BTree().load(trained._store, uncovered)
     assert isinstance(loaded, BTreeIndex)
-    store, index = remapped(loaded, AddressMap((RewrittenGroup((OldFragment(1, 1),), (NewFragment(3, 1),)),)), [3])
+    store, index = remapped(loaded, RowAddressMap((RewrittenGroup((OldFragment(1, 1),), (NewFragment(3, 1),)),)), [3])
     assert rows_of(store) == []
 
 
@@ -266,7 +266,7 @@ def test_a_remap_makes_few_pages_of_many_small_ones() -> None:
     with FileWriter(store, PAGE_DATA, Schema.from_arrow(rows.schema), page_bytes=1 << 20) as writer:
         writer.write_batch(rows)
     assert len(FileReader(store, PAGE_DATA).column(0).pages) == 8
-    moved = AddressMap((RewrittenGroup((OldFragment(0, 1_000_000),), (NewFragment(3, 1_000_000),)),))
+    moved = RowAddressMap((RewrittenGroup((OldFragment(0, 1_000_000),), (NewFragment(3, 1_000_000),)),))
     new_store, index = remapped(load(store), moved, [3])
     assert len(FileReader(new_store, PAGE_DATA).column(0).pages) == 2
     assert find(index, "x = 999999") == [(3 << 32) + 999_999]

@@ -26,7 +26,7 @@ from lance_ops.indices.btree.layout import PAGE_DATA, PAGE_LOOKUP
 from lance_ops.indices.sort_keys import sort_indices, sort_keys
 from lance_ops.store import LocalStore, MemoryStore, Store
 from lance_ops.table import IndexMetadata, decode_manifest
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
+from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
 
 if TYPE_CHECKING:
     import lance
@@ -234,7 +234,7 @@ def test_both_remap_an_index_alike(dataset_uri: str) -> None:
         for number, size in sizes.items()
     )
     news = tuple(NewFragment(fragment.fragment_id, fragment.physical_rows) for fragment in dataset.get_fragments())
-    moved = AddressMap((RewrittenGroup(olds, news),))
+    moved = RowAddressMap((RewrittenGroup(olds, news),))
     assert {number: int(moved.remap(np.array([address], np.uint64))[0]) for number, address in before.items()} == {
         row["n"]: row["_rowaddr"] for row in numbered(dataset)
     }

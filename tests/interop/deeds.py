@@ -17,7 +17,7 @@ import lance.file
 import pyarrow as pa
 
 import lance_ops
-from lance_ops.core.names import data_file_name
+from lance_ops.core.file_names import data_file_name
 from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.table import DataFile

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import lance_ops
 from lance_ops.api.fragments.fragment import LanceFragment
-from lance_ops.core.names import data_file_name
+from lance_ops.core.file_names import data_file_name
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, PendingFiles
 from lance_ops.writing.commit import commit_operation

@@ -6,7 +6,7 @@ from typing import Any
 
 from lance_ops.api.operations import AnyOperation, to_internal
 from lance_ops.table import Fragment
-from lance_ops.table.rows.row_ids import count_row_ids, decode_row_ids
+from lance_ops.table.rows.row_sequences import count_row_ids, decode_row_ids
 from lance_ops.transactions import Append, Merge, Overwrite, Update
 
 __all__ = ["shape_of"]

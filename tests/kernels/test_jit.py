@@ -36,7 +36,7 @@ def copied(tmp_path: Path) -> Path:
     shutil.copytree(PACKAGE / "kernels", root / "lance_ops" / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "lance_ops" / "__init__.py").touch()
     (root / "lance_ops" / "core").mkdir()
-    for name in "ndarrays.py", "on_demand.py":
+    for name in "ndarrays.py", "lazy_import.py":
         shutil.copy(PACKAGE / "core" / name, root / "lance_ops" / "core")
     return root
 

@@ -16,7 +16,7 @@ from lance_ops.maintenance.cleanup.cleanup_plan import UNVERIFIED_AGE, CleanupOp
 from lance_ops.refs.announced_removals import REMOVALS_DIR
 from lance_ops.store import LocalStore
 from lance_ops.store.paths import TEMPORARY_PREFIX
-from lance_ops.table import ExternalFile, Fragments
+from lance_ops.table import ExternalFile, FragmentList
 from tests.maintenance.conftest import rows
 
 Make = Callable[..., lance_ops.LanceDataset]
@@ -215,5 +215,5 @@ def test_files_of_row_id_sequences_are_needed(make: Make) -> None:
     first, *others = manifest.fragments
     outside = replace(first, row_ids=ExternalFile("data/sequences", 0, 4))
     named = NamedFiles("memory://here")
-    named.add(replace(manifest, fragments=Fragments([outside, *others])))
+    named.add(replace(manifest, fragments=FragmentList([outside, *others])))
     assert "data/sequences" in named

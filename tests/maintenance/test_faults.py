@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 import lance_ops
-from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
 from lance_ops.refs.version_pins import PINS_DIR

@@ -12,7 +12,7 @@ import pytest
 import lance_ops
 from lance_ops.committers import ExternalManifestCommitter, opening
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore
-from lance_ops.core.names import VERSIONS_DIR
+from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.errors import CommitStateUnknown, DatasetAlreadyExists, LanceOpsError
 from lance_ops.store import MemoryStore, Store
 from lance_ops.store.faulty import Call, Fault, FaultyStore, SimulatedCrash, When

@@ -17,7 +17,7 @@ from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, 
 from lance_ops.reading.filters import bind_filter
 from lance_ops.reading.scan_execution import ScanRequest, plan_scan, scan
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import DeletionFile, Fragments, Manifest
+from lance_ops.table import DeletionFile, FragmentList, Manifest
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_rows_that_an_old_writer_did_not_count_are_counted(dataset: lance_ops.La
         replace(fragment, physical_rows=0, deletion_file=_uncounted(fragment.deletion_file))
         for fragment in manifest.fragments
     )
-    old = forged(dataset, replace(manifest, fragments=Fragments(uncounted)))
+    old = forged(dataset, replace(manifest, fragments=FragmentList(uncounted)))
     assert old.to_table() == dataset.to_table()
     assert old.count_rows() == 39
     assert ids(old.take([3, 38])) == [4, 39]
@@ -116,7 +116,7 @@ def test_deletions_under_a_base_that_is_not_declared_are_refused_and_not_looked_
     first, *others = dataset.snapshot.manifest.fragments
     assert first.deletion_file is not None
     elsewhere = replace(first, deletion_file=replace(first.deletion_file, base_id=0))
-    clone = forged(dataset, replace(dataset.snapshot.manifest, fragments=Fragments([elsewhere, *others])))
+    clone = forged(dataset, replace(dataset.snapshot.manifest, fragments=FragmentList([elsewhere, *others])))
     with pytest.raises(CorruptFile, match="under base 0"):
         Snapshot(clone.snapshot.store, clone.snapshot.committer, clone.snapshot.manifest).deletion_vector(elsewhere)
     assert clone.get_fragments()[0].deletion_file() is None

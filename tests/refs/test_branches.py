@@ -12,7 +12,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReferenceNotFound, VersionNotFound
-from lance_ops.core.names import branch_directory, check_branch_name
+from lance_ops.core.file_names import branch_directory, check_branch_name
 from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
 from lance_ops.refs import branches as verbs

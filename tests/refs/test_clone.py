@@ -27,8 +27,8 @@ from lance_ops.refs.clone import deep_clone, shallow_clone
 from lance_ops.snapshot.snapshot import Snapshot
 from lance_ops.snapshot.validation import validate
 from lance_ops.store import FsspecStore, LocalStore
-from lance_ops.table import BasePath, DataFile, ExternalFile, Fragments, encode_manifest
-from lance_ops.table.manifest.bases import Bases
+from lance_ops.table import BasePath, DataFile, ExternalFile, FragmentList, encode_manifest
+from lance_ops.table.manifest.file_locations import FileLocations
 from lance_ops.transactions import Clone, Transaction, commit
 
 
@@ -163,7 +163,7 @@ def test_clean_up_knows_its_own_root_under_a_base(source: lance_ops.LanceDataset
 
     first, second, third = snapshot.manifest.fragments
     fragments = [replace(f, files=tuple(under(b, file) for file in f.files)) for f, b in ((first, 4), (second, 5))]
-    forged = replace(snapshot.manifest, version=3, base_paths=bases, fragments=Fragments([*fragments, third]))
+    forged = replace(snapshot.manifest, version=3, base_paths=bases, fragments=FragmentList([*fragments, third]))
 
     snapshot.committer.commit(3, encode_manifest(forged, Transaction(2, Clone(True, 2, "/x")).encode()))
     newest = lance_ops.dataset(source.uri)
@@ -180,7 +180,7 @@ def test_row_sequences_with_files_of_their_own_come_along_inline(dataset_uri: st
     assert isinstance(fragment.row_ids, bytes)
     snapshot.store.put("data/sequences", b"...." + fragment.row_ids)
     outside = replace(fragment, row_ids=ExternalFile("data/sequences", 4, len(fragment.row_ids)))
-    forged = replace(snapshot, manifest=replace(snapshot.manifest, fragments=Fragments([outside])))
+    forged = replace(snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList([outside])))
     clone = shallow_clone(forged, str(tmp_path / "clone"))
     assert clone.manifest.fragments[0].row_ids == fragment.row_ids
     validate(clone)
@@ -199,20 +199,22 @@ class TestWhatABaseMayBe:
 
     @pytest.mark.parametrize("path", ["http://169.254.169.254/latest", "ssh://host/x", "github://o:r@m/", "hdfs://h/x"])
     def test_a_server_of_another_protocol_is_not_talked_to(self, path: str, tmp_path: Path) -> None:
-        bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, path, is_dataset_root=True)], {"token": "secret-token"})
+        bases = FileLocations(
+            LocalStore(str(tmp_path)), [BasePath(1, path, is_dataset_root=True)], {"token": "secret-token"}
+        )
         with pytest.raises(UnsupportedFeature, match="base path 1") as caught:
             bases.data_file(1, "x.lance")
         assert "secret-token" not in str(caught.value)
 
     def test_an_object_store_is_opened_with_the_table_s_options(self, tmp_path: Path) -> None:
         options = {"region": "here", "manifest_store": "sqlite:///rows.db"}
-        bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, "s3://bucket/x", is_dataset_root=True)], options)
+        bases = FileLocations(LocalStore(str(tmp_path)), [BasePath(1, "s3://bucket/x", is_dataset_root=True)], options)
         place = bases.data_file(1, "f.lance")
         assert place.uri == "s3://bucket/x/data/f.lance"
         assert isinstance(place.store, FsspecStore) and dict(place.store.storage_options) == {"region": "here"}
 
     def test_only_data_files_lie_in_a_base_that_is_no_dataset(self, tmp_path: Path) -> None:
-        bases = Bases(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))])
+        bases = FileLocations(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))])
         assert bases.data_file(1, "f.lance").uri == str(tmp_path / "files" / "f.lance")
         with pytest.raises(UnsupportedFeature, match="no dataset's root"):
             bases.dataset_root(1, "an index")
@@ -221,7 +223,7 @@ class TestWhatABaseMayBe:
 
     @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "a//b", "a\0b", "file:///etc/passwd"])
     def test_a_path_cannot_leave_the_base(self, path: str, tmp_path: Path) -> None:
-        place = Bases(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))]).data_file(1, path)
+        place = FileLocations(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))]).data_file(1, path)
         with pytest.raises(LanceOpsError):
             place.store.get(place.path)
 

@@ -22,8 +22,8 @@ import lance_ops
 from lance_ops import DatasetBasePath, LanceDataset
 from lance_ops.blobs.blob_reader import BlobReader
 from lance_ops.committers import open_root
-from lance_ops.core.blobs import DESCRIPTOR, BlobKind
-from lance_ops.core.names import check_branch_name, check_index_name, check_reference_name
+from lance_ops.core.blob_types import DESCRIPTOR, BlobKind
+from lance_ops.core.file_names import check_branch_name, check_index_name, check_reference_name
 from lance_ops.errors import CorruptFile, InvalidInput, LanceOpsError, UnsafePath
 from lance_ops.maintenance.compaction.compaction import Compaction
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions

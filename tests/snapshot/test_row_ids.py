@@ -14,8 +14,8 @@ import lance_ops
 from lance_ops.core.errors import CorruptFile
 from lance_ops.snapshot.row_lineage import RowLineage
 from lance_ops.snapshot.snapshot import Snapshot
-from lance_ops.table import ExternalFile, Fragment, Fragments, Manifest
-from lance_ops.table.rows.row_ids import encode_row_id_range, encode_uniform_versions
+from lance_ops.table import ExternalFile, Fragment, FragmentList, Manifest
+from lance_ops.table.rows.row_sequences import encode_row_id_range, encode_uniform_versions
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def changed(dataset: lance_ops.LanceDataset, change: Callable[[Fragment], Fragment]) -> lance_ops.LanceDataset:
     """Return the dataset as if its manifest said something else of the fragments."""
     manifest = dataset.snapshot.manifest
-    fragments = Fragments(map(change, manifest.fragments))
+    fragments = FragmentList(map(change, manifest.fragments))
     return lance_ops.LanceDataset.of(dataset.snapshot.with_manifest(replace(manifest, fragments=fragments)))
 
 

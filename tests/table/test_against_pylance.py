@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from lance_ops.table import (
     DeletionFileType,
-    Fragments,
+    FragmentList,
     Manifest,
     decode_deletion_vector,
     decode_manifest,
@@ -22,8 +22,8 @@ from lance_ops.table import (
     flags_for,
 )
 from lance_ops.table.fragments.deletion_file import MAX_ARROW_ROWS
-from lance_ops.table.rows.row_ids import decode_row_ids, decode_versions, encode_row_ids
-from lance_ops.table.rows.row_runs import RowIds
+from lance_ops.table.rows.row_lineage import RowIds
+from lance_ops.table.rows.row_sequences import decode_row_ids, decode_versions, encode_row_ids
 
 pytestmark = pytest.mark.interop
 
@@ -80,7 +80,10 @@ def test_our_deletion_files_are_read_by_it(lance: Any, uri: str, deleted: int, s
     Path(uri, "_deletions", deletion_file.name(0)).write_bytes(data)
     (fragment,) = manifest.fragments
     made = replace(
-        manifest, version=2, fragments=Fragments([replace(fragment, deletion_file=deletion_file)]), transaction_file=""
+        manifest,
+        version=2,
+        fragments=FragmentList([replace(fragment, deletion_file=deletion_file)]),
+        transaction_file="",
     )
     reader, writer = flags_for(made)
     made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
@@ -135,7 +138,7 @@ def test_our_row_ids_are_read_by_it(lance: Any, uri: str) -> None:
             ids = np.concatenate((ids, np.arange(10**6, 10**6 + ROWS - len(ids), dtype=np.uint64)))
         changed = replace(fragment, row_ids=encode_row_ids(RowIds.of(ids)))
         made = replace(
-            manifest, version=version, fragments=Fragments([changed]), transaction_file="", next_row_id=10**7
+            manifest, version=version, fragments=FragmentList([changed]), transaction_file="", next_row_id=10**7
         )
         name = f"{(1 << 64) - 1 - version}.manifest"
         Path(uri, "_versions", name).write_bytes(encode_manifest(made, b""))

@@ -13,7 +13,7 @@ from hypothesis import given
 from lance_ops.core.errors import CorruptFile, UnsafePath
 from lance_ops.pb import table_pb2
 from lance_ops.pb.manifest_parts_pb2 import ManifestParts
-from lance_ops.table import Fragment, Fragments, check_adds_no_violation, flags_for, violations
+from lance_ops.table import Fragment, FragmentList, check_adds_no_violation, flags_for, violations
 from tests.table.samples import FRAGMENTS, fragment, manifest
 
 
@@ -21,16 +21,16 @@ def messages(fragments: Sequence[Fragment]) -> list[bytes]:
     return [one.to_pb().SerializeToString(deterministic=True) for one in fragments]
 
 
-def untouched(*fragments: Fragment) -> Fragments:
+def untouched(*fragments: Fragment) -> FragmentList:
     """Return fragments as a manifest that was read has them."""
-    return Fragments.from_messages(messages(fragments), "m")
+    return FragmentList.from_messages(messages(fragments), "m")
 
 
 @given(st.lists(FRAGMENTS, max_size=4))
 def test_it_is_the_sequence_that_was_written(content: list[Fragment]) -> None:
     read = untouched(*content)
 
-    assert read == Fragments(content)
+    assert read == FragmentList(content)
     assert list(read) == content
     assert read.ids == [one.id for one in content]
     assert read.num_rows == sum(one.num_rows for one in content)
@@ -53,12 +53,12 @@ def test_seen_from_elsewhere_all_that_had_no_base_has_one(content: list[Fragment
         expected.append(replace(one, files=files, deletion_file=gone))
     assert untouched(*content).seen_from_elsewhere(base_id) == expected
     with pytest.raises(CorruptFile, match="fragment"):
-        Fragments.from_messages([b"\xff"], "m").seen_from_elsewhere(base_id)
+        FragmentList.from_messages([b"\xff"], "m").seen_from_elsewhere(base_id)
 
 
 def test_a_message_goes_on_as_it_came() -> None:
     swapped = b"\x20\x05" + table_pb2.DataFragment(id=3).SerializeToString()  # physical rows first
-    read = Fragments.from_messages([swapped, *messages([fragment(4)])], "m")
+    read = FragmentList.from_messages([swapped, *messages([fragment(4)])], "m")
     assert read[0] == Fragment(3, (), physical_rows=5)
 
     made = read.with_changes({4: fragment(4, deleted=1)}, added=[fragment(9)])
@@ -70,7 +70,7 @@ def test_a_message_goes_on_as_it_came() -> None:
 def test_only_what_is_touched_is_decoded() -> None:
     bad = fragment(1).to_pb()
     bad.files[0].path = "../secret"
-    read = Fragments.from_messages([*messages([fragment(0)]), bad.SerializeToString(deterministic=True)], "m")
+    read = FragmentList.from_messages([*messages([fragment(0)]), bad.SerializeToString(deterministic=True)], "m")
 
     assert read[0] == fragment(0)
     assert read.ids == [0, 1]
@@ -81,7 +81,7 @@ def test_only_what_is_touched_is_decoded() -> None:
 
 
 def test_bytes_that_are_no_fragment_are_corrupt() -> None:
-    read = Fragments.from_messages([b"\x0a\xff"], "some/path")
+    read = FragmentList.from_messages([b"\x0a\xff"], "some/path")
 
     with pytest.raises(CorruptFile, match="some/path: fragment"):
         assert read.ids
@@ -106,7 +106,7 @@ def test_growth_is_told_from_other_changes() -> None:
 
 def test_a_section_that_grew_is_the_one_framed_anew() -> None:
     before = untouched(*map(fragment, range(4)))
-    assert before.section == Fragments(before).section
+    assert before.section == FragmentList(before).section
 
     for after in (
         before.with_added([fragment(4), fragment(200)]),
@@ -114,7 +114,7 @@ def test_a_section_that_grew_is_the_one_framed_anew() -> None:
         before.as_read_from("n"),
         before.with_added([fragment(4)]).as_read_from("n").with_added([fragment(5)]),
     ):
-        assert after.section == Fragments(after).section
+        assert after.section == FragmentList(after).section
         assert after.section == ManifestParts(fragments=messages(after)).SerializeToString()
 
 

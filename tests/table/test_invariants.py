@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.table import ALL_INVARIANTS, TOMBSTONED, DataFormat, Manifest, check_adds_no_violation, violations
+from lance_ops.table import ALL_INVARIANTS, TOMBSTONED_FIELD, DataFormat, Manifest, check_adds_no_violation, violations
 from tests.table.samples import SCHEMA, data_file, fragment, index, manifest
 
 SOUND = manifest(fragment(0), fragment(4, deleted=2), indices=(index(1, covers=(0,)), index(2, covers=(4,))))
@@ -64,7 +64,7 @@ def test_the_broken_invariant_is_named(name: str) -> None:
 
 
 def test_a_tombstoned_field_may_lie_elsewhere() -> None:
-    files = (data_file("f", (0, TOMBSTONED, TOMBSTONED)), data_file("g", (2, 3)))
+    files = (data_file("f", (0, TOMBSTONED_FIELD, TOMBSTONED_FIELD)), data_file("g", (2, 3)))
 
     assert violations(manifest(replace(fragment(0), files=files))) == []
 

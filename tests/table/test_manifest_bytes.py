@@ -19,7 +19,7 @@ from lance_ops.table import (
     BasePath,
     DataFormat,
     ExternalFile,
-    Fragments,
+    FragmentList,
     Manifest,
     WriterVersion,
     decode_manifest,
@@ -102,7 +102,7 @@ def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
     parts = FULL.fragments[1]
     elsewhere = replace(parts, row_ids=ExternalFile("a", 1, 2), created_at_versions=ExternalFile("b", 3, 4))
     content = replace(
-        FULL, fragments=Fragments((FULL.fragments[0], elsewhere)), base_paths=(BasePath(1, "/elsewhere"),)
+        FULL, fragments=FragmentList((FULL.fragments[0], elsewhere)), base_paths=(BasePath(1, "/elsewhere"),)
     )
     data = marked(encode_manifest(content, b"transaction"))
     places = marks(data) - {"manifest.writer_version"}  # that will be this release's
@@ -120,7 +120,7 @@ def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
     } <= places
 
     again = decode_manifest(data, "m")
-    decoded_anew = replace(again, fragments=Fragments(tuple(again.fragments)))
+    decoded_anew = replace(again, fragments=FragmentList(tuple(again.fragments)))
 
     for rewritten in (again, decoded_anew):
         assert places <= marks(encode_manifest(rewritten, b"")), "a field of a newer writer was lost"

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import TOMBSTONE, row_addr
+from lance_ops.core.addresses import TOMBSTONE_ROW, row_addr
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.table.rows.row_id_index import RowIdIndex, RowIdRuns, RowIdTable, build_row_id_index
-from lance_ops.table.rows.row_runs import RowIds
+from lance_ops.table.rows.row_lineage import RowIds
 
-Fragments = list[tuple[int, list[int], list[int]]]
+FragmentList = list[tuple[int, list[int], list[int]]]
 """(fragment id, row ids, deleted offsets)"""
 
 
@@ -22,7 +22,7 @@ def u64s(values: list[int]) -> Uint64Array:
     return np.array(values, np.uint64)
 
 
-def index_of(fragments: Fragments) -> RowIdIndex:
+def index_of(fragments: FragmentList) -> RowIdIndex:
     return build_row_id_index(
         ((number, RowIds.of(u64s(ids)), BitMap(deleted)) for number, ids, deleted in fragments),
         "m",
@@ -30,13 +30,13 @@ def index_of(fragments: Fragments) -> RowIdIndex:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Fragments:
+def tables(draw: st.DrawFn) -> FragmentList:
     """Draw fragments whose live rows have different ids; deleted rows may repeat any."""
     base = draw(st.sampled_from([0, 5, 2**40, 2**64 - 400]))
     span = draw(st.sampled_from([40, 300]))
     pool = draw(st.permutations(range(base, base + span)) if draw(st.booleans()) else st.just(range(base, base + span)))
     ids = list(pool)[: draw(st.integers(0, span))]
-    fragments: Fragments = []
+    fragments: FragmentList = []
     number = 0
     while ids:
         count = draw(st.integers(1, len(ids)))
@@ -50,7 +50,7 @@ def tables(draw: st.DrawFn) -> Fragments:
 
 
 @given(tables())
-def test_every_live_row_is_found_and_no_other(fragments: Fragments) -> None:
+def test_every_live_row_is_found_and_no_other(fragments: FragmentList) -> None:
     expected = {
         row_id: row_addr(number, offset)
         for number, ids, deleted in fragments
@@ -61,11 +61,11 @@ def test_every_live_row_is_found_and_no_other(fragments: Fragments) -> None:
 
     found = index_of(fragments).find(u64s(asked))
 
-    assert found.tolist() == [expected.get(row_id, TOMBSTONE) for row_id in asked]
+    assert found.tolist() == [expected.get(row_id, TOMBSTONE_ROW) for row_id in asked]
 
 
 def test_an_empty_table_has_no_row() -> None:
-    assert index_of([]).find(u64s([0, 7])).tolist() == [TOMBSTONE, TOMBSTONE]
+    assert index_of([]).find(u64s([0, 7])).tolist() == [TOMBSTONE_ROW, TOMBSTONE_ROW]
 
 
 def test_a_table_that_was_appended_to_takes_a_run_a_fragment() -> None:
@@ -106,6 +106,6 @@ def test_many_ids_in_no_order_come_back_in_the_order_asked() -> None:
     ],
     ids=["runs", "table", "in one fragment"],
 )
-def test_two_live_rows_of_one_id_are_corrupt(fragments: Fragments) -> None:
+def test_two_live_rows_of_one_id_are_corrupt(fragments: FragmentList) -> None:
     with pytest.raises(CorruptFile, match="m: row id sequence: two live rows have the id (99|98|5)"):
         index_of(fragments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lance_ops.table import FeatureFlag, Fragment, Manifest, check_adds_no_violation, violations
-from lance_ops.table.rows.row_ids import decode_row_ids, decode_versions
+from lance_ops.table.rows.row_sequences import decode_row_ids, decode_versions
 from lance_ops.transactions import Context, Operation, Transaction, next_manifest
 from tests.table.samples import fragment, index, manifest
 

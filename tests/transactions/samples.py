@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from lance_ops.core.schema.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath, DeletionFile, DeletionFileType, Fragment
-from lance_ops.table.rows.row_ids import encode_row_id_range
+from lance_ops.table.rows.row_sequences import encode_row_id_range
 from lance_ops.transactions import (
     Append,
     AppendFragmentReuseTransitions,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyroaring import BitMap
 
 from lance_ops.committers import Committer, PutIfAbsentCommitter
-from lance_ops.core.names import DELETIONS_DIR, new_deletion_file_id
+from lance_ops.core.file_names import DELETIONS_DIR, new_deletion_file_id
 from lance_ops.store import MemoryStore, Store
 from lance_ops.table import Manifest, decode_deletion_vector, encode_deletion_vector
 from lance_ops.transactions import CommitResult, Delete, Operation, Overwrite, Transaction, commit, read_manifest

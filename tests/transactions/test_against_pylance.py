@@ -15,7 +15,7 @@ from pyroaring import BitMap
 import lance_ops
 from lance_ops.committers import Committer, PutIfAbsentCommitter
 from lance_ops.core.errors import CommitConflict, IncompatibleTransaction, RetryableConflict
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.store import LocalStore
 from lance_ops.table import (

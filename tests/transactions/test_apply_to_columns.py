@@ -8,7 +8,7 @@ import pytest
 
 from lance_ops.core.errors import IncompatibleTransaction, InvalidInput
 from lance_ops.core.schema.schema import Schema
-from lance_ops.table import TOMBSTONED, BasePath
+from lance_ops.table import TOMBSTONED_FIELD, BasePath
 from lance_ops.transactions import (
     Append,
     DataReplacement,
@@ -75,7 +75,7 @@ class TestProject:
 
 class TestMerge:
     def test_a_column_in_another_file_is_not_indexed_any_more(self) -> None:
-        moved = replace(fragment(0), files=(data_file("f0", (TOMBSTONED, 2, 3)), data_file("new", (0,))))
+        moved = replace(fragment(0), files=(data_file("f0", (TOMBSTONED_FIELD, 2, 3)), data_file("new", (0,))))
 
         made = after(Merge((moved, fragment(1), fragment(2)), SCHEMA, True))
 
@@ -86,7 +86,7 @@ class TestMerge:
             after(Merge((fragment(0),), SCHEMA, True))
 
     def test_a_file_without_a_live_field_leaves(self) -> None:
-        dead = replace(fragment(0), files=(data_file("f0", (TOMBSTONED,) * 3), data_file("new", (0, 2, 3))))
+        dead = replace(fragment(0), files=(data_file("f0", (TOMBSTONED_FIELD,) * 3), data_file("new", (0, 2, 3))))
 
         made = after(Merge((dead,), SCHEMA, True), manifest(fragment(0)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.table import violations
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, Rewrite, RewrittenIndex
 from tests.table.samples import data_file, index

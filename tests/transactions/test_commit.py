@@ -26,7 +26,7 @@ from lance_ops.core.errors import (
     VersionNotFound,
     WriteRefused,
 )
-from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
 from lance_ops.store.faulty import Call
 from lance_ops.table import encode_manifest

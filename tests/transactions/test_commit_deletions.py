@@ -9,7 +9,7 @@ import pytest
 
 from lance_ops.committers import CommitOutcome, PutIfAbsentCommitter
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.core.names import DELETIONS_DIR
+from lance_ops.core.file_names import DELETIONS_DIR
 from lance_ops.store import MemoryStore
 from lance_ops.transactions import Transaction, commit, read_version, versions_newest_first
 from tests.transactions.tables import Table

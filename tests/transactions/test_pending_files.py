@@ -7,7 +7,7 @@ import pytest
 from lance_ops.core.errors import CommitStateUnknown, DatasetAlreadyExists, RetryableConflict, StoreError
 from lance_ops.store import MemoryStore
 from lance_ops.table import DataFile, Fragment
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions.pending_files import PendingFiles, PendingFilesBuilder
 
 
@@ -66,7 +66,7 @@ def test_any_failure_before_a_commit_deletes_the_files(store: MemoryStore, error
 
 def test_a_sum_syncs_and_deletes_the_files_of_both(store: MemoryStore) -> None:
     fragment = Fragment(0, (DataFile("a.lance", (0,), (0,), 2, 2),), 1)
-    data = PendingFiles.of_fragments(Bases(store), [fragment], durable=False)
+    data = PendingFiles.of_fragments(FileLocations(store), [fragment], durable=False)
     both = data + PendingFiles.at(store, ["data/b.lance"])
 
     assert (both.unsynced, both.fragments) == (("data/a.lance",), (fragment,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_ops.core.errors import CorruptFile, RetryableConflict
-from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.transactions import (
     BATCH_PREFIX,
     REPLACES_PREFIX,

@@ -9,7 +9,7 @@ import pytest
 
 import lance_ops
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.names import data_file_name
+from lance_ops.core.file_names import data_file_name
 from lance_ops.file import LanceFileWriter
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup

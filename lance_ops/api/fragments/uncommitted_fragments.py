@@ -24,7 +24,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite
 from lance_ops.writing import (
     MAX_BYTES_PER_FILE,
@@ -92,7 +92,7 @@ def write_fragments(
     existing = existing_dataset(uri, storage_options, mode, initial_bases, base_store_params)
     if existing is not None:
         targets = WriteTargets(
-            existing.bases,
+            existing.file_locations,
             choose_bases(existing.manifest.base_paths, target_bases, target_all_bases, root_uri=existing.uri),
         )
         operation = _for_existing(existing, reader, mode, data_storage_version, limits, targets)
@@ -100,7 +100,7 @@ def write_fragments(
         bases = number_bases(declared_bases(initial_bases or (), storage_options))
         root = open_root(uri, with_base_store_params(storage_options, bases, base_store_params))
         targets = WriteTargets(
-            Bases(root.store, bases, root.storage_options),
+            FileLocations(root.store, bases, root.storage_options),
             choose_bases(bases, target_bases, target_all_bases, root_uri=root.store.uri),
         )
         version = FileVersion.parse(data_storage_version or "stable")

@@ -16,7 +16,7 @@ from lance_ops.api.scanning import refuse
 from lance_ops.api.transaction import Transaction
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.schema import with_dictionaries
 from lance_ops.legacy import begins_dictionaries, with_begun_dictionaries
 from lance_ops.maintenance.cleanup import clean_up_if_due

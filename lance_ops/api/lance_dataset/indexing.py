@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_ops.api.handle import Handle
 from lance_ops.api.scanning import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
-from lance_ops.core.addresses import TOMBSTONE
+from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.indexing import reindex
 from lance_ops.reading import remap_addresses
@@ -58,8 +58,8 @@ class Indexing(Handle):
         """
         if not (isinstance(addrs, pa.Array) and pa.types.is_uint64(addrs.type)):
             raise InvalidInput("row addresses are an array of uint64")
-        found = remap_addresses(self._snapshot, addrs.fill_null(TOMBSTONE).to_numpy())
-        return None if found is None else pa.array(found, mask=found == np.uint64(TOMBSTONE))
+        found = remap_addresses(self._snapshot, addrs.fill_null(TOMBSTONE_ROW).to_numpy())
+        return None if found is None else pa.array(found, mask=found == np.uint64(TOMBSTONE_ROW))
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return numbers about an index; raise `IndexNotFound` naming those there are."""

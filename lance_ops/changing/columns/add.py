@@ -18,7 +18,7 @@ from lance_ops.changing.columns.backfill import (
 )
 from lance_ops.changing.columns.sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
-from lance_ops.core.arrow import readable
+from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, convert, parse_value
 from lance_ops.core.schema import Schema, with_new_fields
@@ -98,7 +98,7 @@ def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str
         values = convert(table.column(right_on).combine_chunks(), key.arrow_type)
     except pa.ArrowInvalid as error:
         raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
-    rest = readable(table.drop_columns([right_on]))
+    rest = safe_to_take(table.drop_columns([right_on]))
     added = pa.schema([field.with_nullable(True) for field in rest.schema])
     return added, JoinedColumns(left_on, SourceKeys([values], [right_on]), rest)
 

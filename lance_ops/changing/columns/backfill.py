@@ -18,7 +18,7 @@ import pyarrow as pa
 from lance_ops.changing.columns.sources import ColumnSource
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.names import DATA_DIR, data_file_name
+from lance_ops.core.file_names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import Dictionaries, FileWriter
@@ -35,7 +35,7 @@ from lance_ops.reading import (
     scan_rows,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.table import TOMBSTONED, DataFile, Fragment
+from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
 from lance_ops.transactions import PendingFiles
 from lance_ops.writing import conform
 
@@ -155,7 +155,7 @@ def pending_columns(snapshot: Snapshot, files: Iterable[ColumnFile]) -> PendingF
 
 
 def _tombstoned(file: DataFile, gone: set[int]) -> DataFile:
-    return replace(file, fields=tuple(TOMBSTONED if field in gone else field for field in file.fields))
+    return replace(file, fields=tuple(TOMBSTONED_FIELD if field in gone else field for field in file.fields))
 
 
 def _write(

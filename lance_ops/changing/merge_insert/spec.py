@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_ops.blobs import values_schema
 from lance_ops.changing.merge_insert.left_out import leaves_fields_out
-from lance_ops.core.arrow import readable
+from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
 from lance_ops.core.predicate.building import Name, resolve
@@ -97,7 +97,7 @@ def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMe
     if not on:
         raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
     schema = snapshot.schema.to_arrow_storage()
-    fitted = readable(conform_columns(source, values_schema(snapshot.schema)))
+    fitted = safe_to_take(conform_columns(source, values_schema(snapshot.schema)))
     for path in on:
         snapshot.schema.field(path)
         if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
@@ -118,7 +118,7 @@ def write_targets(snapshot: Snapshot, spec: MergeSpec) -> WriteTargets:
         raise InvalidInput("target_bases is empty: leave it out to write beneath the table's root")
     declared = snapshot.manifest.base_paths
     chosen = choose_bases(declared, spec.target_bases, spec.target_all_bases, root_uri=snapshot.uri)
-    return WriteTargets(snapshot.bases, chosen)
+    return WriteTargets(snapshot.file_locations, chosen)
 
 
 def primary_key(snapshot: Snapshot) -> tuple[str, ...]:

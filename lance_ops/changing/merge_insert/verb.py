@@ -133,7 +133,7 @@ def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) 
     counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
     targets = write_targets(snapshot, merge.spec)
     new = _write_rows(plan, matches, inserted, targets)
-    pending = PendingFiles.of_fragments(targets.bases, new, durable=False)
+    pending = PendingFiles.of_fragments(targets.locations, new, durable=False)
     with pending.abandoned_on_failure():
         hidden = hide_rows(snapshot, _offsets(gone))
     operation = Update(

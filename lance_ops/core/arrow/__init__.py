@@ -1,6 +1,6 @@
 """Arrow data: rows picked from it, nested types, extension types, and memory for values."""
 
-from lance_ops.core.arrow.arrow_rows import readable, rows_at, rows_where
+from lance_ops.core.arrow.arrow_rows import rows_at, rows_where, safe_to_take
 from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
 from lance_ops.core.arrow.memory import new_array, new_bytes
 from lance_ops.core.arrow.nested import (
@@ -21,9 +21,9 @@ __all__ = [
     "items_of",
     "new_array",
     "new_bytes",
-    "readable",
     "rows_at",
     "rows_where",
+    "safe_to_take",
     "serialized_extension",
     "with_child_fields",
     "with_children",

@@ -16,22 +16,22 @@ import pyarrow.types as pt
 
 from lance_ops.core.ndarrays import BoolArray, Int64Array
 
-__all__ = ["readable", "rows_at", "rows_where"]
+__all__ = ["rows_at", "rows_where", "safe_to_take"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def rows_at(data: Rows, positions: Int64Array | pa.Array) -> Rows:
     """Return the rows at these positions, in their order; a null position makes a row of nulls."""
-    return readable(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
+    return safe_to_take(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
 
 
 def rows_where(data: Rows, mask: BoolArray | pa.Array) -> Rows:
     """Return the rows for which the mask is true."""
-    return readable(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
+    return safe_to_take(data).filter(mask if isinstance(mask, pa.Array | pa.ChunkedArray) else pa.array(mask))
 
 
-def readable(data: Rows) -> Rows:
+def safe_to_take(data: Rows) -> Rows:
     """Return the same rows, with copies of the columns that would be misread: for who asks for some more than once."""
     for at, field in enumerate(data.schema):
         if _is_misread(field.type):

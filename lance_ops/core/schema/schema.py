@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_ops.core.arrow import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension
-from lance_ops.core.blobs import (
+from lance_ops.core.blob_types import (
     BLOB_KEY,
     BLOB_V2,
     DESCRIPTOR,

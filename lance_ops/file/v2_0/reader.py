@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.core.blobs import POSITION_AND_SIZE
+from lance_ops.core.blob_types import POSITION_AND_SIZE
 from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray
 from lance_ops.core.schema import Field, Schema

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
-from lance_ops.core.addresses import TOMBSTONE, fragment_of
+from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.file import FileReader
@@ -45,7 +45,7 @@ from lance_ops.indices.sort_keys import sort_keys
 from lance_ops.indices.sorted_merge import merge_sorted
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
-from lance_ops.table.rows import NO_CODE, AddressMap, KeyCodes, offsets_in
+from lance_ops.table.rows import NO_CODE, KeyCodeTable, RowAddressMap, offsets_in
 
 __all__ = ["BTreeIndex"]
 
@@ -77,7 +77,7 @@ class BTreeIndex(LoadedIndex):
         covered = found if self.fragments is None else found.restrict(self.fragments)
         return replace(covered, exact=query.exact)
 
-    def remap(self, moved: AddressMap, store_out: Store) -> tuple[IndexFile, ...]:
+    def remap(self, moved: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
         """Write the same pages over again: values keep their order, rows that are gone close the gaps.
 
         Where all rows are left, values stay as they are stored, and only their addresses are made anew.
@@ -177,18 +177,18 @@ class BTreeIndex(LoadedIndex):
 
     def _rows_of(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
         """Yield the sorted rows of these fragments, all of them for None."""
-        wanted = None if fragments is None else KeyCodes(offsets_in(fragments).astype(np.uint64))
+        wanted = None if fragments is None else KeyCodeTable(offsets_in(fragments).astype(np.uint64))
         schema = self._page_data.schema.project([VALUES, IDS])
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
             rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))
             yield rows if wanted is None else _where(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
 
-    def _moved_ids(self, moved: AddressMap) -> Iterator[pa.RecordBatch]:
+    def _moved_ids(self, moved: RowAddressMap) -> Iterator[pa.RecordBatch]:
         """Yield the addresses of all rows after they moved; raise `NotCopied` at the first that is left out."""
         schema = self._page_data.schema.project([IDS])
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
             addresses = moved.remap(self._addresses(batch.column(0)))
-            if int(addresses.max(initial=0)) == TOMBSTONE:
+            if int(addresses.max(initial=0)) == TOMBSTONE_ROW:
                 raise NotCopied
             yield pa.RecordBatch.from_arrays([pa.array(addresses)], names=[IDS])
 
@@ -199,9 +199,9 @@ class BTreeIndex(LoadedIndex):
         return addresses
 
 
-def _remapped(batch: pa.RecordBatch, moved: AddressMap) -> pa.RecordBatch:
+def _remapped(batch: pa.RecordBatch, moved: RowAddressMap) -> pa.RecordBatch:
     addresses = moved.remap(batch.column(1).to_numpy())
-    return _where(addresses != np.uint64(TOMBSTONE), data_rows(batch.column(0), pa.array(addresses)))
+    return _where(addresses != np.uint64(TOMBSTONE_ROW), data_rows(batch.column(0), pa.array(addresses)))
 
 
 def _where(mask: BoolArray, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -19,13 +19,13 @@ from datetime import datetime, timedelta
 
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, VersionNotFound
-from lance_ops.core.names import (
+from lance_ops.core.file_names import (
     DATA_DIR,
     DELETIONS_DIR,
     INDICES_DIR,
     TRANSACTIONS_DIR,
     VERSIONS_DIR,
-    is_of_the_line,
+    belongs_to_this_branch,
     is_staged_manifest,
 )
 from lance_ops.refs import (
@@ -264,7 +264,7 @@ def _data_stem(path: str) -> str:
 
 def _own_temporary(store: Store) -> Iterator[ObjectInfo]:
     """Yield what crashed writers of this line left."""
-    return (info for info in store.list_temporary() if is_of_the_line(info.path))
+    return (info for info in store.list_temporary() if belongs_to_this_branch(info.path))
 
 
 def _staged_manifests(store: Store) -> Iterator[ObjectInfo]:

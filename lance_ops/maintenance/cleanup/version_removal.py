@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, NamedFiles, held_versions, versions_begun_with
 from lance_ops.maintenance.cleanup.paced_deletes import Pace
 from lance_ops.refs import list_branches, reference_store

@@ -26,8 +26,8 @@ from lance_ops.maintenance.compaction.rewritten_lineage import copy_lineage
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.manifest import Bases
-from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, offsets_in
+from lance_ops.table.manifest import FileLocations
+from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAddressMap, offsets_in
 from lance_ops.transactions import PendingFiles, ReserveFragments, Rewrite, RewriteGroup
 from lance_ops.writing import (
     FragmentLimits,
@@ -98,7 +98,7 @@ class Compaction:
         with pending.abandoned_on_failure():
             reserved = commit_operation(snapshot, ReserveFragments(num_new)) if num_new else snapshot.latest()
             numbered = _numbered(rewrites, (reserved.manifest.max_fragment_id or 0) - num_new + 1)
-            remap = IndexRemap(snapshot.store, AddressMap(tuple(rewrite.moved() for rewrite in numbered)))
+            remap = IndexRemap(snapshot.store, RowAddressMap(tuple(rewrite.moved() for rewrite in numbered)))
         groups = tuple(RewriteGroup(rewrite.old_fragments, rewrite.new_fragments) for rewrite in numbered)
         with pending.abandoned_unless_committed(), remap.abandoned_unless_committed():
             return _commit_beside_indices(snapshot, reserved, groups, remap, pending), _metrics(rewrites)
@@ -193,7 +193,7 @@ def discard(store: Store, rewrite: RewriteResult) -> None:
 def _pending(store: Store, rewrites: Sequence[RewriteResult]) -> PendingFiles:
     """Return the files that tasks wrote: `execute` leaves them unsynced."""
     new = (fragment for rewrite in rewrites for fragment in rewrite.new_fragments)
-    return PendingFiles.of_fragments(Bases(store), new, durable=False)
+    return PendingFiles.of_fragments(FileLocations(store), new, durable=False)
 
 
 def _metrics(rewrites: Sequence[RewriteResult]) -> CompactionMetrics:

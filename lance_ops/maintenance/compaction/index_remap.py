@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from lance_ops.core.errors import RetryableConflict, UnsupportedFeature
-from lance_ops.core.names import INDICES_DIR
+from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.indices import RowKey
 from lance_ops.reading import awaits_remap, open_index, row_key_of
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata
-from lance_ops.table.rows import AddressMap
+from lance_ops.table.rows import RowAddressMap
 from lance_ops.transactions import Abandonable, PendingFiles, RewrittenIndex
 
 __all__ = ["IndexRemap", "needs_remap"]
@@ -47,7 +47,7 @@ class IndexRemap(Abandonable):
     version, and the data need not be rewritten again.
     """
 
-    def __init__(self, store: Store, moves: AddressMap) -> None:
+    def __init__(self, store: Store, moves: RowAddressMap) -> None:
         self._store = store
         self._moves = moves
         self._done: dict[UUID, RewrittenIndex] = {}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
-from lance_ops.core.names import INDICES_DIR, check_index_name
+from lance_ops.core.file_names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.indexing.segment_commit import commit_segment

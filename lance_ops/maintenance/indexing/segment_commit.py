@@ -10,7 +10,7 @@ import uuid
 from dataclasses import replace
 
 from lance_ops.core.errors import RetryableConflict
-from lance_ops.core.names import INDICES_DIR
+from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.indices import RowKey, load_index
 from lance_ops.reading import row_key_of
 from lance_ops.snapshot import Snapshot
@@ -53,7 +53,7 @@ def _follow(snapshot: Snapshot, new: IndexMetadata) -> RemappedIndex | None:
     """Return how a segment gets to the newest version; None where it cannot, or is there already."""
     if row_key_of(snapshot, new) is not RowKey.ADDRESS:
         return None
-    followed = remap_index(snapshot.store, snapshot.committer, new, snapshot.manifest, snapshot.bases)
+    followed = remap_index(snapshot.store, snapshot.committer, new, snapshot.manifest, snapshot.file_locations)
     return None if isinstance(followed, Retry) or followed.newest.version == snapshot.version else followed
 
 

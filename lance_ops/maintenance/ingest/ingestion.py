@@ -27,7 +27,7 @@ from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_ra
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import Fragment
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, PendingFiles
 from lance_ops.writing import (
     FragmentLimits,
@@ -274,4 +274,4 @@ def discard(store: Store, outcome: WrittenFiles) -> None:
 
 def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
     """Return the files of fragments that tasks wrote: `execute` makes them durable."""
-    return PendingFiles.of_fragments(Bases(store), fragments)
+    return PendingFiles.of_fragments(FileLocations(store), fragments)

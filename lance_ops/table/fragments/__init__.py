@@ -6,17 +6,17 @@ from lance_ops.table.fragments.deletion_file import (
     decode_deletion_vector,
     encode_deletion_vector,
 )
-from lance_ops.table.fragments.fragment import TOMBSTONED, DataFile, ExternalFile, Fragment, RowSequence
-from lance_ops.table.fragments.fragment_list import Fragments
+from lance_ops.table.fragments.fragment import TOMBSTONED_FIELD, DataFile, ExternalFile, Fragment, RowSequence
+from lance_ops.table.fragments.fragment_list import FragmentList
 
 __all__ = [
-    "TOMBSTONED",
+    "TOMBSTONED_FIELD",
     "DataFile",
     "DeletionFile",
     "DeletionFileType",
     "ExternalFile",
     "Fragment",
-    "Fragments",
+    "FragmentList",
     "RowSequence",
     "decode_deletion_vector",
     "encode_deletion_vector",

@@ -7,16 +7,16 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.pb import table_pb2
 from lance_ops.store import check_path
 from lance_ops.table.fragments.deletion_file import DeletionFile
 from lance_ops.table.fragments.fragment_json import fragment_from_json, fragment_to_json
 from lance_ops.wire import restore_unknown, unknown_fields
 
-__all__ = ["TOMBSTONED", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
+__all__ = ["TOMBSTONED_FIELD", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
 
-TOMBSTONED = -2
+TOMBSTONED_FIELD = -2
 """Stands in `DataFile.fields` for a field whose values were moved to another file."""
 
 _MAX_ROWS = 1 << 32
@@ -47,7 +47,7 @@ class DataFile:
     @property
     def live_fields(self) -> tuple[int, ...]:
         """The fields whose values are read from this file."""
-        return tuple(field_id for field_id in self.fields if field_id != TOMBSTONED)
+        return tuple(field_id for field_id in self.fields if field_id != TOMBSTONED_FIELD)
 
     @property
     def numbers(self) -> tuple[int, int]:

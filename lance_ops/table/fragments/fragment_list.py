@@ -15,10 +15,10 @@ from lance_ops.pb.manifest_parts_pb2 import FragmentHead, ManifestHeads, Manifes
 from lance_ops.table.fragments.fragment import Fragment
 from lance_ops.wire import parse_message
 
-__all__ = ["Fragments", "Since"]
+__all__ = ["FragmentChanges", "FragmentList"]
 
 
-class Since(NamedTuple):
+class FragmentChanges(NamedTuple):
     """What became of an earlier version's fragments: `new` ones came, in this order, and some may be gone.
 
     `grew` says that the earlier ones are all there, as they were, and the new ones behind them.
@@ -33,7 +33,7 @@ class Since(NamedTuple):
         return self.grew and all(one < other for one, other in pairwise([highest_id, *(new.id for new in self.new)]))
 
 
-class Fragments(Sequence[Fragment]):
+class FragmentList(Sequence[Fragment]):
     """Immutable, and equal to any sequence of the same fragments.
 
     Touching a fragment raises what `Fragment.from_pb` does.
@@ -50,12 +50,12 @@ class Fragments(Sequence[Fragment]):
         self._section: bytes | None = None
 
     @classmethod
-    def of(cls, fragments: Sequence[Fragment]) -> Fragments:
+    def of(cls, fragments: Sequence[Fragment]) -> FragmentList:
         """Return the fragments as such a sequence."""
-        return fragments if isinstance(fragments, Fragments) else cls(fragments)
+        return fragments if isinstance(fragments, FragmentList) else cls(fragments)
 
     @classmethod
-    def from_messages(cls, messages: Iterable[bytes], path: str) -> Fragments:
+    def from_messages(cls, messages: Iterable[bytes], path: str) -> FragmentList:
         """Return the fragments that these messages are; `path` names the manifest in errors."""
         known = list(messages)
         made = cls._made([*known], path)
@@ -78,7 +78,7 @@ class Fragments(Sequence[Fragment]):
             self._section = _section_of(self.to_messages())
         return self._section
 
-    def as_read_from(self, path: str) -> Fragments:
+    def as_read_from(self, path: str) -> FragmentList:
         """Return what a manifest of these, written to `path`, says when it is read."""
         made = self.from_messages(self.to_messages(), path)
         made._section = self._section
@@ -119,7 +119,7 @@ class Fragments(Sequence[Fragment]):
 
     def with_changes(
         self, changed: Mapping[int, Fragment], removed: Collection[int] = (), added: Sequence[Fragment] = ()
-    ) -> Fragments:
+    ) -> FragmentList:
         """Return these with some exchanged, by id, some left out, and others behind them."""
         if not (changed or removed):
             return self.with_added(added)
@@ -128,7 +128,7 @@ class Fragments(Sequence[Fragment]):
         kept = [changed.get(fragment_id, item) for fragment_id, item in pairs if fragment_id not in gone]
         return self._made([*kept, *added], self._path)
 
-    def with_added(self, added: Sequence[Fragment]) -> Fragments:
+    def with_added(self, added: Sequence[Fragment]) -> FragmentList:
         """Return these and others behind them."""
         if not added:
             return self
@@ -140,14 +140,14 @@ class Fragments(Sequence[Fragment]):
                 made._section = self._section + _section_of(encoded)
         return made
 
-    def in_order(self) -> Fragments:
+    def in_order(self) -> FragmentList:
         """Return these by ascending id."""
         ids = self.ids
         if all(one <= other for one, other in pairwise(ids)):
             return self
         return self._made([self._items[at] for at in sorted(range(len(ids)), key=ids.__getitem__)], self._path)
 
-    def seen_from_elsewhere(self, base_id: int) -> Fragments:
+    def seen_from_elsewhere(self, base_id: int) -> FragmentList:
         """Return these as a table elsewhere names them, for which their own root is the base path of that id."""
         moved: list[bytes | Fragment] = []
         for encoded in self.to_messages():
@@ -160,17 +160,17 @@ class Fragments(Sequence[Fragment]):
             moved.append(message.SerializeToString(deterministic=True))
         return self._made(moved, self._path)
 
-    def since(self, before: Fragments) -> Since:
+    def since(self, before: FragmentList) -> FragmentChanges:
         """Return what became of the fragments of `before`; one that was changed is a new one."""
         first = len(before)
         if self._items[:first] == before._items:  # the same objects are equal without being looked at
-            return Since([self[at] for at in range(first, len(self))], some_are_gone=False, grew=True)
+            return FragmentChanges([self[at] for at in range(first, len(self))], some_are_gone=False, grew=True)
         known = set(before._items)
         new = [self[at] for at, item in enumerate(self._items) if item not in known]
-        return Since(new, some_are_gone=len(self) - len(new) < first, grew=False)
+        return FragmentChanges(new, some_are_gone=len(self) - len(new) < first, grew=False)
 
     @classmethod
-    def _made(cls, items: list[bytes | Fragment], path: str) -> Fragments:
+    def _made(cls, items: list[bytes | Fragment], path: str) -> FragmentList:
         made = cls()
         made._items = items
         made._path = path
@@ -218,7 +218,7 @@ class Fragments(Sequence[Fragment]):
         return repr(tuple(self))
 
     def __reduce__(self) -> tuple[object, tuple[tuple[Fragment, ...]]]:
-        return Fragments, (tuple(self),)
+        return FragmentList, (tuple(self),)
 
 
 def _section_of(messages: list[bytes]) -> bytes:

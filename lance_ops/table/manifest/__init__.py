@@ -1,11 +1,9 @@
 """A manifest as a value: its file, schema, flags, base paths and invariants."""
 
 from lance_ops.table.manifest.base_path import BasePath
-from lance_ops.table.manifest.bases import Bases, Place
 from lance_ops.table.manifest.feature_flag import FeatureFlag
-from lance_ops.table.manifest.flags import check_readable, check_writable, flags_for
+from lance_ops.table.manifest.file_locations import FileLocations, ObjectLocation
 from lance_ops.table.manifest.invariants import ALL_INVARIANTS, Violation, check_adds_no_violation, violations
-from lance_ops.table.manifest.known_manifests import KNOWN_MANIFESTS
 from lance_ops.table.manifest.manifest import WRITER, DataFormat, Manifest, WriterVersion
 from lance_ops.table.manifest.manifest_bytes import (
     decode_manifest,
@@ -13,17 +11,19 @@ from lance_ops.table.manifest.manifest_bytes import (
     encode_manifest,
     inline_transaction,
 )
+from lance_ops.table.manifest.manifest_cache import MANIFEST_CACHE
+from lance_ops.table.manifest.required_features import check_readable, check_writable, flags_for
 
 __all__ = [
     "ALL_INVARIANTS",
-    "KNOWN_MANIFESTS",
+    "MANIFEST_CACHE",
     "WRITER",
     "BasePath",
-    "Bases",
     "DataFormat",
     "FeatureFlag",
+    "FileLocations",
     "Manifest",
-    "Place",
+    "ObjectLocation",
     "Violation",
     "WriterVersion",
     "check_adds_no_violation",

@@ -15,10 +15,10 @@ from pyroaring import BitMap
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.versions import FileVersion
-from lance_ops.table.fragments import TOMBSTONED, Fragment
+from lance_ops.table.fragments import TOMBSTONED_FIELD, Fragment
 from lance_ops.table.manifest.feature_flag import FeatureFlag
-from lance_ops.table.manifest.flags import flags_with
 from lance_ops.table.manifest.manifest import Manifest
+from lance_ops.table.manifest.required_features import flags_with
 
 __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations"]
 
@@ -62,7 +62,7 @@ def a_data_file_belongs_to_one_fragment(manifest: Manifest, fragments: Sequence[
 
 def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     for fragment in fragments:
-        held = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED]
+        held = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED_FIELD]
         if len(set(held)) != len(held):
             yield from _repeated(held, f"fragment {fragment.id}: field")
 

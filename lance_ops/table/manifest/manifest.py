@@ -10,11 +10,11 @@ from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import table_pb2
-from lance_ops.table.fragments import Fragment, Fragments
+from lance_ops.table.fragments import Fragment, FragmentList
 from lance_ops.table.index_metadata import IndexMetadata
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag
-from lance_ops.table.manifest.known_schemas import encoded_schema, known_schema
+from lance_ops.table.manifest.schema_cache import cached_schema, encoded_schema
 from lance_ops.wire import restore_unknown, unknown_fields
 
 __all__ = ["WRITER", "DataFormat", "Manifest", "WriterVersion"]
@@ -59,7 +59,7 @@ class Manifest:
 
     version: int
     schema: Schema
-    fragments: Fragments = field(default_factory=Fragments)
+    fragments: FragmentList = field(default_factory=FragmentList)
     indices: tuple[IndexMetadata, ...] = ()
     data_format: DataFormat = DataFormat(FileVersion.V2_2.value)
     timestamp_ns: int | None = None
@@ -111,7 +111,7 @@ class Manifest:
 
     @classmethod
     def from_pb(
-        cls, message: table_pb2.Manifest, fragments: Fragments, indices: table_pb2.IndexSection | None, path: str
+        cls, message: table_pb2.Manifest, fragments: FragmentList, indices: table_pb2.IndexSection | None, path: str
     ) -> Manifest:
         """Read the messages; `path` names the manifest in errors. The message's own fragments are not looked at.
 
@@ -122,7 +122,7 @@ class Manifest:
         writer = message.writer_version
         return cls(
             version=message.version,
-            schema=known_schema(message, path),
+            schema=cached_schema(message, path),
             fragments=fragments,
             indices=tuple(IndexMetadata.from_pb(index, path) for index in indices.indices) if indices else (),
             data_format=_data_format(message, fragments, path),
@@ -182,7 +182,7 @@ class Manifest:
         return message
 
 
-def _max_fragment_id(message: table_pb2.Manifest, fragments: Fragments, path: str) -> int | None:
+def _max_fragment_id(message: table_pb2.Manifest, fragments: FragmentList, path: str) -> int | None:
     if message.HasField("max_fragment_id"):
         return message.max_fragment_id
     highest = max(fragments.ids, default=None)

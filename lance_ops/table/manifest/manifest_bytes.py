@@ -20,7 +20,7 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import manifest_parts_pb2, table_pb2
-from lance_ops.table.fragments import Fragments
+from lance_ops.table.fragments import FragmentList
 from lance_ops.table.manifest.dictionary_values import empty_dictionaries, load_dictionaries, place_dictionaries
 from lance_ops.table.manifest.manifest import Manifest
 from lance_ops.wire import MAGIC, frame, parse_message, unframe
@@ -81,7 +81,7 @@ def inline_transaction(data: Bytes, path: str) -> bytes | None:
     return _transaction(view, message, path)
 
 
-def _manifest(view: memoryview, message: table_pb2.Manifest, fragments: Fragments, path: str) -> Manifest:
+def _manifest(view: memoryview, message: table_pb2.Manifest, fragments: FragmentList, path: str) -> Manifest:
     indices = None
     if message.HasField("index_section"):
         section = unframe(view, message.index_section, path, "index section")
@@ -106,7 +106,7 @@ def _is_legacy(manifest: Manifest) -> bool:
     return manifest.data_format.version == FileVersion.V0_1.value
 
 
-def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, Fragments]:
+def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, FragmentList]:
     """Return the message without its fragments, and these."""
     footer_at = len(view) - _FOOTER.size
     if footer_at < 0:
@@ -118,6 +118,6 @@ def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, 
     if position + _LENGTH_BYTES + len(section) != footer_at:
         raise CorruptFile(path, "manifest", f"{len(section)} bytes at {position} do not end at the footer")
     parts = parse_message(manifest_parts_pb2.ManifestParts, section, path, "manifest")
-    fragments = Fragments.from_messages(parts.fragments, path)
+    fragments = FragmentList.from_messages(parts.fragments, path)
     parts.ClearField("fragments")
     return parse_message(table_pb2.Manifest, parts.SerializeToString(), path, "manifest"), fragments

@@ -1,10 +1,11 @@
 """Row ids, row versions and row addresses: sequences, indexes and maps over them."""
 
-from lance_ops.table.rows.address_map import AddressMap, NewFragment, OldFragment, RewrittenGroup
-from lance_ops.table.rows.key_codes import NO_CODE, KeyCodes
+from lance_ops.table.rows.key_code_table import NO_CODE, KeyCodeTable
 from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, decode_treemap, encode_bitmap, offsets_in
+from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
 from lance_ops.table.rows.row_id_index import RowIdIndex, build_row_id_index
-from lance_ops.table.rows.row_ids import (
+from lance_ops.table.rows.row_lineage import RowIds, RowVersions
+from lance_ops.table.rows.row_sequences import (
     FIRST_VERSION,
     count_row_ids,
     decode_row_ids,
@@ -14,16 +15,15 @@ from lance_ops.table.rows.row_ids import (
     encode_uniform_versions,
     encode_versions,
 )
-from lance_ops.table.rows.row_runs import RowIds, RowVersions
 
 __all__ = [
     "FIRST_VERSION",
     "NO_CODE",
-    "AddressMap",
-    "KeyCodes",
+    "KeyCodeTable",
     "NewFragment",
     "OldFragment",
     "RewrittenGroup",
+    "RowAddressMap",
     "RowIdIndex",
     "RowIds",
     "RowVersions",

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import TOMBSTONE, row_addr
+from lance_ops.core.addresses import TOMBSTONE_ROW, row_addr
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.table.rows.row_runs import RowIds
+from lance_ops.table.rows.row_lineage import RowIds
 
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 
@@ -41,7 +41,7 @@ class RowIdIndex(ABC):
 
     @abstractmethod
     def find(self, row_ids: Uint64Array) -> Uint64Array:
-        """Return the addresses of live rows, shape as asked: `TOMBSTONE` for an id that no live row has."""
+        """Return the addresses of live rows, shape as asked: `TOMBSTONE_ROW` for an id that no live row has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class RowIdRuns(RowIdIndex):
 
     def find(self, row_ids: Uint64Array) -> Uint64Array:
         if not len(self.starts):
-            return np.full(len(row_ids), TOMBSTONE, np.uint64)
+            return np.full(len(row_ids), TOMBSTONE_ROW, np.uint64)
         if len(row_ids) < _SORT_FROM or len(self.starts) < _LARGE:
             return self._find(row_ids)
         order = np.argsort(row_ids)
@@ -70,13 +70,13 @@ class RowIdRuns(RowIdIndex):
         after = np.searchsorted(self.starts, row_ids, side="right")
         runs = np.maximum(after, 1) - 1
         found: Uint64Array = row_ids + self.shifts[runs]
-        found[(after == 0) | (row_ids >= self.ends[runs])] = TOMBSTONE
+        found[(after == 0) | (row_ids >= self.ends[runs])] = TOMBSTONE_ROW
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class RowIdTable(RowIdIndex):
-    """The address of every id from `base` on, `TOMBSTONE` where there is none."""
+    """The address of every id from `base` on, `TOMBSTONE_ROW` where there is none."""
 
     base: int
     addresses: Uint64Array
@@ -90,7 +90,7 @@ class RowIdTable(RowIdIndex):
         beyond = places >= len(self.addresses)
         places[beyond] = 0
         found: Uint64Array = self.addresses[places]
-        found[beyond] = TOMBSTONE
+        found[beyond] = TOMBSTONE_ROW
         return found
 
 
@@ -135,11 +135,11 @@ def _runs(starts: Uint64Array, ends: Uint64Array, shifts: Uint64Array, path: str
 
 def _table(live: list[_Live], base: int, last: int, path: str) -> RowIdTable:
     """Fill in fragment by fragment: all their rows at once would take several times the table."""
-    addresses = np.full(last - base + 1, TOMBSTONE, np.uint64)
+    addresses = np.full(last - base + 1, TOMBSTONE_ROW, np.uint64)
     for part in live:
         ids, rows = part.row_ids.expand()
         addresses[ids - np.uint64(base)] = rows + np.uint64(part.first_addr)
-    if np.count_nonzero(addresses != TOMBSTONE) < sum(int(part.row_ids.lengths.sum()) for part in live):
+    if np.count_nonzero(addresses != TOMBSTONE_ROW) < sum(int(part.row_ids.lengths.sum()) for part in live):
         all_ids, times = np.unique(_joined([part.row_ids.expand()[0] for part in live]), return_counts=True)
         raise _repeated(path, int(all_ids[times > 1][0]))
     return RowIdTable(base, addresses)

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import CorruptFile, ObjectNotFound, VersionNotFound
-from lance_ops.core.names import TRANSACTIONS_DIR
+from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.store import Store
-from lance_ops.table import KNOWN_MANIFESTS, Manifest, decode_with_transaction
+from lance_ops.table import MANIFEST_CACHE, Manifest, decode_with_transaction
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = [
@@ -45,7 +45,7 @@ def read_version(store: Store, committer: Committer, version: int) -> CommittedV
 def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
     """Read a version's manifest; raise `VersionNotFound` if it was never made or is cleaned up."""
     where = _where(store, committer, version)
-    return _checked(KNOWN_MANIFESTS.decode(committer.read(version), where), store, version)
+    return _checked(MANIFEST_CACHE.decode(committer.read(version), where), store, version)
 
 
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import LanceOpsError, VersionNotFound
-from lance_ops.core.names import DATA_DIR, TRANSACTIONS_DIR
+from lance_ops.core.file_names import DATA_DIR, TRANSACTIONS_DIR
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest

@@ -29,8 +29,8 @@ from lance_ops.core.errors import (
     WriteRefused,
 )
 from lance_ops.store import Store
-from lance_ops.table import KNOWN_MANIFESTS, Manifest, check_adds_no_violation, check_writable, encode_manifest
-from lance_ops.table.manifest import Bases
+from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, check_writable, encode_manifest
+from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions.committed import CommittedVersion, decode_version, read_manifest
 from lance_ops.transactions.committing.after_commit import check_made_in_same_dataset, check_not_stray
 from lance_ops.transactions.committing.commit_lock import commit_lock
@@ -125,7 +125,7 @@ class _Commit:
         self._concurrent = ConcurrentTransactions(store, committer, transaction)
         self._superseded: tuple[str, ...] = ()
         self._written_transaction: bytes | None = None
-        self._vectors = DeletionVectors(store, Bases(store))
+        self._vectors = DeletionVectors(store, FileLocations(store))
 
     def run(self, base: Manifest | None) -> CommitResult:
         planned: Manifest | None = None
@@ -168,7 +168,7 @@ class _Commit:
         """Return the transaction as it applies to the newest version; it is always rebased from its planned form."""
         if not self._concurrent.must_rebase:
             return self._transaction
-        self._vectors.bases = Bases(self._store, newest.base_paths, self._storage_options)
+        self._vectors.locations = FileLocations(self._store, newest.base_paths, self._storage_options)
         rebased = rebase(self._transaction.operation, base, newest, self._concurrent.rewrites, self._vectors)
         if isinstance(rebased, Retry):
             raise RetryableConflict(
@@ -203,7 +203,7 @@ class _Commit:
             case Committed(location=location, newest=found):
                 check_not_stray(self._store, self._committer, transaction, made, newest, found)
                 check_made_in_same_dataset(self._store, self._committer, transaction, made, newest)
-                KNOWN_MANIFESTS.add(data, self._store.uri_of(location), made)
+                MANIFEST_CACHE.add(data, self._store.uri_of(location), made)
                 return CommitResult(made.version, made, transaction)
             case Unknown(reason=reason):
                 raise CommitStateUnknown(transaction.uuid, made.version, reason)

@@ -11,10 +11,10 @@ from typing import TypeVar
 from pyroaring import BitMap
 
 from lance_ops.core.errors import LanceOpsError
-from lance_ops.core.names import new_deletion_file_id
+from lance_ops.core.file_names import new_deletion_file_id
 from lance_ops.store import Store
 from lance_ops.table import DeletionFile, Fragment, decode_deletion_vector, encode_deletion_vector
-from lance_ops.table.manifest import Bases
+from lance_ops.table.manifest import FileLocations
 
 __all__ = ["DeletionVectors"]
 
@@ -27,11 +27,11 @@ _AT_ONCE = 16
 class DeletionVectors:
     """Deletion vectors of one table as one commit sees them: each is read once, and written only when it changed.
 
-    They are read wherever `bases` has them, and written to the table's own `store`; the commit makes them durable.
+    They are read wherever `locations` has them, and written to the table's own `store`; the commit makes them durable.
     """
 
     store: Store
-    bases: Bases
+    locations: FileLocations
     _known: dict[str, BitMap] = field(default_factory=dict)
     _written: dict[int, tuple[BitMap, Fragment]] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class DeletionVectors:
         """Return a fragment's deleted offsets; do not change them. Raises `ObjectNotFound`."""
         if fragment.deletion_file is None:
             return BitMap()
-        place = self.bases.deletion_file(fragment)
+        place = self.locations.deletion_file(fragment)
         vector = self._known.get(place.uri)
         if vector is None:
             vector = decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)

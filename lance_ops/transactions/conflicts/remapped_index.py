@@ -14,8 +14,8 @@ from lance_ops.committers import Committer
 from lance_ops.core.errors import InvalidInput, ObjectNotFound, VersionNotFound
 from lance_ops.store import Store
 from lance_ops.table import IndexMetadata, Manifest
-from lance_ops.table.manifest import Bases
-from lance_ops.table.rows import AddressMap
+from lance_ops.table.manifest import FileLocations
+from lance_ops.table.rows import RowAddressMap
 from lance_ops.transactions.committed import CommittedVersion, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
@@ -32,7 +32,7 @@ class IndexMove:
     """A rewrite that moved rows of an index: of its entries those of `fragments` are of use, and moved like this."""
 
     fragments: FrozenBitMap
-    moved: AddressMap
+    moved: RowAddressMap
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class RemappedIndex:
 
 
 def remap_index(
-    store: Store, committer: Committer, segment: IndexMetadata, base: Manifest, bases: Bases
+    store: Store, committer: Committer, segment: IndexMetadata, base: Manifest, locations: FileLocations
 ) -> RemappedIndex | Retry:
     """Follow a new segment of row addresses from the version it was built on; or say why it is of no use there.
 
-    `bases` are those of the table. Raises `StoreError`.
+    `locations` are those of the table. Raises `StoreError`.
     """
     covered = segment.fragment_bitmap
     if covered is None:
         return Retry("it does not say what it covers")
-    vectors = DeletionVectors(store, bases)
+    vectors = DeletionVectors(store, locations)
     moves: list[IndexMove] = []
     before = base
     for version in range(base.version + 1, (committer.latest() or 0) + 1):
@@ -97,4 +97,4 @@ def _through(
         else:
             of_use = of_use - old
         covered = covered_after(covered, old, new)
-    return covered, IndexMove(of_use, AddressMap(tuple(groups))) if groups else None
+    return covered, IndexMove(of_use, RowAddressMap(tuple(groups))) if groups else None

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from pyroaring import BitMap
 
-from lance_ops.core.addresses import TOMBSTONE, fragment_of, offset_of, row_addrs
+from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of, offset_of, row_addrs
 from lance_ops.core.errors import InvalidInput
 from lance_ops.table import Manifest
-from lance_ops.table.rows import AddressMap, NewFragment, OldFragment, RewrittenGroup, bitmap_of, offsets_in
+from lance_ops.table.rows import NewFragment, OldFragment, RewrittenGroup, RowAddressMap, bitmap_of, offsets_in
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Moved, Retry
 from lance_ops.transactions.operations import Rewrite, RewriteGroup
@@ -83,10 +83,10 @@ def follow(group: RewriteGroup, rows: Mapping[int, BitMap], vectors: DeletionVec
     try:
         rewritten = _rewritten(group, range(len(group.new_fragments)), vectors)
         addresses = np.concatenate([row_addrs(key, offsets_in(offsets)) for key, offsets in rows.items()])
-        addresses = AddressMap((rewritten,)).remap(addresses)
+        addresses = RowAddressMap((rewritten,)).remap(addresses)
     except InvalidInput as error:
         return Retry(f"a rewrite does not say where its rows went ({error})")
-    gone = int(np.count_nonzero(addresses == np.uint64(TOMBSTONE)))
+    gone = int(np.count_nonzero(addresses == np.uint64(TOMBSTONE_ROW)))
     if gone:
         return Retry(f"{gone} rows of fragments {sorted(rows)[:5]} were deleted or updated by another")
     positions, offsets = fragment_of(addresses), offset_of(addresses).astype(np.uint32)

@@ -9,7 +9,7 @@ from uuid import UUID
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.schema import Schema
-from lance_ops.table import FRAGMENT_REUSE_INDEX, Fragments, IndexMetadata
+from lance_ops.table import FRAGMENT_REUSE_INDEX, FragmentList, IndexMetadata
 
 __all__ = ["drop_orphans", "holds_row_addresses", "uncover"]
 
@@ -53,7 +53,9 @@ def uncover(
     )
 
 
-def drop_orphans(indices: Iterable[IndexMetadata], schema: Schema, fragments: Fragments) -> tuple[IndexMetadata, ...]:
+def drop_orphans(
+    indices: Iterable[IndexMetadata], schema: Schema, fragments: FragmentList
+) -> tuple[IndexMetadata, ...]:
     """Drop indices of fields that are gone, and segments that cover nothing any more while another of theirs does.
 
     The last segment of an index stays even when it covers nothing: the index is still declared, and is filled again by

@@ -9,7 +9,7 @@ from typing import Self
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragment, Fragments, Manifest
+from lance_ops.table import Fragment, FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import by_id, drop_orphans, homes, stamp_all_rows, uncover
 from lance_ops.transactions.operation import Context, Operation
@@ -60,9 +60,9 @@ class Merge(Operation):
             old, new = homes(before[fragment.id], indexed), homes(fragment, indexed)
             moved = {field_id for field_id in indexed if old.get(field_id) != new.get(field_id)}
             indices = uncover(indices, {fragment.id}, moved) if moved else indices
-        fragments = Fragments(self.fragments)
+        fragments = FragmentList(self.fragments)
         if manifest.uses_stable_row_ids:
-            fragments = Fragments(
+            fragments = FragmentList(
                 stamp_all_rows(fragment, manifest.version + 1)
                 if fragment.files != before[fragment.id].files
                 else fragment

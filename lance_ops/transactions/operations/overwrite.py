@@ -10,7 +10,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import BasePath, DataFormat, FeatureFlag, Fragment, Fragments, Manifest
+from lance_ops.table import BasePath, DataFormat, FeatureFlag, Fragment, FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import number_new_rows
 from lance_ops.transactions.operation import Context, Operation
@@ -70,7 +70,7 @@ class Overwrite(Operation):
         return replace(
             manifest,
             schema=self.schema,
-            fragments=Fragments(fragments),
+            fragments=FragmentList(fragments),
             max_fragment_id=max_fragment_id,
             next_row_id=next_row_id,
             indices=(),

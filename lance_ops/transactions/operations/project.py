@@ -7,7 +7,7 @@ from typing import Self
 
 from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
-from lance_ops.table import Fragments, Manifest
+from lance_ops.table import FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.manifest_changes import drop_orphans
 from lance_ops.transactions.operation import Context, Operation
@@ -43,7 +43,7 @@ class Project(Operation):
     def apply(self, manifest: Manifest, context: Context) -> Manifest:
         schema = replace(self.schema, metadata=manifest.schema.metadata)
         kept = {node.id for node in schema.walk()}
-        fragments = Fragments(
+        fragments = FragmentList(
             replace(fragment, files=tuple(file for file in fragment.files if kept.intersection(file.fields)))
             for fragment in manifest.fragments
         )

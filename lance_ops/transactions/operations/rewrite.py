@@ -10,7 +10,7 @@ from uuid import UUID
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidInput
-from lance_ops.core.names import INDICES_DIR
+from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
 from lance_ops.transactions.footprint import Footprint, covered_after

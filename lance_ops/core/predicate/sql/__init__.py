@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_ops.core.on_demand import on_demand
+from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
     from lance_ops.core.predicate.sql.parsing import parse_sql, parse_sql_value
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 __all__ = ["parse_sql", "parse_sql_value"]
 
 if not TYPE_CHECKING:  # a checker that saw it would accept any name at all
-    __getattr__ = on_demand(__name__, {"parse_sql": "parsing", "parse_sql_value": "parsing"})
+    __getattr__ = import_on_first_use(__name__, {"parse_sql": "parsing", "parse_sql_value": "parsing"})

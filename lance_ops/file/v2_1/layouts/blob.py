@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.blobs import POSITION_AND_SIZE
+from lance_ops.core.blob_types import POSITION_AND_SIZE
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.encodings import (

@@ -3,22 +3,22 @@ import re
 import numpy as np
 import pytest
 
-from lance_ops.core import addresses, names
-from lance_ops.core.names import ManifestNaming
+from lance_ops.core import addresses, file_names
+from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.errors import InvalidInput, UnsupportedFeature
 
 
 def test_version_two_names_count_down_so_the_newest_lists_first() -> None:
-    assert names.manifest_name(13, ManifestNaming.V2) == "18446744073709551602.manifest"
-    assert names.manifest_name(2, ManifestNaming.V2) < names.manifest_name(1, ManifestNaming.V2)
-    assert names.manifest_name(7, ManifestNaming.V1) == "7.manifest"
+    assert file_names.manifest_name(13, ManifestNaming.V2) == "18446744073709551602.manifest"
+    assert file_names.manifest_name(2, ManifestNaming.V2) < file_names.manifest_name(1, ManifestNaming.V2)
+    assert file_names.manifest_name(7, ManifestNaming.V1) == "7.manifest"
 
 
 @pytest.mark.parametrize("naming", list(ManifestNaming))
 @pytest.mark.parametrize("version", [1, 9, 10, 1 << 40])
 def test_a_manifest_name_is_parsed_back(version: int, naming: ManifestNaming) -> None:
-    assert names.parse_manifest_name(names.manifest_name(version, naming)) == (version, naming)
+    assert file_names.parse_manifest_name(file_names.manifest_name(version, naming)) == (version, naming)
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_a_manifest_name_is_parsed_back(version: int, naming: ManifestNaming) ->
     ],
 )
 def test_other_files_among_the_manifests_are_not_versions(name: str) -> None:
-    assert names.parse_manifest_name(name) is None
+    assert file_names.parse_manifest_name(name) is None
 
 
 def test_data_file_names_spread_their_prefixes_and_never_repeat() -> None:
-    made = {names.data_file_name() for _ in range(100)}
+    made = {file_names.data_file_name() for _ in range(100)}
     assert len(made) == 100
     assert all(re.fullmatch(r"[01]{24}[0-9a-f]{26}\.lance", name) for name in made)
 
@@ -44,7 +44,7 @@ def test_data_file_names_spread_their_prefixes_and_never_repeat() -> None:
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "a..b", ".hidden", "x.lock", "a b", "a\0b", "end."])
 def test_tag_names_that_a_store_could_misread_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
-        names.check_reference_name(name)
+        file_names.check_reference_name(name)
 
 
 def test_row_addresses_split_into_fragment_and_offset() -> None:

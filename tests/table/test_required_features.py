@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.table import BasePath, DataFormat, FeatureFlag, Fragments, check_readable, check_writable, flags_for
+from lance_ops.table import BasePath, DataFormat, FeatureFlag, FragmentList, check_readable, check_writable, flags_for
 from tests.table.samples import data_file, fragment, index, manifest
 
 READ_AND_WRITTEN = [1, 2, 4, 8, 16, 32, 128, 256]
@@ -52,7 +52,7 @@ def test_flags_are_told_from_the_content() -> None:
     plain = manifest(fragment(0))
     assert flags_for(plain) == (0, 0)
     assert flags_for(manifest(fragment(0, deleted=1))) == (1, 1)
-    assert flags_for(replace(plain, fragments=Fragments([replace(fragment(0), row_ids=b"")]))) == (2, 2)
+    assert flags_for(replace(plain, fragments=FragmentList([replace(fragment(0), row_ids=b"")]))) == (2, 2)
     assert flags_for(replace(plain, config={"a": "b"})) == (0, 8)
     assert flags_for(replace(plain, base_paths=(BasePath(0, "/x"),))) == (16, 16)
     assert flags_for(replace(plain, indices=(replace(index(1), covering_fields=(2,)),))) == (128, 128)

@@ -8,14 +8,14 @@ from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.kernels import readable
 
-__all__ = ["NO_CODE", "KeyCodes"]
+__all__ = ["NO_CODE", "KeyCodeTable"]
 
 
 NO_CODE = -1
 _FEWEST_BITS = 4
 
 
-class KeyCodes:
+class KeyCodeTable:
     """Codes of `keys`, and of any others that are looked up."""
 
     def __init__(self, keys: Uint64Array) -> None:

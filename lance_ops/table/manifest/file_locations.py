@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 from lance_ops.committers import open_base, options_of_base
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
-from lance_ops.core.names import DATA_DIR, DELETIONS_DIR
+from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
 from lance_ops.store import Store, is_well_known
 from lance_ops.table.fragments import Fragment
 from lance_ops.table.manifest.base_path import BasePath
 
-__all__ = ["Bases", "Place"]
+__all__ = ["FileLocations", "ObjectLocation"]
 
 
-class Place(NamedTuple):
+class ObjectLocation(NamedTuple):
     """An object: a store, and its path there."""
 
     store: Store
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         return self.store.uri_of(self.path)
 
 
-class Bases:
+class FileLocations:
     """A table's root and its base paths, by id.
 
     Stores are opened when first needed, with the root's options and those for that base alone (`base_{id}.{key}`).
@@ -48,15 +48,15 @@ class Bases:
         self._options = storage_options
         self._stores: dict[int, Store] = {}
 
-    def data_file(self, base_id: int | None, path: str) -> Place:
+    def data_file(self, base_id: int | None, path: str) -> ObjectLocation:
         """Return where a data file, or a sidecar of one, is.
 
         Raises `CorruptFile` for a base that the manifest does not declare, as the other methods do.
         """
         store, directory = self.data_directory(base_id)
-        return Place(store, f"{directory}/{path}" if directory else path)
+        return ObjectLocation(store, f"{directory}/{path}" if directory else path)
 
-    def outside(self, uri: str) -> Place:
+    def outside(self, uri: str) -> ObjectLocation:
         """Return where an object is that is none of the table's, read with the table's own storage options.
 
         Raises `InvalidInput` for a URI that names nothing.
@@ -64,20 +64,22 @@ class Bases:
         folder, _, name = uri.rpartition("/")
         if not (folder and name):
             raise InvalidInput(f"{uri!r} is no URI of an object")
-        return Place(open_base(folder, self._options), name)
+        return ObjectLocation(open_base(folder, self._options), name)
 
-    def data_directory(self, base_id: int | None) -> Place:
+    def data_directory(self, base_id: int | None) -> ObjectLocation:
         """Return the directory of the data files under a base; its path is `""` where that is the base itself."""
         base = self._declared(base_id)
         if base is None:
-            return Place(self._root, DATA_DIR)
-        return Place(self._store(base), DATA_DIR if base.is_dataset_root else "")
+            return ObjectLocation(self._root, DATA_DIR)
+        return ObjectLocation(self._store(base), DATA_DIR if base.is_dataset_root else "")
 
-    def deletion_file(self, fragment: Fragment) -> Place:
+    def deletion_file(self, fragment: Fragment) -> ObjectLocation:
         """Return where a fragment's deletion file is; there must be one."""
         file = fragment.deletion_file
         assert file is not None
-        return Place(self.dataset_root(file.base_id, "a deletion file"), f"{DELETIONS_DIR}/{file.name(fragment.id)}")
+        return ObjectLocation(
+            self.dataset_root(file.base_id, "a deletion file"), f"{DELETIONS_DIR}/{file.name(fragment.id)}"
+        )
 
     def dataset_root(self, base_id: int | None, what: str) -> Store:
         """Return the root of the dataset that `what` is in; raise `UnsupportedFeature` for a base that is none."""

@@ -13,12 +13,12 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.table.manifest.manifest import Manifest
 from lance_ops.table.manifest.manifest_bytes import decode_manifest
 
-__all__ = ["KNOWN_MANIFESTS", "KnownManifests"]
+__all__ = ["MANIFEST_CACHE", "ManifestCache"]
 
 _LONGEST_BYTES = 128 << 10  # what is longer would take much memory, and from a local store it is a map of its file
 
 
-class KnownManifests:
+class ManifestCache:
     """Manifests by the paths of their files, each for as long as its file has the bytes that it was decoded from."""
 
     def __init__(self, capacity: int) -> None:
@@ -55,5 +55,5 @@ class KnownManifests:
         self._lock = threading.Lock()
 
 
-KNOWN_MANIFESTS = KnownManifests(capacity=16)
-os.register_at_fork(after_in_child=KNOWN_MANIFESTS.reset)
+MANIFEST_CACHE = ManifestCache(capacity=16)
+os.register_at_fork(after_in_child=MANIFEST_CACHE.reset)

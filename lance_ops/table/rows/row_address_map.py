@@ -20,10 +20,10 @@ from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
 from lance_ops.kernels import readable
-from lance_ops.table.rows.key_codes import KeyCodes
+from lance_ops.table.rows.key_code_table import KeyCodeTable
 from lance_ops.table.rows.roaring import offsets_in
 
-__all__ = ["AddressMap", "NewFragment", "OldFragment", "RewrittenGroup"]
+__all__ = ["NewFragment", "OldFragment", "RewrittenGroup", "RowAddressMap"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RewrittenGroup:
 
 
 @dataclass(frozen=True)
-class AddressMap:
+class RowAddressMap:
     """The groups of one rewrite, and the fragments whose rows count: all of them for None."""
 
     groups: tuple[RewrittenGroup, ...]
@@ -81,12 +81,12 @@ class AddressMap:
         """Whether rows of the fragments that count were deleted before the rewrite."""
         return any(len(fragment.deleted_offsets) for fragment in self._old if self._counts(fragment))
 
-    def within(self, fragments: FrozenBitMap | None) -> AddressMap:
+    def within(self, fragments: FrozenBitMap | None) -> RowAddressMap:
         """Return the map by which rows of any other fragments are gone; the same map for None."""
         return self if fragments is None else replace(self, fragments=fragments)
 
     def remap(self, addresses: Uint64Array) -> Uint64Array:
-        """Map row addresses, shape (n,): rows elsewhere keep theirs, rows that are gone get `TOMBSTONE`.
+        """Map row addresses, shape (n,): rows elsewhere keep theirs, rows that are gone get `TOMBSTONE_ROW`.
 
         Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
         """
@@ -117,7 +117,7 @@ class AddressMap:
         deleted = [_deleted_bits(np.asarray(fragment.deleted_offsets, np.int64)) for fragment in old]
         staying = BitMap() if self.fragments is None else self.fragments - BitMap(self.old_fragment_ids)
         moving = np.array([fragment.fragment_id for fragment in old], np.uint64)
-        shift, slots, ids = KeyCodes(np.append(moving, offsets_in(staying).astype(np.uint64))).table
+        shift, slots, ids = KeyCodeTable(np.append(moving, offsets_in(staying).astype(np.uint64))).table
         num_rows = np.array([fragment.physical_rows for fragment in old], np.int64)
         first_new, new_ends = np.searchsorted(ends[1:], begins, side="right"), ends[1:]
         shifts = np.array([fragment.fragment_id << 32 for fragment in new], np.uint64) - ends[:-1].view(np.uint64)

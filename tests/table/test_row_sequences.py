@@ -12,7 +12,8 @@ from hypothesis import given
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.pb import rowids_pb2
-from lance_ops.table.rows.row_ids import (
+from lance_ops.table.rows.row_lineage import RowIds, RowVersions
+from lance_ops.table.rows.row_sequences import (
     count_row_ids,
     decode_row_ids,
     decode_versions,
@@ -21,7 +22,6 @@ from lance_ops.table.rows.row_ids import (
     encode_uniform_versions,
     encode_versions,
 )
-from lance_ops.table.rows.row_runs import RowIds, RowVersions
 
 IDS = st.one_of(
     st.lists(st.integers(0, 2**64 - 3), max_size=30, unique=True),

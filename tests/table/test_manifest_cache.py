@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.table import Fragments, decode_manifest, encode_manifest
-from lance_ops.table.manifest import known_manifests
-from lance_ops.table.manifest.known_manifests import KnownManifests
+from lance_ops.table import FragmentList, decode_manifest, encode_manifest
+from lance_ops.table.manifest import manifest_cache
+from lance_ops.table.manifest.manifest_cache import ManifestCache
 from tests.table.samples import fragment, manifest
 
 TABLE = manifest(fragment(0), fragment(1))
@@ -27,33 +27,33 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         paths.append(path)
         return decode_manifest(data, path)
 
-    monkeypatch.setattr(known_manifests, "decode_manifest", decode)
+    monkeypatch.setattr(manifest_cache, "decode_manifest", decode)
     return paths
 
 
 def test_the_same_bytes_at_the_same_place_are_decoded_once(decoded: list[str]) -> None:
-    known = KnownManifests(2)
+    known = ManifestCache(2)
     assert known.decode(DATA, "a") is known.decode(pa.py_buffer(DATA.to_pybytes()), "a")
     assert known.decode(DATA, "b") == known.decode(DATA, "a")
     assert decoded == ["a", "b"]
 
 
 def test_other_bytes_at_the_same_place_are_another_manifest(decoded: list[str]) -> None:
-    known = KnownManifests(2)
+    known = ManifestCache(2)
     assert known.decode(DATA, "a") != known.decode(OTHER, "a")
     assert known.decode(OTHER, "a") == decode_manifest(OTHER, "a")
     assert decoded == ["a", "a"]
 
 
 def test_the_one_that_was_met_first_is_forgotten_first(decoded: list[str]) -> None:
-    known = KnownManifests(2)
+    known = ManifestCache(2)
     for path in ("a", "b", "c", "c", "b", "a"):
         known.decode(DATA, path)
     assert decoded == ["a", "b", "c", "a"]
 
 
 def test_what_was_written_need_not_be_decoded(decoded: list[str]) -> None:
-    known = KnownManifests(2)
+    known = ManifestCache(2)
     known.add(DATA.to_pybytes(), "a", TABLE)
     found = known.decode(DATA, "a")
     assert decoded == []
@@ -63,18 +63,18 @@ def test_what_was_written_need_not_be_decoded(decoded: list[str]) -> None:
 
 
 def test_a_long_one_is_not_kept(decoded: list[str]) -> None:
-    known = KnownManifests(2)
+    known = ManifestCache(2)
     long = manifest(*map(fragment, range(5000)))
     data = pa.py_buffer(encode_manifest(long, b""))
     known.add(data.to_pybytes(), "a", long)
     decoded.clear()
     for _ in range(2):
-        assert known.decode(data, "a").fragments == Fragments(long.fragments)
+        assert known.decode(data, "a").fragments == FragmentList(long.fragments)
     assert decoded == ["a", "a"]
 
 
 def test_what_is_corrupt_is_told_each_time() -> None:
-    known = KnownManifests(2)
+    known = ManifestCache(2)
     for _ in range(2):
         with pytest.raises(CorruptFile, match="footer"):
             known.decode(DATA[:-1], "a")
@@ -82,9 +82,9 @@ def test_what_is_corrupt_is_told_each_time() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking beside threads is what is tested
 def test_a_forked_child_waits_for_no_lock_of_its_parents() -> None:
-    with known_manifests.KNOWN_MANIFESTS._lock:
+    with manifest_cache.MANIFEST_CACHE._lock:
         child = multiprocessing.get_context("fork").Process(
-            target=known_manifests.KNOWN_MANIFESTS.decode, args=(DATA, "a")
+            target=manifest_cache.MANIFEST_CACHE.decode, args=(DATA, "a")
         )
         child.start()
         child.join(60)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["on_demand"]
+__all__ = ["import_on_first_use"]
 
 
-def on_demand(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+def import_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return `__getattr__` for a package; `modules` says in which of its modules each name is."""
 
     def getattr_(name: str) -> Any:

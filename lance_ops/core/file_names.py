@@ -28,6 +28,7 @@ __all__ = [
     "TREE_DIR",
     "VERSIONS_DIR",
     "ManifestNaming",
+    "belongs_to_this_branch",
     "blob_file_name",
     "branch_directory",
     "check_branch_name",
@@ -35,7 +36,6 @@ __all__ = [
     "check_reference_name",
     "data_file_name",
     "deletion_file_name",
-    "is_of_the_line",
     "is_staged_manifest",
     "manifest_name",
     "new_deletion_file_id",
@@ -160,7 +160,7 @@ def check_branch_name(name: str) -> str:
     return name
 
 
-def is_of_the_line(path: str) -> bool:
+def belongs_to_this_branch(path: str) -> bool:
     """Return whether a path beneath a line's root is of that line, and not of a branch in a directory beneath it."""
     first, slash, _ = path.partition("/")
     return not slash or first in DIRECTORIES

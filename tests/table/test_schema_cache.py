@@ -11,7 +11,7 @@ from lance_ops.core.schema.schema import Dictionary, Schema
 from lance_ops.core.schema.schema_edit import with_dictionaries
 from lance_ops.pb import table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
-from lance_ops.table.manifest.known_schemas import encoded_schema, known_schema
+from lance_ops.table.manifest.schema_cache import cached_schema, encoded_schema
 from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, SCHEMA, manifest
 
 
@@ -31,14 +31,14 @@ def test_an_unsound_schema_is_refused_in_the_name_of_each_manifest() -> None:
 
     for path in ("one", "other"):
         with pytest.raises(CorruptFile, match=f"{path}: .*'child' comes before its parent 7"):
-            known_schema(message, path)
+            cached_schema(message, path)
 
 
 def test_a_schema_is_encoded_once() -> None:
     schema = replace(SCHEMA, metadata={"a": "b"})
 
     assert encoded_schema(schema) is encoded_schema(schema)
-    assert known_schema(table_pb2.Manifest.FromString(encoded_schema(schema)), "m") == schema
+    assert cached_schema(table_pb2.Manifest.FromString(encoded_schema(schema)), "m") == schema
     assert encoded_schema(replace(SCHEMA, metadata={"a": "c"})) != encoded_schema(schema)
 
 

@@ -12,12 +12,12 @@ from lance_ops.core.schema import Schema
 from lance_ops.pb import table_pb2
 from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
-__all__ = ["encoded_schema", "known_schema"]
+__all__ = ["cached_schema", "encoded_schema"]
 
 _KEPT = 32
 
 
-def known_schema(message: table_pb2.Manifest, path: str) -> Schema:
+def cached_schema(message: table_pb2.Manifest, path: str) -> Schema:
     """Return the schema that a manifest states; raise as `schema_from_pb` does, `path` naming the manifest."""
     part = table_pb2.Manifest(fields=message.fields, schema_metadata=message.schema_metadata)
     try:
@@ -31,7 +31,7 @@ def encoded_schema(schema: Schema) -> bytes:
 
     One with dictionaries is not kept: it may hold their values, and says anew in each version where they are.
     """
-    return _encode(schema) if schema.has_dictionaries else _encode_once(_Itself(schema))
+    return _encode(schema) if schema.has_dictionaries else _encode_once(_ByIdentity(schema))
 
 
 @lru_cache(_KEPT)
@@ -40,7 +40,7 @@ def _decoded(encoded: bytes) -> Schema:
     return schema_from_pb(part.fields, part.schema_metadata, "")
 
 
-class _Itself:
+class _ByIdentity:
     """A schema as a key that costs the same for any number of columns: versions share the very object.
 
     To compare it with an equal one, field by field, would take about as long as to encode it.
@@ -55,11 +55,11 @@ class _Itself:
         return id(self.schema)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.schema is other.schema
+        return isinstance(other, _ByIdentity) and self.schema is other.schema
 
 
 @lru_cache(_KEPT)
-def _encode_once(key: _Itself) -> bytes:
+def _encode_once(key: _ByIdentity) -> bytes:
     return _encode(key.schema)
 
 
