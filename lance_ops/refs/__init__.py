@@ -1,4 +1,4 @@
-"""Names for versions and places to hold them: tags, branches, pins, removals, clones."""
+"""Tags, branches and clones of versions, and the pins and announced removals that protect versions."""
 
 from lance_ops.refs.announced_removals import REMOVALS_DIR, UNVERIFIED_AGE, announced_removal, check_version_is_kept
 from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_metadata

@@ -1,13 +1,13 @@
-"""Removals: the versions that clean-ups at work are about to remove.
+"""Announce the versions that a clean-up is about to remove, and check a version against such announcements.
 
     _lance_ops/removals/{uuid}.json      [2, 3, 5]
 
-A clean-up notes them before it looks for tags and pins, and takes the note away when the files that only these versions
-name are gone. Who wants a version to stay writes his tag or pin first, and then looks for notes and for the version. A
-clean-up that notes it later finds the tag, and one that noted it before is found: then he who comes late gives way. How
-many there are of either does not matter.
+A clean-up writes the announcement before it reads tags and pins, and deletes it when the files that only these versions
+name are deleted. A caller that wants to keep a version writes its tag or pin first, and then looks for announcements
+and for the version. If the announcement is later than the tag, clean-up finds the tag. If it is earlier, the caller
+finds the announcement and gives up. This holds for any number of clean-ups and callers.
 
-A clean-up that died leaves its note, which counts for as long as a file of an unknown writer does.
+An interrupted clean-up leaves its announcement, which counts for `UNVERIFIED_AGE`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["REMOVALS_DIR", "UNVERIFIED_AGE", "announced_removal", "check_version
 REMOVALS_DIR = "_lance_ops/removals"
 
 UNVERIFIED_AGE = timedelta(days=7)
-"""How long a file of somebody who may be at work counts, by the store's clock."""
+"""How long a file may belong to a process that is still running, by the store's clock."""
 
 
 @contextmanager
 def announced_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[None]:
-    """Say that these versions are about to go while the block runs; after an interrupt the note stays."""
+    """Announce the removal of these versions while the block runs; after an interrupt the announcement stays."""
     if not versions:
         yield
         return
@@ -45,20 +45,21 @@ def announced_removal(snapshot: Snapshot, versions: Sequence[int]) -> Iterator[N
 
 
 def check_version_is_kept(snapshot: Snapshot) -> None:
-    """Raise `VersionNotFound` if clean-up took a version, or is about to: for who has just tagged or pinned it."""
+    """Raise `VersionNotFound` if the version is removed or announced to be; call this after tagging or pinning it."""
     for info in snapshot.store.list(REMOVALS_DIR):
-        counts = snapshot.store.now() - info.modified <= UNVERIFIED_AGE
-        if counts and snapshot.version in _read(snapshot, info.path):
+        is_valid = snapshot.store.now() - info.modified <= UNVERIFIED_AGE
+        if is_valid and snapshot.version in _announced_versions(snapshot, info.path):
             raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} is being cleaned up ({info.path})")
     if not snapshot.committer.exists(snapshot.version):
         raise VersionNotFound(f"{snapshot.uri}: version {snapshot.version} was cleaned up")
 
 
-def _read(snapshot: Snapshot, path: str) -> frozenset[int]:
+def _announced_versions(snapshot: Snapshot, path: str) -> frozenset[int]:
     try:
         versions = json.loads(snapshot.store.get(path).to_pybytes())
         return frozenset(int(version) for version in versions)
     except ObjectNotFound:
-        return frozenset()  # that clean-up is done
+        return frozenset()  # that clean-up has finished
     except (ValueError, TypeError) as error:
-        raise CorruptFile(snapshot.store.uri_of(path), "removal", f"not versions: {error!r}") from error
+        reason = f"not a list of versions: {error!r}"
+        raise CorruptFile(snapshot.store.uri_of(path), "announced removal", reason) from error

@@ -1,10 +1,11 @@
-"""What is noted of a branch: `_refs/branches/{name}.json`, with a slash in the name written as `%2F`.
+"""Read and write the file of a branch: `_refs/branches/{name}.json`, with a slash in the name written as `%2F`.
 
-    parentBranch     the line it came from, null for the main one       parentVersion   the version it began with
-    identifier       {"version_mapping": [[version, id], ...]}          createAt        seconds since 1970
-    manifestSize     bytes                                              metadata        texts by name
+    parentBranch     the branch it came from, null for the main branch   parentVersion   the version it began with
+    identifier       {"version_mapping": [[version, id], ...]}           createAt        seconds since 1970
+    manifestSize     bytes                                               metadata        strings by key
 
-The mapping leads from the main line to the branch: for each branch on the way where it began, and its 32 hex digits.
+The mapping leads from the main branch to this one. Each step is a branch on the way: the version it began with, and its
+id of 32 hex digits.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from lance_ops.refs.reference_file import (
     check_metadata,
     decode_reference,
     encode_reference,
-    read_each,
+    list_stems,
     read_reference,
-    stems,
+    read_references,
 )
 from lance_ops.store import PutOutcome, Store
 
@@ -33,7 +34,7 @@ _KIND = "branch"
 
 @dataclass(frozen=True)
 class Branch:
-    """A branch, as its file says."""
+    """The content of a branch's file."""
 
     parent_branch: str | None
     identifier: tuple[tuple[int, str], ...]
@@ -43,7 +44,7 @@ class Branch:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """Return the branch's file."""
+        """Return the bytes of the branch's file."""
         content = {
             "parentBranch": self.parent_branch,
             "identifier": {"version_mapping": [list(step) for step in self.identifier]},
@@ -56,7 +57,7 @@ class Branch:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> Branch:
-        """Read a branch's file; raise `CorruptFile` naming it if it is none."""
+        """Decode a branch's file; raise `CorruptFile` with its path if it is not one."""
         return decode_reference(data, path, _KIND, cls._of)
 
     @classmethod
@@ -74,7 +75,7 @@ class Branch:
 
 
 def branch_path(name: str) -> str:
-    """Return where a branch's file is; raise `InvalidInput` for a name that none may have."""
+    """Return the path of a branch's file; raise `InvalidInput` for a name that is not allowed."""
     return f"{BRANCHES_DIR}/{check_branch_name(name).replace('/', '%2F')}{REFERENCE_SUFFIX}"
 
 
@@ -83,24 +84,27 @@ def list_branches(store: Store) -> dict[str, Branch]:
 
     Raises `InvalidInput` for one whose name lies in the directories of another: their files could not be told apart.
     """
-    names = sorted(stem.replace("%2F", "/") for stem in stems(store, BRANCHES_DIR))
-    return read_each(store, names, read_branch)
+    names = sorted(stem.replace("%2F", "/") for stem in list_stems(store, BRANCHES_DIR))
+    return read_references(store, names, read_branch)
 
 
 def read_branch(store: Store, name: str) -> Branch:
-    """Return a branch; raise `ReferenceNotFound` if there is none of that name."""
+    """Return a branch; raise `ReferenceNotFound` if no branch has that name."""
     path = branch_path(name)
     return Branch.decode(read_reference(store, path, _KIND, name), store.uri_of(path))
 
 
 def create_branch_file(store: Store, name: str, branch: Branch) -> None:
-    """Note a branch; raise `InvalidInput` if the name is taken."""
+    """Write a new branch's file; raise `InvalidInput` if the name is taken."""
     if store.put_if_absent(branch_path(name), branch.encode()) is PutOutcome.EXISTS:
         raise InvalidInput(f"branch {name!r} exists already")
 
 
 def replace_branch_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Branch:
-    """Note other metadata; raise `ReferenceNotFound` if there is no such branch, `InvalidInput` for what is no text."""
+    """Replace a branch's metadata.
+
+    Raises `ReferenceNotFound` if no branch has that name, `InvalidInput` for metadata that are not strings.
+    """
     branch = replace(read_branch(store, name), metadata=check_metadata(metadata))
     store.put(branch_path(name), branch.encode())
     return branch

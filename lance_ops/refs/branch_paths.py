@@ -1,7 +1,7 @@
-"""Lines of versions: the dataset's own, in its root (`main`), and its branches, each in `tree/{name}`.
+"""Find the branches of a dataset: the main branch is in the dataset's root, any other branch in `tree/{name}`.
 
-A branch is a dataset of its own that reads its parent's files through a base path. Tags and branches are noted in the
-root, whichever line they are of.
+A branch is a dataset of its own that reads its parent's files through a base path. The files of tags and branches are
+all in the root of the main branch.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ __all__ = ["branch_of", "branch_uri", "main_branch_uri", "open_branch", "referen
 
 
 def branch_of(snapshot: Snapshot) -> str | None:
-    """Return the branch that a snapshot is of; None for the main line, and for a branch that was taken elsewhere."""
+    """Return the snapshot's branch; None for the main branch, and for a copy of a branch under another path."""
     branch = snapshot.manifest.branch
     return branch if branch and snapshot.uri.endswith(f"/{TREE_DIR}/{branch}") else None
 
 
 def main_branch_uri(snapshot: Snapshot) -> str:
-    """Return the root of the dataset that the snapshot is of, whatever its line."""
+    """Return the root of the dataset, whatever the snapshot's branch."""
     branch = branch_of(snapshot)
     return snapshot.uri if branch is None else snapshot.uri.removesuffix(f"/{TREE_DIR}/{branch}")
 
 
 def branch_uri(snapshot: Snapshot, branch: str | None) -> str:
-    """Return where a line of the same dataset is, `None` meaning the main one."""
+    """Return the URI of a branch of the same dataset; None stands for the main branch."""
     root = main_branch_uri(snapshot)
     return root if branch is None else f"{root}/{branch_directory(branch)}"
 
@@ -50,9 +50,9 @@ def open_branch(
     version: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Open a version (by default the newest) of a line of the same dataset.
+    """Open a version (by default the newest) of a branch of the same dataset.
 
-    Raises `ReferenceNotFound` for a branch that is not there, and what `Snapshot.open` does.
+    Raises `ReferenceNotFound` for a branch that does not exist, and as `Snapshot.open` does.
     """
     if branch == MAIN_BRANCH:
         branch = None
@@ -70,11 +70,11 @@ def open_branch(
 
 
 def tagged_version(snapshot: Snapshot, name: str) -> int:
-    """Return the version that a tag names on the snapshot's own line.
+    """Return the version that a tag names on the snapshot's branch.
 
-    Raises `ReferenceNotFound` if there is no such tag, or it is of another line.
+    Raises `ReferenceNotFound` if there is no such tag, or if it names a version of another branch.
     """
     tag = read_tag(reference_store(snapshot), name)
     if tag.branch != branch_of(snapshot):
-        raise ReferenceNotFound(f"{snapshot.uri}: tag {name!r} is of branch {tag.branch or MAIN_BRANCH!r}")
+        raise ReferenceNotFound(f"{snapshot.uri}: tag {name!r} names a version of branch {tag.branch or MAIN_BRANCH!r}")
     return tag.version

@@ -1,8 +1,8 @@
-"""Begin and remove branches.
+"""Create and remove branches.
 
-Who begins one pins the version first, then commits the branch's first version, then notes the branch, then looks
-whether its parent is still noted. Who removes one takes its note away first and then looks for branches that came from
-it: if there is one, the note is put back. So one of the two notices the other.
+The creator pins the version, commits the branch's first version, writes the branch's file, and then checks that the
+parent's file still exists. The remover deletes the branch's file first and then looks for branches that came from it;
+if it finds one, it puts the file back. So at least one of the two notices the other.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["branch_files", "create_branch", "delete_branch", "remove_branch_file
 
 
 def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
-    """Begin a branch with this version; it shares the files that the version names.
+    """Create a branch that begins with this version and shares the files that the version names.
 
-    Raises `InvalidInput` for a name that is taken or not allowed, `VersionNotFound` if clean-up took the version.
+    Raises `InvalidInput` for a name that is taken or not allowed, `VersionNotFound` if clean-up removed the version.
     """
     references, parent_name = reference_store(source), branch_of(source)
     if references.exists(branch_path(name)):
@@ -44,39 +44,40 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
             )
         except DatasetAlreadyExists as error:
             raise InvalidInput(
-                f"branch {name!r}: {root.store.uri} holds versions already; if no creation of it is under way, one "
-                "died there: remove what it left with branches.delete"
+                f"branch {name!r}: {root.store.uri} holds versions already; unless another process is creating "
+                "the branch now, a creation was interrupted: remove its files with branches.delete"
             ) from error
-        noted = Branch(
+        branch = Branch(
             parent_branch=parent_name,
             identifier=(*steps, (source.version, uuid.uuid4().hex)),
             parent_version=source.version,
             create_at=int(time.time()),
             manifest_size=len(root.committer.read(made.version)),
         )
-        create_branch_file(references, name, noted)
+        create_branch_file(references, name, branch)
         if parent_name is not None and not references.exists(branch_path(parent_name)):
             delete_branch(source, name)
-            raise ReferenceNotFound(f"{references.uri}: branch {parent_name!r} was removed meanwhile")
+            raise ReferenceNotFound(f"{references.uri}: branch {parent_name!r} was removed by another writer")
         return made
 
 
 def delete_branch(snapshot: Snapshot, name: str) -> None:
-    """Remove a branch of the snapshot's dataset, with its files; finishes a removal or a creation that died.
+    """Remove a branch of the snapshot's dataset and its files, also after an interrupted removal or creation.
 
-    Raises `ReferenceNotFound` if there is none, `InvalidInput` while branches came from it or tags name it.
+    Raises `ReferenceNotFound` if there is no such branch, `InvalidInput` while other branches came from it or tags name
+    its versions.
     """
     references = reference_store(snapshot)
     root = open_root(branch_uri(snapshot, name), snapshot.storage_options)
     path = branch_path(name)
     if references.exists(path):
-        note = references.get(path).to_pybytes()
-        _check_unused(references, name, Branch.decode(note, references.uri_of(path)))
+        content = references.get(path).to_pybytes()
+        _check_unused(references, name, Branch.decode(content, references.uri_of(path)))
         references.delete(path)
         try:
-            _check_unused(references, name, Branch.decode(note, references.uri_of(path)))
+            _check_unused(references, name, Branch.decode(content, references.uri_of(path)))
         except InvalidInput:
-            references.put_if_absent(path, note)
+            references.put_if_absent(path, content)
             raise
     elif root.committer.latest() is None:
         raise ReferenceNotFound(f"{references.uri} has no branch {name!r}")
@@ -84,29 +85,30 @@ def delete_branch(snapshot: Snapshot, name: str) -> None:
 
 
 def branch_files(store: Store) -> Iterator[ObjectInfo]:
-    """Yield the files of one line; those of branches whose directories lie beneath its own are not among them."""
+    """Yield the files of one branch, without those of branches whose directories are beneath its own."""
     return (info for info in store.list() if belongs_to_this_branch(info.path))
 
 
 def remove_branch_files(root: DatasetRoot) -> None:
-    """Remove transactions, then versions, the oldest first, then all other files, then the memory of the versions.
+    """Remove transactions, then versions, the oldest first, then all other files, then external manifest store rows.
 
-    While the file of its transaction is there, a version counts as the one that a writer has read. What such a writer
-    still makes goes as well; one that is later than the last look finds its own transaction gone, and takes that back.
+    A writer recognises the version that it read by its transaction file, so no writer may find a version without it.
+    Files that a concurrent writer adds are removed too. A writer that commits after the last listing finds its own
+    transaction file missing and takes its version back.
 
-    What crashed writers left goes too: no clean-up looks into the directory of a line that is gone.
+    Temporary files of crashed writers are removed too, because no clean-up looks into a removed branch's directory.
     """
     for info in [*root.store.list(TRANSACTIONS_DIR)]:
         root.store.delete(info.path)
     for version in root.committer.versions():
         root.committer.remove(version)
-    while left := [*branch_files(root.store), *filter(_is_own, root.store.list_temporary())]:
-        for info in left:
+    while remaining := [*branch_files(root.store), *filter(_is_in_branch, root.store.list_temporary())]:
+        for info in remaining:
             root.store.delete(info.path)
     root.committer.forget()
 
 
-def _is_own(info: ObjectInfo) -> bool:
+def _is_in_branch(info: ObjectInfo) -> bool:
     return belongs_to_this_branch(info.path)
 
 
@@ -119,7 +121,7 @@ def _check_unused(references: Store, name: str, branch: Branch) -> None:
         if found.parent_branch == name or (ours is not None and ours in found.identifier)
     )
     if children:
-        raise InvalidInput(f"branch {name!r} cannot go: {', '.join(children)} came from it, and read its files")
+        raise InvalidInput(f"branch {name!r} cannot be removed: {', '.join(children)} came from it and read its files")
     tags = sorted(tag for tag, found in list_tags(references).items() if found.branch == name)
     if tags:
-        raise InvalidInput(f"branch {name!r} cannot go: it is tagged ({', '.join(tags)})")
+        raise InvalidInput(f"branch {name!r} cannot be removed: tags name its versions ({', '.join(tags)})")

@@ -1,7 +1,7 @@
-"""Copy one version of a dataset to another place: its files with it, or only the names of them.
+"""Begin a dataset from one version of another: with copies of its files (deep), or with their names only (shallow).
 
-A shallow clone reads its source's files where they are, and writes its own beside its manifest. Nothing tells the
-source of it: a tag there keeps clean-up from the version.
+A shallow clone reads the source's files through a base path and writes new files beneath its own root. The source does
+not know of its clones: a tag on the source keeps clean-up from removing the version.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _BYTES_AT_ONCE = 64 * 1024 * 1024
 
 
 def shallow_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
-    """Begin a dataset that reads the source's files; raise `DatasetAlreadyExists` if the target holds one.
+    """Create a dataset that reads the source's files; raise `DatasetAlreadyExists` if the target holds one.
 
-    `storage_options` are the target's and must open the source too; by default they are the source's.
+    `storage_options` must open both the target and the source; the default is the source's options.
     """
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
     return commit_first_version(source, root, Transaction(source.version, _clone_of(source, is_shallow=True)))
 
 
 def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
-    """Copy every file of the version, wherever it is, and begin a dataset of the copies.
+    """Copy every file of the version, under whichever base path, and create a dataset of the copies.
 
-    Raises `DatasetAlreadyExists` if the target holds one; after every definite failure nothing of the copy is left.
+    Raises `DatasetAlreadyExists` if the target holds one. After a definite failure the copies are deleted.
     """
     root = open_root(target_uri, source.storage_options if storage_options is None else storage_options)
     if root.committer.latest() is not None:
         raise DatasetAlreadyExists(f"{root.store.uri} holds a dataset already")
-    copies, whole = _Copies(source), _self_contained(source)
+    copies, source_manifest = _Copies(source), _self_contained(source)
     manifest = replace(
-        whole,
-        fragments=FragmentList(map(copies.fragment, whole.fragments)),
+        source_manifest,
+        fragments=FragmentList(map(copies.fragment, source_manifest.fragments)),
         indices=tuple(map(copies.index, source.manifest.indices)),
     )
 
@@ -75,27 +75,27 @@ def deep_clone(source: Snapshot, target_uri: str, storage_options: Mapping[str, 
 
 
 def commit_shallow_clone(transaction: Transaction, root: DatasetRoot) -> Snapshot:
-    """Commit a shallow clone that somebody else described; `root` is the target's, its options open the source too.
+    """Commit a `Clone` transaction that another process made; the target's options must open the source too.
 
-    Raises `InvalidInput` for a deep one, which only `deep_clone` makes, and for a branch; `DatasetAlreadyExists` if the
-    target holds a dataset; what opening the source raises.
+    Raises `InvalidInput` for a deep clone and for a branch, `DatasetAlreadyExists` if the target holds a dataset, and
+    as `Snapshot.open` does for the source.
     """
     clone = transaction.operation
     assert isinstance(clone, Clone)
     if not clone.is_shallow:
-        raise InvalidInput(f"a deep clone of {clone.ref_path} copies its files: make it with deep_clone")
+        raise InvalidInput(f"a deep clone of {clone.ref_path} copies files: use deep_clone")
     if clone.branch_name is not None:
-        raise InvalidInput(f"branch {clone.branch_name!r} is begun with create_branch")
+        raise InvalidInput(f"this clone begins branch {clone.branch_name!r}: use create_branch")
     source = Snapshot.open(clone.ref_path, storage_options=root.storage_options)
     if clone.ref_name != branch_of(source):
         source = Snapshot.open(branch_uri(source, clone.ref_name), storage_options=root.storage_options)
     source = source.at(clone.ref_version)
-    said = replace(transaction, read_version=source.version, operation=_clone_of(source, is_shallow=True))
-    return commit_first_version(source, root, said)
+    complete = replace(transaction, read_version=source.version, operation=_clone_of(source, is_shallow=True))
+    return commit_first_version(source, root, complete)
 
 
 def commit_first_version(source: Snapshot, root: DatasetRoot, transaction: Transaction) -> Snapshot:
-    """Commit the first version of a clone; see `commit_clone` for the errors."""
+    """Commit the first version of a shallow clone or a branch; see `commit_clone` for the errors."""
     manifest = commit_clone(root.committer, root.store, transaction, _self_contained(source))
     return Snapshot(root.store, root.committer, manifest, root.storage_options)
 
@@ -105,13 +105,13 @@ def _clone_of(source: Snapshot, *, is_shallow: bool) -> Clone:
 
 
 def _self_contained(source: Snapshot) -> Manifest:
-    """Return the manifest with true row counts, and with the row sequences that have files of their own.
+    """Return the manifest with true row counts and inline row sequences: no base path leads to sequence files.
 
-    No base path leads to those files. Raises `UnsupportedFeature` for a table that this release may not write to: its
-    copy would not say so any more.
+    Raises `UnsupportedFeature` for a table that this release may not write to: the copy would lose that flag.
     """
     check_writable(source.manifest, source.manifest_uri)
-    if source.row_counts_are_known and not source.manifest.uses_stable_row_ids:  # without ids there are no sequences
+    has_sequences = source.manifest.uses_stable_row_ids
+    if source.row_counts_are_known and not has_sequences:
         return source.manifest
 
     def inline(sequence: RowSequence) -> RowSequence:
@@ -121,7 +121,7 @@ def _self_contained(source: Snapshot) -> Manifest:
         data: bytes = source.store.get_range(sequence.path, sequence.offset, stop).to_pybytes()
         return data
 
-    def whole(fragment: Fragment) -> Fragment:
+    def with_inline_sequences(fragment: Fragment) -> Fragment:
         if not any(fragment.sequence_paths()):
             return fragment
         return replace(
@@ -131,20 +131,20 @@ def _self_contained(source: Snapshot) -> Manifest:
             created_at_versions=inline(fragment.created_at_versions),
         )
 
-    return replace(source.manifest, fragments=FragmentList(whole(fragment) for fragment in source.fragments))
+    return replace(source.manifest, fragments=FragmentList(map(with_inline_sequences, source.fragments)))
 
 
 class _Copies:
-    """Where the copies of files go: under new names, which no other copy made at the same moment has."""
+    """The files to copy and their new names, which differ from those of any concurrent copy."""
 
     def __init__(self, source: Snapshot) -> None:
         self._locations = source.file_locations
         self._has_blobs = source.schema.holds_blobs_v2
         self.sources: dict[str, ObjectLocation] = {}
-        """What to copy, by its path in the new root."""
+        """The file to copy, by the path of its copy in the new root."""
 
     def fragment(self, fragment: Fragment) -> Fragment:
-        """Return the fragment as it is in the copy."""
+        """Return the fragment with the names of its copied files."""
         files = tuple(map(self._data_file, fragment.files))
         if fragment.deletion_file is None:
             return replace(fragment, files=files)
@@ -153,7 +153,7 @@ class _Copies:
         return replace(fragment, files=files, deletion_file=deletions)
 
     def index(self, index: IndexMetadata) -> IndexMetadata:
-        """Return the segment as it is in the copy."""
+        """Return the index segment with the names of its copied files."""
         copy = replace(index, uuid=uuid4(), base_id=None)
         root = self._locations.dataset_root(index.base_id, "an index")
         for info in root.list(index.directory):

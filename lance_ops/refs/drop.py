@@ -1,4 +1,4 @@
-"""Remove a dataset whole: every line of it, and whatever else lies beneath its root."""
+"""Remove a whole dataset: all its branches, and every other file beneath its root."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["drop_dataset"]
 
 
 def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, ignore_not_found: bool = False) -> None:
-    """Remove everything beneath a dataset's root; what is under its base paths stays.
+    """Remove everything beneath a dataset's root; files under its base paths stay.
 
-    The manifests go last, the newest after all others: whoever died in between can do it again. Raises, with nothing
-    removed, `InvalidInput` unless a manifest can be read there, and for the root of a branch; `UnsafePath` for a
-    symbolic link that leads out; `DatasetNotFound` where there is nothing at all, unless that is to be ignored.
+    The manifests are removed last, the newest after all others, so that an interrupted drop can be repeated. Raises
+    before anything is removed: `InvalidInput` if no manifest can be read or if the root is a branch's; `UnsafePath` for
+    a symbolic link that leads out of the root; `DatasetNotFound` for an empty root unless `ignore_not_found`.
     """
     root = open_root(uri, storage_options)
     store, found = root.store, _readable(root)
@@ -29,8 +29,8 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, 
     if found is None:
         if paths or root.committer.versions():
             raise InvalidInput(
-                f"{store.uri} is no dataset, and stays: no manifest can be read there. Check that the URI is that of "
-                "a dataset, not of a folder around it"
+                f"{store.uri} is not a dataset and is kept: no manifest can be read there. Check that the URI names a "
+                "dataset, not a folder that contains one"
             )
         if ignore_not_found:
             return
@@ -44,14 +44,14 @@ def drop_dataset(uri: str, storage_options: Mapping[str, str] | None = None, *, 
     for path in sorted(paths, key=lambda path: not path.startswith(f"{TRANSACTIONS_DIR}/")):
         if path not in manifests:
             store.delete(path)
-    root.committer.forget()  # before the manifests: where no manifest is, nobody looks for rows of a manifest store
+    root.committer.forget()  # first: without manifests nobody looks for the rows of an external manifest store
     for version in versions:
         root.committer.remove(version)
     store.clear()
 
 
 def _readable(root: DatasetRoot) -> Snapshot | None:
-    """Return the newest version whose manifest can be read, whether or not this release can read the table."""
+    """Return the newest version with a readable manifest; its data may need a newer release."""
     for version in sorted(root.committer.versions(), reverse=True):
         try:
             manifest = read_manifest(root.store, root.committer, version)

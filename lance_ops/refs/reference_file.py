@@ -1,4 +1,4 @@
-"""Small JSON files, one a tag or a branch, as `_refs` holds them."""
+"""Encode, decode and list the small JSON files in `_refs`, one for each tag or branch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = [
     "check_metadata",
     "decode_reference",
     "encode_reference",
-    "read_each",
+    "list_stems",
     "read_reference",
-    "stems",
+    "read_references",
 ]
 
 T = TypeVar("T")
@@ -25,12 +25,12 @@ REFERENCE_SUFFIX = ".json"
 
 
 def encode_reference(content: Mapping[str, Any]) -> bytes:
-    """Return the file with this content."""
+    """Return the bytes of a file with this content."""
     return json.dumps(content, indent=2).encode()
 
 
 def decode_reference(data: bytes, path: str, kind: str, build: Callable[[dict[str, Any]], T]) -> T:
-    """Return what `build` makes of a file's content; raise `CorruptFile` naming it if it is no such `kind`."""
+    """Return what `build` makes of a file's content; raise `CorruptFile` with its path if that is not a `kind`."""
     try:
         return build(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
@@ -38,7 +38,7 @@ def decode_reference(data: bytes, path: str, kind: str, build: Callable[[dict[st
 
 
 def read_reference(store: Store, path: str, kind: str, name: str) -> bytes:
-    """Return a file's bytes; raise `ReferenceNotFound` if there is none."""
+    """Return a file's bytes; raise `ReferenceNotFound` if it does not exist."""
     try:
         data: bytes = store.get(path).to_pybytes()
     except ObjectNotFound:
@@ -46,16 +46,17 @@ def read_reference(store: Store, path: str, kind: str, name: str) -> bytes:
     return data
 
 
-def stems(store: Store, directory: str) -> list[str]:
-    """Return the names of the files in a directory, in order, without their suffix."""
+def list_stems(store: Store, directory: str) -> list[str]:
+    """Return the sorted names of the reference files in a directory, without their suffix."""
     names = store.list_names(directory)
     return sorted(name.removesuffix(REFERENCE_SUFFIX) for name in names if name.endswith(REFERENCE_SUFFIX))
 
 
-def read_each(store: Store, names: Iterable[str], read: Callable[[Store, str], T]) -> dict[str, T]:
-    """Return what is noted under each name; what was removed since it was listed is left out.
+def read_references(store: Store, names: Iterable[str], read: Callable[[Store, str], T]) -> dict[str, T]:
+    """Return the reference of each name; names that were removed since they were listed are left out.
 
-    Where a file that is replaced is absent for a moment, nobody can tell that from a removal: there it is an error.
+    In a store where a file is absent for a moment while it is replaced, a missing file may be a replacement: there the
+    error is raised.
     """
     found: dict[str, T] = {}
     for name in names:
@@ -68,7 +69,7 @@ def read_each(store: Store, names: Iterable[str], read: Callable[[Store, str], T
 
 
 def check_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return the metadata to note; raise `InvalidInput` for what is no text."""
+    """Return the metadata as a dict; raise `InvalidInput` for a key or value that is not a string."""
     if not all(isinstance(text, str) for pair in metadata.items() for text in pair):
-        raise InvalidInput("the metadata of a tag or a branch is text by text")
+        raise InvalidInput("the metadata of a tag or a branch must map strings to strings")
     return dict(metadata)

@@ -1,6 +1,6 @@
-"""Tags: names for versions, that clean-up respects.
+"""Read and write tags: names for versions, which clean-up keeps.
 
-A tag is a small JSON file, `_refs/tags/{name}.json`, with the keys `branch` (null for the main line), `version`,
+A tag is a small JSON file, `_refs/tags/{name}.json`, with the keys `branch` (null for the main branch), `version`,
 `createdAt` and `updatedAt` (RFC 3339), `manifestSize` in bytes, and `metadata`.
 """
 
@@ -18,9 +18,9 @@ from lance_ops.refs.reference_file import (
     check_metadata,
     decode_reference,
     encode_reference,
-    read_each,
+    list_stems,
     read_reference,
-    stems,
+    read_references,
 )
 from lance_ops.store import PutOutcome, Store
 
@@ -31,7 +31,7 @@ _KIND = "tag"
 
 @dataclass(frozen=True)
 class Tag:
-    """A named version. Files of older writers lack all but the version and the manifest's size."""
+    """A named version. Files of older writers have only the version and the manifest's size."""
 
     version: int
     manifest_size: int
@@ -41,7 +41,7 @@ class Tag:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> bytes:
-        """Return the tag's file."""
+        """Return the bytes of the tag's file."""
         content = {
             "branch": self.branch,
             "version": self.version,
@@ -54,7 +54,7 @@ class Tag:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> Tag:
-        """Read a tag's file; raise `CorruptFile` naming it if it is none."""
+        """Decode a tag's file; raise `CorruptFile` with its path if it is not one."""
         return decode_reference(data, path, _KIND, cls._of)
 
     @classmethod
@@ -72,17 +72,17 @@ class Tag:
 
 def list_tags(store: Store) -> dict[str, Tag]:
     """Return every tag by name."""
-    return read_each(store, stems(store, TAGS_DIR), read_tag)
+    return read_references(store, list_stems(store, TAGS_DIR), read_tag)
 
 
 def read_tag(store: Store, name: str) -> Tag:
-    """Return a tag; raise `ReferenceNotFound` if there is none of that name."""
+    """Return a tag; raise `ReferenceNotFound` if no tag has that name."""
     path = _path(name)
     return Tag.decode(read_reference(store, path, _KIND, name), store.uri_of(path))
 
 
 def create_tag(store: Store, name: str, version: int, manifest_size: int, branch: str | None = None) -> Tag:
-    """Name a version of a branch, `None` being the main line; raise `InvalidInput` if the name is taken."""
+    """Name a version of a branch (None: the main branch); raise `InvalidInput` if the name is taken."""
     now = datetime.now(UTC)
     tag = Tag(version, manifest_size, branch, created_at=now, updated_at=now)
     if store.put_if_absent(_path(name), tag.encode()) is PutOutcome.EXISTS:
@@ -91,7 +91,7 @@ def create_tag(store: Store, name: str, version: int, manifest_size: int, branch
 
 
 def update_tag(store: Store, name: str, version: int, manifest_size: int, branch: str | None = None) -> Tag:
-    """Move a tag to another version; raise `ReferenceNotFound` if there is none of that name."""
+    """Move a tag to another version; raise `ReferenceNotFound` if no tag has that name."""
     now = datetime.now(UTC)
     tag = replace(read_tag(store, name), version=version, manifest_size=manifest_size, branch=branch, updated_at=now)
     store.put(_path(name), tag.encode())
@@ -99,14 +99,14 @@ def update_tag(store: Store, name: str, version: int, manifest_size: int, branch
 
 
 def replace_tag_metadata(store: Store, name: str, metadata: Mapping[str, str]) -> Tag:
-    """Note other metadata, at the same time of change; raise `ReferenceNotFound` if there is no such tag."""
+    """Replace a tag's metadata, but not its time of update; raise `ReferenceNotFound` if no tag has that name."""
     tag = replace(read_tag(store, name), metadata=check_metadata(metadata))
     store.put(_path(name), tag.encode())
     return tag
 
 
 def delete_tag(store: Store, name: str) -> None:
-    """Remove a tag; raise `ReferenceNotFound` if there is none of that name."""
+    """Remove a tag; raise `ReferenceNotFound` if no tag has that name."""
     read_tag(store, name)
     store.delete(_path(name))
 
@@ -123,6 +123,6 @@ def _parse(text: str | None) -> datetime | None:
     if text is None:
         return None
     whole, dot, rest = text.partition(".")
-    digits = rest.rstrip("Z")[:6] if dot else ""  # nanoseconds: more than datetime holds
+    digits = rest.rstrip("Z")[:6] if dot else ""  # a datetime has no nanoseconds
     moment = datetime.fromisoformat(whole.rstrip("Z"))
     return moment.replace(microsecond=int(digits.ljust(6, "0") or 0), tzinfo=UTC)

@@ -1,8 +1,8 @@
-"""Pins: versions that work under way depends on, for as long as it takes.
+"""Pin a version while an operation depends on it, so that clean-up keeps it.
 
-    _lance_ops/pins/{version}-{uuid}
+    _lance_ops/pins/{version}-{uuid}      an empty file
 
-Who pins writes the pin first and then looks whether the version stays; see `removals`.
+The operation writes the pin first and then checks that no clean-up removes the version; see `announced_removals`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ PINS_DIR = "_lance_ops/pins"
 
 @contextmanager
 def pinned(snapshot: Snapshot) -> Iterator[None]:
-    """Keep clean-up from the snapshot's version; raise `VersionNotFound` if it is gone already, or about to go.
+    """Keep clean-up from removing the snapshot's version during the block.
 
-    After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still land; clean-up removes it when
-    it is old.
+    Raises `VersionNotFound` if the version is removed already, or announced to be.
+
+    After `CommitStateUnknown` or an interrupt the pin stays, since the commit may still succeed; clean-up removes the
+    pin when it is old.
     """
     path = f"{PINS_DIR}/{snapshot.version}-{uuid.uuid4().hex}"
     pin = PendingFiles.at(snapshot.store, [path])
@@ -37,6 +39,6 @@ def pinned(snapshot: Snapshot) -> Iterator[None]:
 
 
 def pinned_version(path: str) -> int | None:
-    """Return the version that a pin is of, by its path; None for a file that is no pin."""
+    """Return the version that a pin's path names; None for a file that is not a pin."""
     version = path.rpartition("/")[2].partition("-")[0]
     return int(version) if version.isdecimal() else None

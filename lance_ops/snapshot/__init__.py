@@ -1,4 +1,4 @@
-"""A dataset at one version: open, scan, take, write, delete, tag, travel."""
+"""One version of a dataset, opened: its manifest, its fragments' rows, deletion vectors and row ids, and its files."""
 
 from lance_ops.snapshot.file_listing import Progress, all_files, tracked_files
 from lance_ops.snapshot.fragment_reader import FragmentReader

@@ -1,9 +1,8 @@
 """Read physical rows of one fragment, whichever of its data files hold the columns.
 
 A fragment may keep its columns in several files (a column added later has a file of its own). A field that no file
-holds is null in every row: that is how a column is added without writing anything. Which column of a file is a field's
-is for the manifest to say: a file that was written apart may know the field by another id. Deletions are not looked at
-here.
+holds is null in every row: that is how a column is added without writing anything. The manifest maps fields to the
+columns of a file, because the file itself may have other field ids. The reader returns deleted rows too.
 """
 
 from __future__ import annotations
@@ -42,9 +41,10 @@ class _Source:
 
 
 class FragmentReader:
-    """Reads ranges or scattered offsets of one fragment's physical rows. Files are opened when first needed.
+    """Reads ranges or scattered offsets of one fragment's physical rows.
 
-    `files` keeps them open for others. Large reads are decoded in `threads` threads.
+    `files` opens each file when it is first needed and shares it with other readers. Large reads are decoded in
+    `threads` threads.
     """
 
     def __init__(self, locations: FileLocations, fragment: Fragment, files: OpenFiles, threads: int = 1) -> None:
@@ -71,14 +71,14 @@ class FragmentReader:
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
 
     def load(self, schema: Schema) -> None:
-        """Open the mapped files that hold fields of `schema`, whose rows will be read, and find the fields in them."""
+        """Load the metadata of `schema`'s fields from files that are read in place, before their rows are read."""
         for source in self._sources(schema):
             if self._locations.data_file(source.file.base_id, source.file.path).store.reads_in_place:
                 reader = self._open(source.file)
                 reader.load(self._as_stored(source, reader))
 
     def whole_file(self, schema: Schema) -> FileReader | None:
-        """Return the data file that holds all of `schema`, by the ids it has there; None if no single one does."""
+        """Return the data file that holds all fields of `schema` under the same field ids; None if there is none."""
         sources = self._sources(schema)
         if len(sources) != 1 or sources[0].schema.fields != schema.fields:
             return None
@@ -88,31 +88,31 @@ class FragmentReader:
 
     @property
     def has_statistics(self) -> bool:
-        """Whether a data file has any that `rows_that_may_match` could use."""
+        """Whether a data file may have statistics that `rows_that_may_match` uses."""
         return any(_has_statistics(file) for file in self._fragment.files)
 
     def rows_that_may_match(
         self, predicate: Predicate, fields: Mapping[str, Field], start: int, stop: int
     ) -> list[tuple[int, int]]:
-        """Return the runs of physical rows in `[start, stop)` that statistics inside data files do not rule out.
+        """Return the runs of physical rows in `[start, stop)` that the statistics in data files do not exclude.
 
-        Only 0.1 files have any. `fields` are those of the predicate's columns.
+        Only 0.1 files have statistics. `fields` are the fields of the predicate's columns.
         """
         runs = [(start, stop)]
         for file in self._fragment.files:
             if not _has_statistics(file):
                 continue
-            held = {name: field for name, field in fields.items() if field.id in file.fields}
+            in_file = {name: field for name, field in fields.items() if field.id in file.fields}
             reader = self._open(file)
-            runs = [part for run in runs for part in rows_that_may_match(reader, held, predicate, *run)]
+            runs = [part for run in runs for part in rows_that_may_match(reader, in_file, predicate, *run)]
         return runs
 
     def batch_offsets(self) -> tuple[int, ...]:
-        """Return where the batches of the fragment's 0.1 files begin and end: all have the same."""
+        """Return the row offsets where the batches of the fragment's 0.1 files begin and end; all its files agree."""
         return self._open(self._fragment.files[0]).batch_offsets()
 
     def encoded_bytes(self, schema: Schema) -> int:
-        """Return how many bytes of its files the fields of `schema` take, roughly; at most, where some are blobs."""
+        """Return roughly how many bytes the fields of `schema` take in the files; an upper bound if some are blobs."""
         return sum(
             source.file.file_size_bytes
             if any(field.is_blob_v1 for field in source.schema.walk())
@@ -121,21 +121,21 @@ class FragmentReader:
         )
 
     def field_sizes(self) -> Mapping[int, int]:
-        """Return how many bytes each field's pages take, by its id; files of 0.1 do not tell."""
+        """Return how many bytes each field's pages take, by field id; 0.1 files do not record it and are left out."""
         sizes: Counter[int] = Counter()
         for file in self._fragment.files:
             reader = self._open(file)
-            for field_id, at in _placed(file, reader) if file.column_indices else ():
-                sizes[field_id] += reader.column(at).size_bytes
+            for field_id, column in _live_columns(file, reader) if file.column_indices else ():
+                sizes[field_id] += reader.column(column).size_bytes
         return sizes
 
     def check(self) -> None:
-        """Open every data file; raise `CorruptFile` for one that does not have the fragment's rows."""
+        """Open every data file; raise `CorruptFile` for one whose row count is not the fragment's."""
         for file in self._fragment.files:
             self._check_rows(file, self._open(file).num_rows, self._fragment.physical_rows)
 
     def count_rows(self) -> int:
-        """Return the physical rows that the first data file has, whatever the manifest says."""
+        """Return the number of physical rows in the first data file, whatever the manifest says."""
         return self._open(self._fragment.files[0]).num_rows
 
     def _read(self, schema: Schema, num_rows: int, read: ReadFile) -> pa.Table:
@@ -157,17 +157,17 @@ class FragmentReader:
     def _sources(self, schema: Schema) -> list[_Source]:
         sources = []
         for file in self._fragment.files:
-            held = set(file.fields)
-            fields = tuple(part for field in schema.fields if (part := _part_in(field, held)) is not None)
+            field_ids = set(file.fields)
+            fields = tuple(part for field in schema.fields if (part := _part_in(field, field_ids)) is not None)
             if fields:
                 sources.append(_Source(file, schema if fields == schema.fields else Schema(fields)))
         return sources
 
     def _as_stored(self, source: _Source, reader: FileReader) -> Schema:
-        """Return the source's part of the projection by the ids that the file itself knows its fields by."""
+        """Return the source's part of the projection with the field ids that the file itself uses."""
         file = source.file
         if file.path not in self._stored_ids:
-            self._stored_ids[file.path] = _map_ids(file, reader) if file.column_indices else {}
+            self._stored_ids[file.path] = _stored_ids_by_table_id(file, reader) if file.column_indices else {}
         ids = self._stored_ids[file.path]
         return Schema(tuple(_renumbered(field, ids) for field in source.schema.fields)) if ids else source.schema
 
@@ -175,46 +175,46 @@ class FragmentReader:
         return self._files.open(self._locations.data_file(file.base_id, file.path), file.file_size_bytes)
 
 
-def _map_ids(file: DataFile, reader: FileReader) -> Mapping[int, int]:
-    """Return the file's own field ids by the table's, empty if all are the same."""
+def _stored_ids_by_table_id(file: DataFile, reader: FileReader) -> Mapping[int, int]:
+    """Return the file's own field ids by the table's field ids; empty if all are equal."""
     stored = reader.field_ids
     if stored == file.fields and file.column_indices == _ascending(len(stored)):
         return {}
-    ids = {field_id: stored[at] for field_id, at in _placed(file, reader)}
-    return {} if all(field_id == own for field_id, own in ids.items()) else ids
+    ids = {field_id: stored[column] for field_id, column in _live_columns(file, reader)}
+    return {} if all(field_id == stored_id for field_id, stored_id in ids.items()) else ids
 
 
 @lru_cache(maxsize=64)
 def _ascending(count: int) -> tuple[int, ...]:
-    """Return the numbers from 0 on: the columns of a file that was written for its table."""
+    """Return 0 to `count` - 1: the column indices of a file that was written for its table."""
     return tuple(range(count))
 
 
-def _placed(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
-    """Return the file's live fields that have columns, each with its column."""
+def _live_columns(file: DataFile, reader: FileReader) -> list[tuple[int, int]]:
+    """Return each field of the file that is not tombstoned and has a column, with that column's index."""
     num_columns = len(reader.field_ids)
     if len(file.fields) != len(file.column_indices) or max(file.column_indices) >= num_columns:
-        reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of it"
+        reason = f"the manifest has fields {list(file.fields)} in columns {list(file.column_indices)} of this file"
         raise CorruptFile(reader.path, f"{num_columns} columns", reason)
-    placed = zip(file.fields, file.column_indices, strict=True)
-    return [(field_id, at) for field_id, at in placed if at >= 0 and field_id != TOMBSTONED_FIELD]
+    columns = zip(file.fields, file.column_indices, strict=True)
+    return [(field_id, column) for field_id, column in columns if column >= 0 and field_id != TOMBSTONED_FIELD]
 
 
 def _has_statistics(file: DataFile) -> bool:
     return FileVersion.from_numbers(*file.numbers, where=file.path) is FileVersion.V0_1
 
 
-def _part_in(field: Field, held: set[int]) -> Field | None:
-    """Return the part of a field that a file with these field ids holds.
+def _part_in(field: Field, field_ids: set[int]) -> Field | None:
+    """Return the part of a field that a file with these field ids holds; None if it holds nothing of it.
 
-    Files of 2.0 list parents and leaves, later ones only leaves, and a packed struct stands for its children.
+    2.0 files list parents and leaves, later versions list only leaves. A packed struct is listed without its children.
     """
     if not field.children:
-        return field if field.id in held else None
-    children = tuple(part for child in field.children if (part := _part_in(child, held)) is not None)
+        return field if field.id in field_ids else None
+    children = tuple(part for child in field.children if (part := _part_in(child, field_ids)) is not None)
     if children:
         return field if children == field.children else replace(field, children=children)
-    return field if field.id in held else None
+    return field if field.id in field_ids else None
 
 
 def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
@@ -223,9 +223,9 @@ def _renumbered(field: Field, ids: Mapping[int, int]) -> Field:
 
 
 def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int) -> pa.ChunkedArray:
-    """Return a whole column from the files that hold parts of it, null where none does.
+    """Return a whole column, assembled from the files that hold parts of it; null if none does.
 
-    A struct is null where it is in every file with a part of it, as to the reference, which writes fields apart.
+    As in the reference, a struct is null where it is null in every file that holds a part of it.
     """
     found = [
         (part, table.column(position))
@@ -239,7 +239,7 @@ def _assemble(field: Field, parts: list[tuple[Schema, pa.Table]], num_rows: int)
     if not found:
         return pa.chunked_array([pa.nulls(num_rows, field.arrow_type)])
     if not pt.is_struct(field.arrow_type):
-        raise UnsupportedFeature("a list or map whose children lie in several files", f"column {field.name!r}")
+        raise UnsupportedFeature("a list or map whose children are in several files", f"column {field.name!r}")
     structs = [(part, column.combine_chunks()) for part, column in found]
     below = [(Schema(part.children), pa.Table.from_struct_array(struct)) for part, struct in structs]
     children = [_assemble(child, below, num_rows).combine_chunks() for child in field.children]

@@ -1,4 +1,4 @@
-"""What a fragment says of its rows besides their values: stable row ids, and which versions made and changed them."""
+"""Read a fragment's row sequences: stable row ids, and the versions that created and last updated each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RowLineage"]
 
 
 class RowLineage:
-    """The sequences of one fragment, each read and decoded when first asked for."""
+    """The row sequences of one fragment, each read and decoded on first use."""
 
     def __init__(self, store: Store, fragment: Fragment, manifest_uri: str) -> None:
         self._store = store
@@ -21,18 +21,18 @@ class RowLineage:
 
     @cached_property
     def row_ids(self) -> RowIds:
-        """The rows' stable ids; raise `CorruptFile` if there are none, or not one a row."""
+        """The rows' stable ids. Raises `CorruptFile` unless there is one id for each row."""
         data, source = self._bytes(self._fragment.row_ids)
         return decode_row_ids(data or b"", self._fragment.physical_rows, source)
 
     @cached_property
     def created_at_versions(self) -> RowVersions:
-        """The version that brought each row."""
+        """The version that created each row."""
         return self._versions(self._fragment.created_at_versions)
 
     @cached_property
     def last_updated_at_versions(self) -> RowVersions:
-        """The version that last changed each row."""
+        """The version that last updated each row."""
         return self._versions(self._fragment.last_updated_at_versions)
 
     def _versions(self, sequence: RowSequence) -> RowVersions:
@@ -42,7 +42,7 @@ class RowLineage:
         return decode_versions(data, self._fragment.physical_rows, source)
 
     def _bytes(self, sequence: RowSequence) -> tuple[bytes | None, str]:
-        """Return a sequence and the file it stands in."""
+        """Return a sequence's bytes and the name of its source for error messages."""
         if not isinstance(sequence, ExternalFile):
             return sequence, f"{self._manifest_uri}: fragment {self._fragment.id}"
         stop = sequence.offset + sequence.size

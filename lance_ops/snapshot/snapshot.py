@@ -1,6 +1,7 @@
 """One version of a dataset, opened: its manifest, and the store and committer it came from.
 
-A snapshot never changes. It is pickled as its URI, version and storage options, and opened again where it arrives.
+A snapshot never changes; only `read_cache` grows. A pickle holds its URI, version and storage options, and opens the
+version again.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from lance_ops.transactions import read_manifest
 
 __all__ = ["Snapshot"]
 
-_CALLS_AT_ONCE = 16
-_LINEAGES_KEPT = 32
+_REMOTE_CALLS_AT_ONCE = 16
+_CACHED_LINEAGES = 32
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +69,7 @@ class Snapshot:
             return None
 
     def with_metadata_cache(self, size_bytes: int) -> Snapshot:
-        """Return the same version, with about so much memory for what is known of data files."""
+        """Return the same version with a cache of open data files that takes about `size_bytes` of memory."""
         return replace(self, read_cache=self.read_cache.with_open_files_bytes(size_bytes))
 
     @property
@@ -78,7 +79,7 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """The version this snapshot is of."""
+        """The number of this version."""
         return self.manifest.version
 
     @property
@@ -93,25 +94,25 @@ class Snapshot:
 
     @property
     def calls_at_once(self) -> int:
-        """How many calls of the store to make at once: to one that is far away many, else as there are cores."""
-        return available_cores() if self.store.reads_in_place else _CALLS_AT_ONCE
+        """How many store calls to make at once: one for each core on a local store, more on a remote one."""
+        return available_cores() if self.store.reads_in_place else _REMOTE_CALLS_AT_ONCE
 
     @property
     def manifest_uri(self) -> str:
-        """Where this version's manifest is."""
+        """The URI of this version's manifest."""
         return self.store.uri_of(self.committer.location(self.version))
 
     @cached_property
     def file_locations(self) -> FileLocations:
-        """Where the files that the manifest names are."""
+        """The base paths of the manifest, which locate the files that it names."""
         return FileLocations(self.store, self.manifest.base_paths, self.storage_options)
 
     @cached_property
     def fragments(self) -> Sequence[Fragment]:
         """The fragments, in the order in which their rows are scanned.
 
-        Where an old writer did not say how many rows one has, its first file is asked. Manifests that name no writer
-        are of a time when some counted only the live rows: there it always is.
+        If the manifest has no row count for a fragment, it comes from the fragment's first file. So do all counts of a
+        manifest that names no writer: some early writers counted only live rows.
         """
         if self.row_counts_are_known:
             return self.manifest.fragments
@@ -128,31 +129,32 @@ class Snapshot:
 
     @cached_property
     def row_counts_are_known(self) -> bool:
-        """Whether the manifest says, and can be trusted with it, how many rows each fragment has."""
+        """Whether the manifest has a row count for each fragment, from a writer whose counts are right."""
         return self.manifest.writer_version is not None and self.manifest.fragments.say_their_rows
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted."""
+        """The number of rows that are not deleted."""
         if self.row_counts_are_known:
             return self.manifest.num_rows
         return sum(self.num_live_rows(fragment) for fragment in self.fragments)
 
     def num_live_rows(self, fragment: Fragment) -> int:
-        """Return a fragment's rows that are not deleted."""
-        said = fragment.deletion_file is None or fragment.deletion_file.num_deleted_rows
-        return fragment.num_rows if said else fragment.physical_rows - len(self.deletion_vector(fragment))
+        """Return the number of a fragment's rows that are not deleted."""
+        is_known = fragment.deletion_file is None or fragment.deletion_file.num_deleted_rows
+        return fragment.num_rows if is_known else fragment.physical_rows - len(self.deletion_vector(fragment))
 
     def deletion_vector(self, fragment: Fragment) -> BitMap:
-        """Return the physical offsets of a fragment's deleted rows; read once and kept. Do not change it."""
+        """Return the physical offsets of a fragment's deleted rows. The bitmap is cached: do not change it."""
         if fragment.deletion_file is None:
             return BitMap()
         return self.read_cache.deletion_vector(fragment, lambda: self._read_deletion_vector(fragment))
 
     def read_deletion_vectors(self, fragments: Iterable[Fragment]) -> None:
-        """Read the deletion files of these fragments at once, so that they are there when they are asked for."""
-        thinned = [fragment for fragment in fragments if fragment.deletion_file]
-        for _ in map_ordered(self.deletion_vector, thinned, min(self.calls_at_once, len(thinned)), _CALLS_AT_ONCE):
+        """Read the deletion files of these fragments concurrently into the cache."""
+        with_deletions = [fragment for fragment in fragments if fragment.deletion_file]
+        workers = min(self.calls_at_once, len(with_deletions))
+        for _ in map_ordered(self.deletion_vector, with_deletions, workers, _REMOTE_CALLS_AT_ONCE):
             pass
 
     def live_offsets(self, fragment: Fragment) -> Uint64Array:
@@ -162,20 +164,20 @@ class Snapshot:
         return np.delete(offsets, offsets_in(deleted)) if deleted else offsets
 
     def row_ids(self, fragment: Fragment, offsets: Uint64Array) -> Uint64Array:
-        """Return the row ids at physical offsets: the stable ids of a table that has them, else the addresses."""
+        """Return the row ids at physical offsets: stable row ids if the table has them, else row addresses."""
         if not self.manifest.uses_stable_row_ids:
             return row_addrs(fragment.id, offsets)
         return self.lineage(fragment).row_ids.at(offsets)
 
     def lineage(self, fragment: Fragment) -> RowLineage:
-        """Return the fragment's row ids and versions; of the fragments used last they are kept."""
+        """Return the fragment's row ids and versions; those of the fragments used last are cached."""
         return self._lineage(fragment.id)
 
     @cached_property
     def row_id_index(self) -> RowIdIndex:
-        """Where the live rows of a table of stable row ids are, by row id.
+        """The addresses of all live rows by stable row id.
 
-        Reads every deletion file. Raises `CorruptFile` if two live rows have the same id.
+        Reads every deletion file on first use. Raises `CorruptFile` if two live rows have the same id.
         """
         self.read_deletion_vectors(self.fragments)
         rows = (
@@ -185,7 +187,7 @@ class Snapshot:
         return build_row_id_index(rows, self.manifest_uri)
 
     def reader(self, fragment: Fragment, threads: int = 1) -> FragmentReader:
-        """Return a reader of the fragment's physical rows, which decodes large reads in so many threads."""
+        """Return a reader of the fragment's physical rows that decodes large reads in `threads` threads."""
         return FragmentReader(self.file_locations, fragment, self.read_cache.open_files, threads)
 
     def at(self, version: int) -> Snapshot:
@@ -196,7 +198,7 @@ class Snapshot:
         """Open the newest version."""
         newest = self.committer.latest()
         if newest is None:
-            raise DatasetNotFound(f"{self.uri}: the dataset was removed")
+            raise DatasetNotFound(f"{self.uri}: the dataset does not exist any more")
         return self.at(newest)
 
     def with_manifest(self, manifest: Manifest) -> Snapshot:
@@ -206,7 +208,7 @@ class Snapshot:
 
     @cached_property
     def _lineage(self) -> Callable[[int], RowLineage]:
-        return lru_cache(_LINEAGES_KEPT)(self._read_lineage)
+        return lru_cache(_CACHED_LINEAGES)(self._read_lineage)
 
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
@@ -230,9 +232,10 @@ def _load(store: Store, committer: Committer, version: int, storage_options: Map
     try:
         manifest = read_manifest(store, committer, version)
     except VersionNotFound as error:
-        known = committer.versions()
-        if not known:
+        retained = committer.versions()
+        if not retained:
             raise DatasetNotFound(f"no Lance dataset at {store.uri}") from error
-        raise VersionNotFound(f"{store.uri} has no version {version}: it has {known[0]} to {known[-1]}") from error
+        numbers = f"{retained[0]} to {retained[-1]}"
+        raise VersionNotFound(f"{store.uri} has no version {version}: it has {numbers}") from error
     check_readable(manifest, store.uri_of(committer.location(version)))
     return Snapshot(store, committer, manifest, storage_options)

@@ -1,4 +1,4 @@
-"""How a plan's task names the version it works on."""
+"""The URI and version that a plan's task carries, to open its snapshot where it runs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["SnapshotReference"]
 
 @dataclass(frozen=True)
 class SnapshotReference:
-    """A version to open where the task runs: in this process it is open already, and a pickle leaves that behind.
+    """A version to open where the task runs. The open snapshot serves tasks of this process and is not pickled.
 
-    A task that held the snapshot itself would open it while it is unpickled, where its errors are nobody's.
+    A task that held the snapshot itself would open it during unpickling, where no code handles the errors.
     """
 
     uri: str

@@ -1,4 +1,4 @@
-"""How many bytes each field takes in data files."""
+"""Add up how many bytes each field takes in the data files of a version."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["field_sizes"]
 
 
 def field_sizes(snapshot: Snapshot) -> Mapping[int, int]:
-    """Return the bytes of each field's pages over all fragments, 0 for one that has no column of its own.
+    """Return the bytes of each field's pages over all fragments, by field id; 0 for a field without its own column.
 
-    Files of 0.1 do not tell, and count for nothing.
+    0.1 files do not record these sizes and are not counted.
     """
     found: Counter[int] = Counter()
     fragments = snapshot.manifest.fragments

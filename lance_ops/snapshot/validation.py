@@ -1,4 +1,4 @@
-"""Check that a version is what it says: its invariants, its files and their sizes, its rows' ids and versions."""
+"""Check a version against its manifest: invariants, files and their sizes, deletion vectors, row ids and versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def validate(snapshot: Snapshot) -> None:
 
 
 def validate_fragment(snapshot: Snapshot, fragment: Fragment) -> None:
-    """Raise `CorruptFile` for a missing data file, a wrong size or a deletion vector of rows that are not there."""
+    """Raise `CorruptFile` for a missing data file, a wrong size or row count, or a deleted row that does not exist."""
     for file in fragment.files:
         _check_size(snapshot.file_locations.data_file(file.base_id, file.path), file.file_size_bytes)
     vector = snapshot.deletion_vector(fragment)
@@ -34,13 +34,13 @@ def validate_fragment(snapshot: Snapshot, fragment: Fragment) -> None:
         raise CorruptFile(
             snapshot.manifest_uri,
             f"fragment {fragment.id}",
-            f"row {vector.max()} is deleted and there are {fragment.physical_rows}",
+            f"row {vector.max()} is deleted, but the fragment has {fragment.physical_rows} rows",
         )
     snapshot.reader(fragment).check()
 
 
 def _check_row_sequences(snapshot: Snapshot) -> None:
-    _ = snapshot.row_id_index  # looks for two live rows of one id
+    _ = snapshot.row_id_index  # raises if two live rows have the same id
     next_row_id, version = snapshot.manifest.next_row_id, snapshot.version
     for fragment in snapshot.fragments:
         lineage = snapshot.lineage(fragment)
@@ -50,14 +50,14 @@ def _check_row_sequences(snapshot: Snapshot) -> None:
             raise CorruptFile(
                 snapshot.manifest_uri,
                 f"fragment {fragment.id}",
-                f"row id {highest - 1} is there and the next to be given is {next_row_id}",
+                f"row id {highest - 1} is in use, but the next row id is {next_row_id}",
             )
         for versions in (lineage.created_at_versions, lineage.last_updated_at_versions):
             if versions.versions.max(initial=0) > version:
                 raise CorruptFile(
                     snapshot.manifest_uri,
                     f"fragment {fragment.id}",
-                    f"rows are said to be of version {versions.versions.max()}, which is to come",
+                    f"rows have version {versions.versions.max()}, which is newer than version {version}",
                 )
 
 
@@ -65,6 +65,6 @@ def _check_size(place: ObjectLocation, stated: int) -> None:
     try:
         actual = place.store.size(place.path)
     except ObjectNotFound as error:
-        raise CorruptFile(place.uri, "file", "the manifest names it and it is not there") from error
+        raise CorruptFile(place.uri, "file", "the manifest names this file, but it does not exist") from error
     if stated and actual != stated:
-        raise CorruptFile(place.uri, "size", f"{actual} bytes where the manifest says {stated}")
+        raise CorruptFile(place.uri, "size", f"{actual} bytes, but the manifest says {stated}")

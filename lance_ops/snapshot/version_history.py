@@ -1,4 +1,4 @@
-"""The versions of a dataset and the transactions that made them."""
+"""Iterate over the retained versions of a dataset, each with its manifest and transaction."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ __all__ = ["history"]
 
 
 def history(snapshot: Snapshot) -> Iterator[CommittedVersion]:
-    """Yield the retained versions up to this snapshot's, newest first."""
+    """Yield the retained versions up to the snapshot's, newest first."""
     past = versions_newest_first(snapshot.store, snapshot.committer)
     return (landed for landed in past if landed.version <= snapshot.version)

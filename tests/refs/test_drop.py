@@ -69,7 +69,7 @@ def test_a_manifest_store_forgets_the_dataset_and_its_branches(tmp_path: Path) -
 
 def test_secrets_are_in_no_refusal(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(ValueError, match="no dataset") as caught:
+    with pytest.raises(ValueError, match="is not a dataset") as caught:
         LanceDataset.drop(tmp_path, {"aws_secret_access_key": "hunter2"})
     assert "hunter2" not in str(caught.value)
 

@@ -33,7 +33,7 @@ def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None
     replace_tag_metadata(store, "v1", {"a": "1", "b": "2"})
     assert dict(replace_tag_metadata(store, "v1", {"c": "3"}).metadata) == {"c": "3"}
     assert read_tag(store, "v1") == replace(tag, metadata={"c": "3"})
-    with pytest.raises(InvalidInput, match="text by text"):
+    with pytest.raises(InvalidInput, match="map strings to strings"):
         replace_tag_metadata(store, "v1", {"c": 3})  # type: ignore[dict-item]  # what a caller may pass
 
 
@@ -104,7 +104,7 @@ def test_a_tag_that_is_removed_while_tags_are_listed_is_left_out(
     for name in ("a", "b"):
         create_tag(store, name, 1, 0)
     monkeypatch.setattr(MemoryStore, "replaces_at_once", replaces_at_once)
-    monkeypatch.setattr(tags, "stems", lambda *_: ["a", "b", "gone"])
+    monkeypatch.setattr(tags, "list_stems", lambda *_: ["a", "b", "gone"])
     if replaces_at_once:
         assert list(list_tags(store)) == ["a", "b"]
     else:

@@ -88,12 +88,12 @@ def test_a_fragments_ids_are_decoded_once_for_all_of_its_blocks(
     [
         (lambda f: replace(f, row_ids=encode_row_id_range(0, f.physical_rows)), "two live rows have the id 0"),
         (lambda f: replace(f, row_ids=encode_row_id_range(f.id * 40, 1)), "1 values for 40 rows"),
-        (lambda f: replace(f, row_ids=encode_row_id_range(f.id * 90, f.physical_rows)), "next to be given is 100"),
+        (lambda f: replace(f, row_ids=encode_row_id_range(f.id * 90, f.physical_rows)), "next row id is 100"),
         (lambda f: replace(f, row_ids=None), "fragment 0 has none"),
         (lambda f: replace(f, created_at_versions=encode_uniform_versions(1, 3)), "3 values for 40 rows"),
         (
             lambda f: replace(f, last_updated_at_versions=encode_uniform_versions(9, f.physical_rows)),
-            "of version 9, which is to come",
+            "have version 9, which is newer",
         ),
     ],
 )
