@@ -14,22 +14,22 @@ from lance_ops.core.blob_types import BLOB_V2, BLOB_VALUES
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.schema import Field, Schema
 
-__all__ = ["Convert", "values_field", "values_schema", "walk_blobs", "with_blobs_as"]
+__all__ = ["Convert", "field_to_write", "schema_to_write", "walk_blobs", "with_blobs_as"]
 
 
 Convert: TypeAlias = Callable[[pa.Array, Field, Uint64Array], pa.Array]
 
 
-def values_schema(schema: Schema) -> pa.Schema:
+def schema_to_write(schema: Schema) -> pa.Schema:
     """Return the schema of rows to be written: storage types, but blobs as bytes or URIs."""
     storage = schema.to_arrow_storage()
     if not schema.holds_blobs_v2:
         return storage
-    return pa.schema([values_field(field) for field in schema.fields], storage.metadata)
+    return pa.schema([field_to_write(field) for field in schema.fields], storage.metadata)
 
 
-def values_field(field: Field) -> pa.Field:
-    """Return one field of `values_schema`."""
+def field_to_write(field: Field) -> pa.Field:
+    """Return one field of `schema_to_write`."""
     return with_blobs_as(field, BLOB_VALUES, {EXTENSION_NAME: BLOB_V2})
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import values_field, walk_blobs, with_blobs_as
+from lance_ops.blobs.blob_columns import field_to_write, walk_blobs, with_blobs_as
 from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blob_types import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature
@@ -29,14 +29,14 @@ from lance_ops.store import is_local, is_well_known
 from lance_ops.table import DataFile
 from lance_ops.table.manifest import ObjectLocation
 
-__all__ = ["BlobPlace", "BlobReader", "cut_by_blobs", "scan_to_rewrite", "take_to_rewrite"]
+__all__ = ["BlobLocation", "BlobReader", "scan_to_rewrite", "split_by_blob_bytes", "take_to_rewrite"]
 
 
 _BYTES_AT_ONCE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class BlobPlace:
+class BlobLocation:
     """`size` bytes of an object, from `position` on."""
 
     source: FileSource
@@ -55,7 +55,7 @@ class BlobReader:
         self._snapshot = snapshot
         self._sources: dict[str, FileSource] = {}
 
-    def places(self, field: Field, described: pa.StructArray, addresses: Uint64Array) -> list[BlobPlace | None]:
+    def places(self, field: Field, described: pa.StructArray, addresses: Uint64Array) -> list[BlobLocation | None]:
         """Return where each described blob of a field is, None for a null; one row address for each.
 
         Raises `CorruptFile` for a place outside of its file.
@@ -66,9 +66,9 @@ class BlobReader:
             return [self._in_data_file(file, row) for file, row in zip(owners, described.to_pylist(), strict=True)]
         return [self._described(file, row) for file, row in zip(owners, described.to_pylist(), strict=True)]
 
-    def fetch(self, places: Sequence[BlobPlace | None]) -> list[bytes | None]:
+    def fetch(self, places: Sequence[BlobLocation | None]) -> list[bytes | None]:
         """Return the bytes of each place; neighbours in a file are read together."""
-        by_source: dict[str, list[BlobPlace]] = {}
+        by_source: dict[str, list[BlobLocation]] = {}
         for place in places:
             if place is not None:
                 by_source.setdefault(place.source.name, []).append(place)
@@ -126,7 +126,7 @@ class BlobReader:
             at += len(chunk)
         return pa.chunked_array(chunks, with_blobs_as(field, arrow_type).type)
 
-    def _described(self, file: DataFile, row: dict[str, int] | None) -> BlobPlace | None:
+    def _described(self, file: DataFile, row: dict[str, int] | None) -> BlobLocation | None:
         if row is None:
             return None
         kind, position, size = row["kind"], row["position"], row["size"]
@@ -142,7 +142,7 @@ class BlobReader:
             raise UnsupportedFeature(f"{named}of kind {kind},", f"{self._snapshot.uri}: {file.path}")
         return _checked(source, position, size)
 
-    def _in_data_file(self, file: DataFile, row: dict[str, int] | None) -> BlobPlace | None:
+    def _in_data_file(self, file: DataFile, row: dict[str, int] | None) -> BlobLocation | None:
         """Read a position and size; (1, 0) is how files of 2.0 say null."""
         if row is None or (row["position"] and not row["size"]):
             return None
@@ -150,7 +150,7 @@ class BlobReader:
         source = self._open(place, file.file_size_bytes)
         return _checked(source, row["position"], row["size"])
 
-    def _external(self, uri: str, position: int, size: int) -> BlobPlace:
+    def _external(self, uri: str, position: int, size: int) -> BlobLocation:
         folder = uri.rpartition("/")[0]
         # A data file was written by others, and must not make this process talk to any server, or show its own files.
         if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
@@ -181,7 +181,7 @@ def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[Scanne
     reader = BlobReader(snapshot)
     for rows in scan_rows(snapshot, request):
         at = 0
-        for part in cut_by_blobs(rows.table, request.schema):
+        for part in split_by_blob_bytes(rows.table, request.schema):
             cut = rows.slice(at, len(part))
             at += len(part)
             addresses = row_addrs(cut.fragment.id, offset_array(cut.offsets))
@@ -200,11 +200,11 @@ def _rewritable(table: pa.Table, addresses: Uint64Array, reader: BlobReader, sch
     for position, field in enumerate(schema.fields):
         if field.holds_blobs_v2:
             column = reader.with_values(table.column(position), field, addresses)
-            table = table.set_column(position, values_field(field), column)
+            table = table.set_column(position, field_to_write(field), column)
     return table
 
 
-def cut_by_blobs(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
+def split_by_blob_bytes(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
     """Cut a table into runs of rows with about `_BYTES_AT_ONCE` of blobs each."""
     sizes = np.zeros(table.num_rows, np.float64)
     for field in schema.fields:
@@ -228,8 +228,8 @@ def _add_sizes(array: pa.Array, field: Field, rows: Int64Array, sizes: npt.NDArr
     walk_blobs(array, field, rows.astype(np.uint64), add)
 
 
-def _checked(source: FileSource, position: int, size: int) -> BlobPlace:
+def _checked(source: FileSource, position: int, size: int) -> BlobLocation:
     if position < 0 or size < 0 or position + size > source.size_bytes:
         reason = f"{size} bytes at {position} in a file of {source.size_bytes}"
         raise CorruptFile(source.name, "blob", reason)
-    return BlobPlace(source, position, size)
+    return BlobLocation(source, position, size)

@@ -73,7 +73,7 @@ class BlobWriter:
         self._thresholds: dict[int, BlobThresholds] = {}
 
     def describe(self, table: pa.Table, schema: Schema) -> pa.Table:
-        """Write the blobs of a table of `values_schema`, and return it with descriptors in their place.
+        """Write the blobs of a table of `schema_to_write`, and return it with descriptors in their place.
 
         Raises `InvalidInput` for a blob that has neither bytes nor a URI, or both.
         """

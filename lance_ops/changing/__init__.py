@@ -4,13 +4,13 @@ from lance_ops.changing.deletion import commit_deletion, delete, find_rows, plan
 from lance_ops.changing.restoration import restore
 from lance_ops.changing.row_replacement import replace_rows
 from lance_ops.changing.row_updates import bind_updates, update
-from lance_ops.changing.table_metadata import Values, bind_fields, bind_values, update_config
+from lance_ops.changing.table_metadata import Values, bind_field_metadata, bind_metadata, update_config
 
 __all__ = [
     "Values",
-    "bind_fields",
+    "bind_field_metadata",
+    "bind_metadata",
     "bind_updates",
-    "bind_values",
     "commit_deletion",
     "delete",
     "find_rows",

@@ -19,7 +19,7 @@ from lance_ops.core.schema import Schema
 from lance_ops.reading import TASK_READAHEAD, ScanRequest, scan_rows
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.transactions import Delete
-from lance_ops.writing import Runner, commit_operation, fragment_shares, hide_rows
+from lance_ops.writing import Runner, commit_operation, fragment_ids_per_task, write_deletion_files
 
 __all__ = [
     "DeletionPlan",
@@ -87,7 +87,7 @@ def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) ->
 def plan_deletion(snapshot: Snapshot, predicate: Predicate) -> DeletionPlan:
     """Split the fragments among tasks."""
     reference = SnapshotReference.of(snapshot)
-    tasks = tuple(DeletionTask(reference, predicate, ids) for ids in fragment_shares(snapshot))
+    tasks = tuple(DeletionTask(reference, predicate, ids) for ids in fragment_ids_per_task(snapshot))
     return DeletionPlan(snapshot, predicate, tasks)
 
 
@@ -112,7 +112,7 @@ def commit_deletion(
     snapshot, offsets = plan.snapshot, offsets_found(found)
     if not offsets:
         return snapshot, 0
-    hidden = hide_rows(snapshot, offsets)
-    operation = Delete(hidden.updated, hidden.removed, plan.predicate.to_sql())
-    committed = commit_operation(snapshot, operation, properties=properties, pending=hidden.pending)
+    deletions = write_deletion_files(snapshot, offsets)
+    operation = Delete(deletions.updated_fragments, deletions.removed_fragment_ids, plan.predicate.to_sql())
+    committed = commit_operation(snapshot, operation, properties=properties, pending=deletions.pending)
     return committed, sum(len(rows) for rows in offsets.values())

@@ -19,10 +19,10 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import REPLACES_PREFIX, Abandonable, PendingFiles, Update
 from lance_ops.writing import (
     Runner,
+    choose_file_version,
     commit_operation,
-    hide_rows,
-    output_version,
     retry_conflicts,
+    write_deletion_files,
     write_fragments,
 )
 
@@ -49,14 +49,14 @@ def replace_rows(
             pending = new.written_for(current)
             if not (offsets or pending.fragments):
                 return current
-            hidden = hide_rows(current, offsets)
+            deletions = write_deletion_files(current, offsets)
         operation = Update(
-            removed_fragment_ids=hidden.removed,
-            updated_fragments=hidden.updated,
+            removed_fragment_ids=deletions.removed_fragment_ids,
+            updated_fragments=deletions.updated_fragments,
             new_fragments=pending.fragments,
             fields_for_preserving_frag_bitmap=tuple(node.id for node in current.schema.walk()),
         )
-        files = pending.kept_on_failure() + hidden.pending
+        files = pending.kept_on_failure() + deletions.pending
         return commit_operation(current, operation, properties=properties, pending=files)
 
     with new.abandoned_unless_committed():
@@ -73,7 +73,7 @@ class _NewRows(Abandonable):
 
     def written_for(self, snapshot: Snapshot) -> PendingFiles:
         """Return files of the snapshot's schema and version; write them again if these changed or a file is gone."""
-        wanted = snapshot.schema, output_version(snapshot, None)
+        wanted = snapshot.schema, choose_file_version(snapshot, None)
         if wanted != self._format or not all(store.exists(path) for store, path in self.pending.files):
             self.abandon()
             self.pending = write_fragments(snapshot.store, self.rows.to_batches(), *wanted, durable=False)

@@ -25,13 +25,13 @@ from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import Fragment
 from lance_ops.transactions import PendingFiles, Update
 from lance_ops.writing import (
-    RowWriter,
     Runner,
+    UpdatedRowWriter,
+    choose_file_version,
     commit_operation,
-    fragment_shares,
-    hide_rows,
-    output_version,
-    run_all,
+    fragment_ids_per_task,
+    run_all_or_discard,
+    write_deletion_files,
 )
 
 __all__ = [
@@ -88,7 +88,9 @@ def update(
     `RetryableConflict` when a concurrent commit touched the same rows: plan again on the newest version.
     """
     plan = plan_update(snapshot, assignments, predicate, file_version)
-    outcomes = run_all(runner, rewrite_rows, plan.tasks, lambda outcome: _pending(snapshot, [outcome]).abandon())
+    outcomes = run_all_or_discard(
+        runner, rewrite_rows, plan.tasks, lambda outcome: _pending(snapshot, [outcome]).abandon()
+    )
     return commit_update(plan, outcomes, properties)
 
 
@@ -116,9 +118,9 @@ def plan_update(
     file_version: str | None = None,
 ) -> UpdatePlan:
     """Split the fragments among tasks; `file_version` is the written files', the table's by default."""
-    reference, version = SnapshotReference.of(snapshot), output_version(snapshot, file_version)
+    reference, version = SnapshotReference.of(snapshot), choose_file_version(snapshot, file_version)
     tasks = tuple(
-        UpdateTask(reference, tuple(assignments), predicate, ids, version) for ids in fragment_shares(snapshot)
+        UpdateTask(reference, tuple(assignments), predicate, ids, version) for ids in fragment_ids_per_task(snapshot)
     )
     return UpdatePlan(snapshot, tuple(assignments), tasks)
 
@@ -128,11 +130,11 @@ def rewrite_rows(task: UpdateTask) -> RewrittenRows:
     snapshot = task.snapshot.open()
     request = ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     found: dict[int, BitMap] = {}
-    with RowWriter(snapshot, task.file_version) as writer:
+    with UpdatedRowWriter(snapshot, task.file_version) as writer:
         for rows in scan_to_rewrite(snapshot, request):
             found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
             row_ids = snapshot.row_ids(rows.fragment, offset_array(rows.offsets)) if writer.keeps_ids else None
-            writer.write_moved(_assigned(rows.table, task.assignments), row_ids)
+            writer.write_updated(_assigned(rows.table, task.assignments), row_ids)
         fragments = writer.finish()
     return RewrittenRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()}, fragments)
 
@@ -147,20 +149,20 @@ def commit_update(
         return snapshot, 0
     pending = _pending(snapshot, outcomes)
     with pending.abandoned_on_failure():
-        hidden = hide_rows(snapshot, offsets)
+        deletions = write_deletion_files(snapshot, offsets)
     assigned = [snapshot.schema.field(assignment.column) for assignment in plan.assignments]
     operation = Update(
-        removed_fragment_ids=hidden.removed,
-        updated_fragments=hidden.updated,
+        removed_fragment_ids=deletions.removed_fragment_ids,
+        updated_fragments=deletions.updated_fragments,
         new_fragments=pending.fragments,
         fields_for_preserving_frag_bitmap=tuple(node.id for field in assigned for node in field.walk()),
     )
-    committed = commit_operation(snapshot, operation, properties=properties, pending=pending + hidden.pending)
+    committed = commit_operation(snapshot, operation, properties=properties, pending=pending + deletions.pending)
     return committed, sum(map(len, offsets.values()))
 
 
 def _pending(snapshot: Snapshot, outcomes: Sequence[RewrittenRows]) -> PendingFiles:
-    """Return the files that tasks wrote: `RowWriter` leaves them unsynced."""
+    """Return the files that tasks wrote: `UpdatedRowWriter` leaves them unsynced."""
     new = (fragment for outcome in outcomes for fragment in outcome.fragments)
     return PendingFiles.of_fragments(snapshot.file_locations, new, durable=False)
 

@@ -9,7 +9,7 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import UpdateConfig, UpdateMap
 from lance_ops.writing import commit_operation
 
-__all__ = ["Values", "bind_fields", "bind_values", "update_config"]
+__all__ = ["Values", "bind_field_metadata", "bind_metadata", "update_config"]
 
 Values = Mapping[str, str | None]
 
@@ -19,7 +19,7 @@ def update_config(snapshot: Snapshot, operation: UpdateConfig, properties: Mappi
     return commit_operation(snapshot, operation, properties=properties)
 
 
-def bind_values(values: Values, replace: bool) -> UpdateMap:
+def bind_metadata(values: Values, replace: bool) -> UpdateMap:
     """Return the update that sets keys, or removes those whose value is None; with `replace` there are no others.
 
     Raises `InvalidInput` for what is no text.
@@ -31,6 +31,6 @@ def bind_values(values: Values, replace: bool) -> UpdateMap:
     return UpdateMap(kept, replace)
 
 
-def bind_fields(snapshot: Snapshot, updates: Mapping[str, Values], replace: bool) -> dict[int, UpdateMap]:
+def bind_field_metadata(snapshot: Snapshot, updates: Mapping[str, Values], replace: bool) -> dict[int, UpdateMap]:
     """Return the updates by field id; raise `InvalidInput` for a path that is not there."""
-    return {snapshot.schema.field(path).id: bind_values(values, replace) for path, values in updates.items()}
+    return {snapshot.schema.field(path).id: bind_metadata(values, replace) for path, values in updates.items()}

@@ -2,16 +2,16 @@
 
 from lance_ops.legacy.batch_pruning import rows_that_may_match
 from lance_ops.legacy.pending_dictionaries import (
-    begins_dictionaries,
-    settle_dictionaries,
-    settle_fragments,
-    with_begun_dictionaries,
+    has_pending_dictionaries,
+    join_dictionaries_of_fragments,
+    join_pending_dictionaries,
+    with_pending_dictionaries,
 )
 
 __all__ = [
-    "begins_dictionaries",
+    "has_pending_dictionaries",
+    "join_dictionaries_of_fragments",
+    "join_pending_dictionaries",
     "rows_that_may_match",
-    "settle_dictionaries",
-    "settle_fragments",
-    "with_begun_dictionaries",
+    "with_pending_dictionaries",
 ]

@@ -22,12 +22,19 @@ from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 
-__all__ = ["begins_dictionaries", "settle_dictionaries", "settle_fragments", "with_begun_dictionaries"]
+__all__ = [
+    "has_pending_dictionaries",
+    "join_dictionaries_of_fragments",
+    "join_pending_dictionaries",
+    "with_pending_dictionaries",
+]
 
 Values = Mapping[int, pa.Array]
 
 
-def settle_dictionaries(store: Store, schema: Schema, files: Sequence[DataFile]) -> tuple[Schema, tuple[DataFile, ...]]:
+def join_pending_dictionaries(
+    store: Store, schema: Schema, files: Sequence[DataFile]
+) -> tuple[Schema, tuple[DataFile, ...]]:
     """Return the schema with the values of the dictionaries that these files begin, and files that count in them.
 
     The files are the caller's own, in no version yet: one that is written anew is deleted. On an error all are there.
@@ -50,20 +57,22 @@ def settle_dictionaries(store: Store, schema: Schema, files: Sequence[DataFile])
     return _with_values(schema, joint), tuple(settled)
 
 
-def settle_fragments(
+def join_dictionaries_of_fragments(
     store: Store, schema: Schema, fragments: Sequence[Fragment]
 ) -> tuple[Schema, tuple[Fragment, ...]]:
     """Do the same with new fragments of one file each."""
-    schema, files = settle_dictionaries(store, schema, [file for fragment in fragments for file in fragment.files])
+    schema, files = join_pending_dictionaries(
+        store, schema, [file for fragment in fragments for file in fragment.files]
+    )
     return schema, tuple(replace(each, files=(file,)) for each, file in zip(fragments, files, strict=True))
 
 
-def begins_dictionaries(schema: Schema, fragments: Iterable[Fragment]) -> bool:
+def has_pending_dictionaries(schema: Schema, fragments: Iterable[Fragment]) -> bool:
     """Return whether a dictionary column of these fragments has values that only their files tell."""
     return bool(_begun(schema, [file for fragment in fragments for file in fragment.files]))
 
 
-def with_begun_dictionaries(store: Store, schema: Schema, fragments: Iterable[Fragment]) -> Schema:
+def with_pending_dictionaries(store: Store, schema: Schema, fragments: Iterable[Fragment]) -> Schema:
     """Return the schema of these fragments, whose files are others' to change, with the values of its dictionaries.
 
     Raises `SchemaMismatch` naming a column of which two files have different lists.

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_ops.blobs import values_schema, with_blobs_as
+from lance_ops.blobs import schema_to_write, with_blobs_as
 from lance_ops.committers import open_root
 from lance_ops.core.errors import InvalidInput, RetryableConflict, UnsupportedFeature
 from lance_ops.core.json import text_schema
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.legacy import settle_fragments
+from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.snapshot import Snapshot
@@ -35,7 +35,7 @@ from lance_ops.writing import (
     FragmentWriter,
     check_stable_row_ids,
     commit_operation,
-    conform,
+    conform_to_schema,
     create_dataset,
     table_schema,
 )
@@ -85,7 +85,7 @@ class WritePlan:
         with _pending(root.store, fragments).abandoned_on_failure():
             if self.read_version is not None:
                 snapshot = Snapshot.open(self.options.path, self.read_version, self.options.storage_options)
-            schema, fragments = settle_fragments(root.store, self.schema, fragments)
+            schema, fragments = join_dictionaries_of_fragments(root.store, self.schema, fragments)
         pending = _pending(root.store, fragments)
         if snapshot is None:
             return create_dataset(
@@ -140,7 +140,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
         )
     table = _overwritten(snapshot, schema, options) if overwrite else snapshot.schema
     # Rows will be cast as no rows are: what cannot be is known before a task starts.
-    conform(schema.empty_table(), values_schema(table))
+    conform_to_schema(schema.empty_table(), schema_to_write(table))
     done = batch is not None and _is_ingested(snapshot, batch)
     return WritePlan(options, snapshot.version, table, version, overwrite, batch, done)
 

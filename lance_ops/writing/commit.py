@@ -87,7 +87,10 @@ def commit_transaction(
     max_retries: int = MAX_RETRIES,
     timeout_seconds: float = math.inf,
 ) -> Snapshot:
-    """Commit what others prepared; their files stay whatever happens. The errors are those of `transactions.commit`."""
+    """Commit a transaction that the caller prepared. Its files stay even if the commit fails, as they are the caller's.
+
+    The errors are those of `transactions.commit`.
+    """
     result = commit(
         root.committer,
         root.store,
@@ -101,7 +104,7 @@ def commit_transaction(
 
 
 def _check_counts(base: Manifest, operation: Operation, uri: str) -> None:
-    """Refuse to carry on row counts that a manifest without a writer's name may have wrong."""
+    """Refuse to build on a manifest without a writer's name, because its row counts may be wrong."""
     if base.writer_version is None and not isinstance(operation, Overwrite):
         raise UnsupportedFeature(
             "changing a table whose manifest names no writer (its row counts may be wrong: copy it with write_dataset)",
@@ -135,6 +138,6 @@ def _commit(
             storage_options=root.storage_options,
             after=pending.unsynced,
         )
-    if result.transaction.uuid != transaction.uuid:  # the same work was committed by another
+    if result.transaction.uuid != transaction.uuid:  # another commit with the same token did the work
         pending.abandon()
     return result.manifest

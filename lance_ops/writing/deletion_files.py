@@ -1,4 +1,4 @@
-"""Write the deletion files that hide more rows of some fragments."""
+"""Write deletion files that mark more rows of some fragments as deleted."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment, encode_deletion_vector
 from lance_ops.transactions import PendingFiles, PendingFilesBuilder
 
-__all__ = ["HiddenRows", "hide_rows"]
+__all__ = ["WrittenDeletions", "write_deletion_files"]
 
 _WRITTEN_AHEAD = 16
 
 
 @dataclass(frozen=True)
-class HiddenRows:
+class WrittenDeletions:
     """Fragments with a larger deletion vector, the ids of fragments without a live row, and the deletion files."""
 
-    updated: tuple[Fragment, ...]
-    removed: tuple[int, ...]
+    updated_fragments: tuple[Fragment, ...]
+    removed_fragment_ids: tuple[int, ...]
     pending: PendingFiles
 
 
-def hide_rows(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> HiddenRows:
+def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> WrittenDeletions:
     """Write a deletion file for each fragment: its deletion vector so far, and the physical `offsets` given for it.
 
     The files are not durable yet. When one cannot be written, all are deleted.
     """
     files = PendingFilesBuilder(snapshot.store, durable=False)
 
-    def hide_in(fragment_id: int) -> Fragment | None:
+    def write_one(fragment_id: int) -> Fragment | None:
         fragment = snapshot.fragments_by_id[fragment_id]
         vector = snapshot.deletion_vector(fragment) | offsets[fragment_id]
         if len(vector) == fragment.physical_rows:
             return None
         deletion_file, data = encode_deletion_vector(vector, snapshot.version, new_deletion_file_id())
-        thinned = replace(fragment, deletion_file=deletion_file)
-        assert thinned.deletion_path is not None
-        files.add(thinned.deletion_path)
-        snapshot.store.put(thinned.deletion_path, data, durable=False)
-        return thinned
+        updated = replace(fragment, deletion_file=deletion_file)
+        assert updated.deletion_path is not None
+        files.add(updated.deletion_path)
+        snapshot.store.put(updated.deletion_path, data, durable=False)
+        return updated
 
     ids = sorted(offsets)
     with files.abandoned_on_failure():
         outcomes = dict(
-            zip(ids, map_ordered(hide_in, ids, min(snapshot.calls_at_once, len(ids)), _WRITTEN_AHEAD), strict=True)
+            zip(ids, map_ordered(write_one, ids, min(snapshot.calls_at_once, len(ids)), _WRITTEN_AHEAD), strict=True)
         )
-    return HiddenRows(
-        updated=tuple(fragment for fragment in outcomes.values() if fragment is not None),
-        removed=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),
+    return WrittenDeletions(
+        updated_fragments=tuple(fragment for fragment in outcomes.values() if fragment is not None),
+        removed_fragment_ids=tuple(fragment_id for fragment_id, fragment in outcomes.items() if fragment is None),
         pending=files.build(),
     )

@@ -1,4 +1,4 @@
-"""Write batches as new fragments: data files on the store, not yet part of any version."""
+"""Write batches as new fragments: data files that no version names yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_ops.blobs import BlobWriter, ExternalBlobs, values_schema
+from lance_ops.blobs import BlobWriter, ExternalBlobs, schema_to_write
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import data_file_name
 from lance_ops.core.schema import Schema
@@ -21,7 +21,7 @@ from lance_ops.store import Store
 from lance_ops.table import DataFile, Fragment
 from lance_ops.table.manifest import FileLocations, ObjectLocation
 from lance_ops.transactions import PendingFiles
-from lance_ops.writing.schema_conformance import conform
+from lance_ops.writing.schema_conformance import conform_to_schema
 from lance_ops.writing.write_progress import FragmentWriteProgress
 from lance_ops.writing.write_targets import WriteTargets
 
@@ -42,11 +42,11 @@ _UNASSIGNED = 0  # the id of a fragment that no commit has numbered yet
 
 @dataclass(frozen=True)
 class FragmentLimits:
-    """When a fragment is full, and how its files are made.
+    """When a fragment is full, and how its files are written.
 
-    The limit of bytes is looked at after each batch, so one batch may pass it. `external_blobs` says what is done with
-    blobs that are URIs, `pack_file_bytes` how large files of many blobs grow (instead of what the field says);
-    `cache_bytes` and `max_page_bytes` are as for `page_budget`.
+    The byte limit is checked after each batch, so a fragment may exceed it by one batch. `external_blobs` says what to
+    do with blobs that are URIs. `pack_file_bytes` limits the size of sidecars with many blobs, instead of the field's
+    own limit. `cache_bytes` and `max_page_bytes` are as for `page_budget`.
     """
 
     max_rows_per_file: int = MAX_ROWS_PER_FILE
@@ -69,9 +69,9 @@ class FragmentLimits:
 class FragmentWriter:
     """Cuts a stream of batches into fragments, one data file each.
 
-    The files go to `targets` in turn, by default beneath the root. As a context manager it deletes, on an exception,
-    every file it wrote: nothing refers to them yet. Dictionaries of a 0.1 table whose values its schema does not say
-    are begun here; who commits the fragments settles them. With `durable=False` the commit syncs the files.
+    The files go to `targets` in turn, by default beneath the root. As a context manager it deletes all its files on an
+    exception. Dictionaries of a 0.1 table whose values the schema does not have are collected here; the caller joins
+    them before the commit (`lance_ops.legacy`). With `durable=False` the commit must sync the files beneath the root.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FragmentWriter:
         self._base_ids = cycle(self._targets.base_ids)
         self._dictionaries = Dictionaries(schema) if version is FileVersion.V0_1 else None
         self._schema = schema
-        self._arrow_schema = values_schema(schema)
+        self._arrow_schema = schema_to_write(schema)
         self._version = version
         self._durable = durable
         self._limits = limits or FragmentLimits()
@@ -103,12 +103,12 @@ class FragmentWriter:
 
     @property
     def schema(self) -> Schema:
-        """The schema, with the values that dictionaries of a 0.1 table have so far."""
+        """The schema, with the dictionary values of a 0.1 table collected so far."""
         return self._schema if self._dictionaries is None else self._dictionaries.filled()
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
         """Add rows; raise `SchemaMismatch` naming the field if they do not fit the schema."""
-        table = conform(data, self._arrow_schema)
+        table = conform_to_schema(data, self._arrow_schema)
         at = 0
         while at < table.num_rows:
             if self._writer is None:
@@ -127,7 +127,7 @@ class FragmentWriter:
         return PendingFiles.of_fragments(self._targets.locations, self.finish(), durable=self._durable)
 
     def abort(self) -> None:
-        """Delete every file written, as far as the store lets us."""
+        """Delete every file written. What cannot be deleted now is left to clean-up."""
         pending = PendingFiles.of_fragments(self._targets.locations, self._finished)
         if self._writer is not None:
             pending += PendingFiles((self._place,))  # the file may exist: the response to its close can be lost
@@ -181,7 +181,7 @@ class FragmentWriter:
         if self._writer is None:
             return
         if self._blobs is not None:
-            self._blobs.finish()  # before the file that names them
+            self._blobs.finish()  # before the data file that names the sidecars
         written = self._writer.finish()
         self._writer = self._blobs = None
         file = DataFile(

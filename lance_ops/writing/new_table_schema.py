@@ -1,4 +1,4 @@
-"""The schema of a new table."""
+"""Derive the schema of a new table from the Arrow schema of its data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["table_schema"]
 
 
 def table_schema(schema: pa.Schema, version: FileVersion) -> Schema:
-    """Return the schema of a table made of data of this schema; raises as `Schema.from_arrow` does.
+    """Return the schema of a table made of data of this schema; the errors are those of `Schema.from_arrow`.
 
-    Binary that is marked as blobs becomes `lance.blob.v2` where files can hold it.
+    Binary columns that are marked as blobs become `lance.blob.v2` where the file version supports it.
     """
     return Schema.from_arrow(blobs_as_v2(schema) if version >= FileVersion.V2_2 else schema)

@@ -1,4 +1,4 @@
-"""Who executes a plan's tasks.
+"""Runners, which execute a plan's tasks in threads or elsewhere.
 
 A plan's tasks are small picklable values and `execute` is a plain function of one of them, so the same plan runs in
 the threads of this process or, with `lance_ops.spark.OnSpark`, on a cluster.
@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from lance_ops.core.cores import available_cores
 
-__all__ = ["InThreads", "Runner", "run_all"]
+__all__ = ["InThreads", "Runner", "run_all_or_discard"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,8 +22,8 @@ R = TypeVar("R")
 class Runner(Protocol):
     """Executes tasks somewhere and returns their outcomes in the tasks' order.
 
-    The first error of a task is raised when no other task runs any more, so that whoever cleans up after a failed
-    plan does not race with its tasks.
+    The first error of a task is raised only when no other task is running, so that the caller can delete what the tasks
+    wrote without racing with them.
     """
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
@@ -47,10 +47,12 @@ class InThreads:
         return [future.result() for future in futures]
 
 
-def run_all(runner: Runner, function: Callable[[T], R], tasks: Sequence[T], discard: Callable[[R], None]) -> list[R]:
+def run_all_or_discard(
+    runner: Runner, function: Callable[[T], R], tasks: Sequence[T], discard: Callable[[R], None]
+) -> list[R]:
     """Run every task to its end; if one failed, `discard` the others' outcomes and raise its error.
 
-    What tasks wrote is thus either handed to a commit or removed at once; only a killed process leaves files behind.
+    So every file of a task is either handed to a commit or deleted at once. Only a killed process leaves files behind.
     """
     results = runner.map(_Guarded(function), tasks)
     failures = [result.error for result in results if isinstance(result, _Failed)]
@@ -69,12 +71,12 @@ class _Failed:
 
 @dataclass(frozen=True)
 class _Guarded(Generic[T, R]):
-    """A function whose errors come back as values, so that no runner stops half-way."""
+    """A function that returns its errors as values, so that no runner stops before every task has run."""
 
     function: Callable[[T], R]
 
     def __call__(self, task: T) -> R | _Failed:
         try:
             return self.function(task)
-        except Exception as error:  # noqa: BLE001 (raised again by run_all, once every task has ended)
+        except Exception as error:  # noqa: BLE001 (raised again by run_all_or_discard, once every task has ended)
             return _Failed(error)

@@ -1,8 +1,8 @@
-"""Fit incoming Arrow data to a table's schema, or say which field does not fit.
+"""Convert incoming Arrow data to a table's schema, or raise an error that names the field that does not fit.
 
-The table's schema is the authority. Columns are matched by name, in any order; a nullable column that is missing
-becomes null; a type that differs is cast if no value changes (int32 to int64, a list to a fixed-size list, a string to
-a large string); text is made to JSONB where the table has JSON; everything else is a `SchemaMismatch`.
+Columns are matched by name, in any order. A nullable column that is missing becomes null. A type that differs is cast
+if no value changes (int32 to int64, a list to a fixed-size list, a string to a large string). Text becomes JSONB where
+the table has JSON. Everything else is a `SchemaMismatch`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ from lance_ops.core.blob_types import values_of_blobs
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import holds_json, json_to_storage
 
-__all__ = ["conform", "conform_columns"]
+__all__ = ["conform_present_columns", "conform_to_schema"]
 
 
-def conform(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
+def conform_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa.Table:
     """Return `data` with exactly this (storage) schema; raise `SchemaMismatch` naming the field that does not fit."""
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     if table.schema.equals(schema, check_metadata=True) and not _has_wrong_nulls(table):
         return table
-    _refuse_extra(table, schema)
+    _refuse_unknown_columns(table, schema)
     columns = [_column(table, field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def conform_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return `table` with its columns in this schema's order and types; those it lacks it goes on lacking."""
-    _refuse_extra(table, schema)
-    return conform(table, pa.schema([field for field in schema if field.name in table.schema.names], schema.metadata))
+def conform_present_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return `table` with its columns in this schema's order and types; columns that it lacks stay missing."""
+    _refuse_unknown_columns(table, schema)
+    present = [field for field in schema if field.name in table.schema.names]
+    return conform_to_schema(table, pa.schema(present, schema.metadata))
 
 
 def _has_wrong_nulls(table: pa.Table) -> bool:
-    """Return whether a column has nulls that its own schema denies, which Arrow does not look at."""
+    """Return whether a column that its own schema declares non-nullable has nulls; Arrow does not check that."""
     return any(not field.nullable and table.column(at).null_count for at, field in enumerate(table.schema))
 
 
-def _refuse_extra(table: pa.Table, schema: pa.Schema) -> None:
+def _refuse_unknown_columns(table: pa.Table, schema: pa.Schema) -> None:
     extra = [name for name in table.schema.names if name not in schema.names]
     if extra:
         raise SchemaMismatch(
@@ -83,7 +84,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _loses_meaning(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow would cast between types that are not the same kind of thing (a number written as text, …)."""
+    """Return whether Arrow would cast between different kinds of values, such as a number and a text."""
 
     def kind(data_type: pa.DataType) -> str:
         if pt.is_dictionary(data_type):

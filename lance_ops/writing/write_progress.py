@@ -1,4 +1,4 @@
-"""Whom a write tells of its fragments."""
+"""Callbacks that a write calls when it begins and completes a fragment."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["FragmentWriteProgress", "NoopFragmentWriteProgress"]
 
 
 class FragmentWriteProgress(ABC):
-    """Is called as fragments are written, in the thread that writes. What it raises ends the write; nothing stays."""
+    """Called in the thread that writes fragments. An exception from it ends the write, which then deletes its files."""
 
     @abstractmethod
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Take note of a fragment that is begun; it has no files yet."""
+        """Handle the begin of a fragment; it has no files yet."""
 
     @abstractmethod
     def complete(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Take note of a fragment whose file is written; no version has it yet, nor has it an id."""
+        """Handle a fragment whose file is written; it has no id yet, and no version names it."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
-    """Takes no note."""
+    """Ignores all calls."""
 
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
         """Do nothing."""

@@ -1,4 +1,4 @@
-"""Where new data files go: beneath the table's root, or to base paths of it, one file after another."""
+"""Choose where new data files go: beneath the table's root, or to its base paths in turn."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lance_ops.table.manifest import FileLocations
 __all__ = ["AT_ROOT", "WriteTargets", "choose_bases", "number_bases"]
 
 AT_ROOT: tuple[int | None, ...] = (None,)
-"""The ids of the bases to write to when nobody asks for any: the root has none."""
+"""The default targets: the root alone, which has no base id."""
 
 
 @dataclass(frozen=True)
 class WriteTargets:
-    """The bases to write to in turn, by id, None being the root; `locations` has the stores of them."""
+    """The ids of the bases to write to in turn, None for the root; `locations` resolves them to stores."""
 
     locations: FileLocations
     base_ids: tuple[int | None, ...] = AT_ROOT
@@ -31,10 +31,11 @@ def choose_bases(
     *,
     root_uri: str | None = None,
 ) -> tuple[int | None, ...]:
-    """Return the ids of the bases to write to: those named, by name or by path, or all (True: the root before them).
+    """Return the ids of the bases to write to.
 
-    `root_uri` among the named is the root. Raises `InvalidInput` for a base that is not declared, and for both ways
-    of asking at once.
+    `target_bases` lists them by name or by path; `root_uri` among them is the root. `target_all_bases` takes all bases,
+    and if it is True the root before them. Raises `InvalidInput` for a base that is not declared, and if both
+    arguments are given.
     """
     bases = sorted(declared, key=lambda base: base.id)
     if target_all_bases is not None:
@@ -44,13 +45,13 @@ def choose_bases(
         if not (ids or target_all_bases):
             raise InvalidInput("target_all_bases=False leaves nothing to write to: the table has no base paths")
         return (*AT_ROOT, *ids) if target_all_bases else ids
-    return tuple(_named(bases, reference, root_uri) for reference in target_bases or ()) or AT_ROOT
+    return tuple(_id_of(bases, reference, root_uri) for reference in target_bases or ()) or AT_ROOT
 
 
 def number_bases(bases: Sequence[BasePath]) -> tuple[BasePath, ...]:
-    """Return the bases that a table begins with, those without an id (0) under the lowest free ones from 1.
+    """Return the bases of a new table; a base without an id (0) gets the lowest free one from 1.
 
-    Raises `InvalidInput` where two have the same id, name or path.
+    Raises `InvalidInput` where two bases have the same id, name or path.
     """
     taken = {base.id for base in bases if base.id}
     free = (number for number in range(1, len(bases) + len(taken) + 1) if number not in taken)
@@ -63,7 +64,7 @@ def number_bases(bases: Sequence[BasePath]) -> tuple[BasePath, ...]:
     return numbered
 
 
-def _named(bases: Sequence[BasePath], reference: str, root_uri: str | None) -> int | None:
+def _id_of(bases: Sequence[BasePath], reference: str, root_uri: str | None) -> int | None:
     by_name = next((base for base in bases if base.name == reference), None)
     found = by_name or next((base for base in bases if path_beneath(base.path, reference) == ""), None)
     if found is None:

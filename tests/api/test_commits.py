@@ -15,8 +15,8 @@ from pyroaring import BitMap
 import lance_ops
 from lance_ops import LanceDataset, LanceFragment, LanceOperation, Transaction
 from lance_ops.changing.columns.backfill import plan_backfill, write_columns
-from lance_ops.changing.columns.sources import CastColumns
-from lance_ops.changing.merge_insert import Matched, MergeSpec, plan_merge
+from lance_ops.changing.columns.column_sources import CastColumns
+from lance_ops.changing.merge_insert import MergeRequest, WhenMatched, plan_merge
 from lance_ops.changing.merge_insert.matching import find_matches
 from lance_ops.changing.row_updates import bind_updates, plan_update, rewrite_rows
 from lance_ops.committers.versions_directory import list_versions
@@ -267,8 +267,8 @@ def test_tasks_and_their_outcomes_travel(dataset: LanceDataset) -> None:
     update = plan_update(snapshot, bind_updates(snapshot, {"v": "v + 1"}), None)
     rewritten = elsewhere(rewrite_rows(elsewhere(update.tasks[0])))
     assert sum(fragment.physical_rows for fragment in rewritten.fragments) == 10
-    spec = MergeSpec(("id",), Matched.UPDATE, condition="source.v < target.v + 9")
-    merge = plan_merge(snapshot, spec, rows(1, 2, 50))
+    request = MergeRequest(("id",), WhenMatched.UPDATE, update_condition="source.v < target.v + 9")
+    merge = plan_merge(snapshot, request, rows(1, 2, 50))
     assert elsewhere(find_matches(elsewhere(merge.tasks[0]))).source_rows.tolist() == [0, 1]
     column = replace(snapshot.schema.fields[0], id=9, logical_type="int32")
     backfill = plan_backfill(snapshot, replace(snapshot.schema, fields=(column,)), CastColumns(("id",)))

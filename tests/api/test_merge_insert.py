@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lance_ops
 from lance_ops.api import MergeInsertBuilder
-from lance_ops.changing.merge_insert import Matched, MergeSpec, plan_merge
+from lance_ops.changing.merge_insert import MergeRequest, WhenMatched, plan_merge
 from lance_ops.errors import InvalidFilter, InvalidInput, SchemaMismatch, TooManyConcurrentWriters, UnsupportedFeature
 from lance_ops.transactions import TOKEN
 
@@ -153,14 +153,14 @@ def test_few_keys_are_asked_of_the_index_and_rows_it_does_not_cover_are_scanned(
     dataset.create_scalar_index("id", "BTREE")
     dataset = lance_ops.write_dataset(rows(*range(1000, 1100)), dataset, mode="append")
     source = rows(5, 305, 1005, 5000, value=10_000)
-    spec = MergeSpec(("id",), Matched.UPDATE, inserts=True)
+    request = MergeRequest(("id",), WhenMatched.UPDATE, inserts=True)
 
-    plan = plan_merge(dataset.snapshot, spec, source)
+    plan = plan_merge(dataset.snapshot, request, source)
     assert plan.index_name == "id_idx"
     assert "ScalarIndexQuery" in plan.explain()
-    scanning = plan_merge(dataset.snapshot, MergeSpec(("id",), Matched.UPDATE, use_index=False), source)
+    scanning = plan_merge(dataset.snapshot, MergeRequest(("id",), WhenMatched.UPDATE, use_index=False), source)
     assert scanning.index_name is None
-    assert plan_merge(dataset.snapshot, spec, rows(*range(900))).index_name is None
+    assert plan_merge(dataset.snapshot, request, rows(*range(900))).index_name is None
 
     result = upsert(dataset).execute(source)
     assert result == {"num_inserted_rows": 1, "num_updated_rows": 3, "num_deleted_rows": 0}
@@ -219,25 +219,25 @@ Row = tuple[int | None, int]
 @given(
     target=st.lists(st.tuples(KEYS, st.integers(0, 9)), max_size=12),
     source=SOURCE,
-    matched=st.sampled_from(list(Matched)),
+    matched=st.sampled_from(list(WhenMatched)),
     conditional=st.booleans(),
     inserts=st.booleans(),
     removes=st.sampled_from([None, "true", "v > 4"]),
 )
 def test_a_merge_does_what_it_does_to_a_list_of_rows(
-    target: list[Row], source: list[Row], matched: Matched, conditional: bool, inserts: bool, removes: str | None
+    target: list[Row], source: list[Row], matched: WhenMatched, conditional: bool, inserts: bool, removes: str | None
 ) -> None:
-    conditional = conditional and matched is Matched.UPDATE
+    conditional = conditional and matched is WhenMatched.UPDATE
     expected = model_merge(target, source, matched, conditional, inserts, removes)
     with tempfile.TemporaryDirectory() as folder:
         dataset = lance_ops.write_dataset(as_table(target), folder + "/t", max_rows_per_file=5)
         builder = dataset.merge_insert("id")
         match matched:
-            case Matched.UPDATE:
+            case WhenMatched.UPDATE:
                 builder.when_matched_update_all("source.v > target.v" if conditional else None)
-            case Matched.DELETE:
+            case WhenMatched.DELETE:
                 builder.when_matched_delete()
-            case Matched.FAIL:
+            case WhenMatched.FAIL:
                 builder.when_matched_fail()
         if inserts:
             builder.when_not_matched_insert_all()
@@ -262,10 +262,10 @@ def as_table(rows: list[Row]) -> pa.Table:
 
 
 def model_merge(
-    target: list[Row], source: list[Row], matched: Matched, conditional: bool, inserts: bool, removes: str | None
+    target: list[Row], source: list[Row], matched: WhenMatched, conditional: bool, inserts: bool, removes: str | None
 ) -> tuple[list[Row], list[int]] | None:
     """Return the rows after the merge with the counts of inserted, updated and deleted; None where it is refused."""
-    if matched is Matched.KEEP and not (inserts or removes):
+    if matched is WhenMatched.KEEP and not (inserts or removes):
         return None
     out: list[Row] = []
     inserted = updated = deleted = 0
@@ -277,15 +277,15 @@ def model_merge(
             else:
                 out.append((key, old))
             continue
-        if matched is Matched.FAIL:
+        if matched is WhenMatched.FAIL:
             return None
-        if matched is Matched.KEEP:
+        if matched is WhenMatched.KEEP:
             out.append((key, old))
             continue
         pairs = [new for new in pairs if not conditional or new > old]
         if len(pairs) > 1:
             return None
-        if matched is Matched.DELETE:
+        if matched is WhenMatched.DELETE:
             deleted += 1
         elif pairs:
             updated += 1

@@ -19,8 +19,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import lance_ops
+from lance_ops.writing.create_append_overwrite import append
 from lance_ops.writing.fragment_writer import FragmentLimits
-from lance_ops.writing.write import append
 
 lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
 pytestmark = pytest.mark.interop

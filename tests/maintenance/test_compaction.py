@@ -19,7 +19,7 @@ from lance_ops.reading.filters import bind_filter
 from lance_ops.table import IndexMetadata
 from lance_ops.transactions import CreateIndex
 from lance_ops.writing.commit import commit_operation
-from lance_ops.writing.runners import InThreads, run_all
+from lance_ops.writing.runners import InThreads, run_all_or_discard
 
 Make = Callable[..., lance_ops.LanceDataset]
 
@@ -267,7 +267,7 @@ def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
         return execute(task)
 
     with pytest.raises(OSError, match="disk on fire"):
-        run_all(InThreads(1), fail_second, tasks, lambda outcome: discard(snapshot.store, outcome))
+        run_all_or_discard(InThreads(1), fail_second, tasks, lambda outcome: discard(snapshot.store, outcome))
     assert set(Path(dataset.uri).rglob("*")) == before
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lance_ops.core.cores import available_cores
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.writing.runners import InThreads, run_all
+from lance_ops.writing.runners import InThreads, run_all_or_discard
 
 
 def test_outcomes_come_in_the_order_of_the_tasks() -> None:
@@ -40,7 +40,7 @@ def test_when_a_task_fails_the_others_are_discarded_and_its_error_is_raised() ->
         return task
 
     with pytest.raises(ValueError, match="task 2"):
-        run_all(InThreads(2), fail_at_two, [1, 2, 3], discarded.append)
+        run_all_or_discard(InThreads(2), fail_at_two, [1, 2, 3], discarded.append)
     assert discarded == [1, 3]
 
 

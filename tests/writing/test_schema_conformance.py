@@ -2,34 +2,34 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.errors import SchemaMismatch
-from lance_ops.writing.schema_conformance import conform
+from lance_ops.writing.schema_conformance import conform_to_schema
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
 
 
 def test_columns_are_matched_by_name_in_any_order() -> None:
-    table = conform(pa.table({"name": ["a"], "id": pa.array([1], pa.int64())}), SCHEMA)
+    table = conform_to_schema(pa.table({"name": ["a"], "id": pa.array([1], pa.int64())}), SCHEMA)
     assert table.schema == SCHEMA
     assert table.to_pylist() == [{"id": 1, "name": "a"}]
 
 
 def test_a_missing_nullable_column_becomes_null() -> None:
-    assert conform(pa.table({"id": [1, 2]}), SCHEMA).column("name").null_count == 2
+    assert conform_to_schema(pa.table({"id": [1, 2]}), SCHEMA).column("name").null_count == 2
 
 
 def test_a_missing_column_without_nulls_is_refused() -> None:
     with pytest.raises(SchemaMismatch, match="'id' is missing"):
-        conform(pa.table({"name": ["a"]}), SCHEMA)
+        conform_to_schema(pa.table({"name": ["a"]}), SCHEMA)
 
 
 def test_an_extra_column_is_refused_by_name() -> None:
     with pytest.raises(SchemaMismatch, match="'age' is not in the table"):
-        conform(pa.table({"id": [1], "age": [3]}), SCHEMA)
+        conform_to_schema(pa.table({"id": [1], "age": [3]}), SCHEMA)
 
 
 def test_nulls_where_none_are_allowed_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="'id' holds 1 nulls"):
-        conform(pa.table({"id": pa.array([1, None]), "name": ["a", "b"]}), SCHEMA)
+        conform_to_schema(pa.table({"id": pa.array([1, None]), "name": ["a", "b"]}), SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_nulls_where_none_are_allowed_are_refused() -> None:
     ids=str,
 )
 def test_a_cast_that_changes_no_value_is_made(given: pa.Array, wanted: pa.DataType) -> None:
-    column = conform(pa.table({"x": given}), pa.schema([("x", wanted)])).column("x")
+    column = conform_to_schema(pa.table({"x": given}), pa.schema([("x", wanted)])).column("x")
     assert column.type == wanted
     assert len(column) == len(given)
     assert column.null_count == given.null_count
@@ -66,4 +66,4 @@ def test_a_cast_that_changes_no_value_is_made(given: pa.Array, wanted: pa.DataTy
 )
 def test_a_cast_that_would_change_a_value_is_refused_by_column(given: pa.Array, wanted: pa.DataType) -> None:
     with pytest.raises(SchemaMismatch, match="column 'x'"):
-        conform(pa.table({"x": given}), pa.schema([("x", wanted)]))
+        conform_to_schema(pa.table({"x": given}), pa.schema([("x", wanted)]))

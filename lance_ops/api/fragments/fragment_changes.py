@@ -26,13 +26,13 @@ from lance_ops.changing.columns import (
     as_table,
     bind_computed,
     bind_joined,
-    bind_patch,
-    matched_offsets,
-    patched_fragments,
+    bind_replaced_values,
+    fragments_with_column_files,
+    fragments_with_replaced_values,
+    offsets_of_replaced_values,
     pending_columns,
     plan_backfill,
-    plan_patch,
-    with_column_files,
+    plan_value_replacement,
     write_columns,
     write_streamed_columns,
 )
@@ -47,10 +47,10 @@ from lance_ops.table.rows import encode_bitmap
 from lance_ops.writing import (
     FragmentLimits,
     FragmentWriteProgress,
+    choose_file_version,
     describe_fragment,
-    hide_rows,
-    output_version,
     table_schema,
+    write_deletion_files,
     write_fragments,
 )
 
@@ -92,7 +92,7 @@ class FragmentChanges:
         store = open_root(uri, storage_options).store if existing is None else existing.store
         asked = storage_version(data_storage_version, use_legacy_format)
         if existing is not None and mode == "append":
-            target, version = existing.schema, output_version(existing, asked)
+            target, version = existing.schema, choose_file_version(existing, asked)
         else:
             version = FileVersion.parse(asked or (existing.file_version.value if existing else "stable"))
             target = table_schema(reader.schema, version)
@@ -127,9 +127,9 @@ class FragmentChanges:
             raise InvalidInput(f"fragment {self._fragment.id} has no row {gone.max()}")
         if not gone:
             return self._fragment
-        hidden = hide_rows(self._snapshot, {self._fragment.id: gone})
-        self._snapshot.store.make_durable(*hidden.pending.unsynced)
-        return hidden.updated[0] if hidden.updated else None
+        deletions = write_deletion_files(self._snapshot, {self._fragment.id: gone})
+        self._snapshot.store.make_durable(*deletions.pending.unsynced)
+        return deletions.updated_fragments[0] if deletions.updated_fragments else None
 
     def merge_columns(
         self,
@@ -152,7 +152,7 @@ class FragmentChanges:
         reader = reader_of(value_func, reader_schema)
         schema, new = with_new_fields(self._snapshot.schema, reader.schema, self._snapshot.manifest.max_field_id + 1)
         files = self._durable(write_streamed_columns(self._snapshot, new, reader, [self._fragment]))
-        return self._changed(with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
+        return self._changed(fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
@@ -198,12 +198,12 @@ class FragmentChanges:
         portable Roaring bitmap of their physical offsets.
         """
         table = reader_of(data_obj, schema).read_all()
-        patch = bind_patch(self._snapshot, table, left_on, right_on or left_on)
-        files = self._durable(map(write_columns, plan_patch(self._snapshot, patch, (self._fragment.id,))))
-        (fragment,), fields = patched_fragments(self._snapshot, patch, files)
+        patch = bind_replaced_values(self._snapshot, table, left_on, right_on or left_on)
+        files = self._durable(map(write_columns, plan_value_replacement(self._snapshot, patch, (self._fragment.id,))))
+        (fragment,), fields = fragments_with_replaced_values(self._snapshot, patch, files)
         if not with_offsets:
             return fragment, list(fields)
-        return fragment, list(fields), encode_bitmap(matched_offsets(self._snapshot, patch, fragment.id))
+        return fragment, list(fields), encode_bitmap(offsets_of_replaced_values(self._snapshot, patch, fragment.id))
 
     def _with_columns(
         self, added: pa.Schema, source: ColumnSource, batch_size: int | None = None
@@ -211,7 +211,7 @@ class FragmentChanges:
         schema, new = with_new_fields(self._snapshot.schema, added, self._snapshot.manifest.max_field_id + 1)
         tasks = plan_backfill(self._snapshot, new, source, batch_size)
         files = self._durable(write_columns(task) for task in tasks if task.fragment_id == self._fragment.id)
-        return self._changed(with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
+        return self._changed(fragments_with_column_files(self._snapshot, schema, files)), LanceSchema(schema)
 
     def _durable(self, files: Iterable[ColumnFile]) -> list[ColumnFile]:
         """Make files durable: who commits them later does not know that they may not be."""

@@ -33,9 +33,9 @@ from lance_ops.writing import (
     FragmentWriteProgress,
     WriteTargets,
     choose_bases,
+    choose_file_version,
     fragment_writer,
     number_bases,
-    output_version,
     table_schema,
     write_new_table,
 )
@@ -119,7 +119,7 @@ def _for_existing(
     targets: WriteTargets,
 ) -> Append | Overwrite:
     if mode == "append":
-        version, schema = output_version(existing, asked_version), existing.schema
+        version, schema = choose_file_version(existing, asked_version), existing.schema
         pending = fragment_writer.write_fragments(existing.store, reader, schema, version, limits, targets)
         return Append(pending.fragments)
     version = FileVersion.parse(asked_version) if asked_version else existing.file_version

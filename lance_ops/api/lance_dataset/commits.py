@@ -18,7 +18,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.schema import with_dictionaries
-from lance_ops.legacy import begins_dictionaries, with_begun_dictionaries
+from lance_ops.legacy import has_pending_dictionaries, with_pending_dictionaries
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.refs import commit_shallow_clone
 from lance_ops.snapshot import Snapshot
@@ -150,14 +150,16 @@ class Commits(Handle):
 def _with_dictionaries(root: DatasetRoot, transaction: InternalTransaction) -> InternalTransaction:
     """Give the schema of a 0.1 table the values of its dictionaries: those it has, or those that the files begin."""
     operation = transaction.operation
-    if not isinstance(operation, Merge | Overwrite) or not begins_dictionaries(operation.schema, operation.fragments):
+    if not isinstance(operation, Merge | Overwrite) or not has_pending_dictionaries(
+        operation.schema, operation.fragments
+    ):
         return transaction
     schema = operation.schema
     if isinstance(operation, Merge):
         known = Snapshot.open(root.store.uri, transaction.read_version, root.storage_options).schema
         before = {node.id: node.dictionary for node in known.walk()}
         schema = with_dictionaries(schema, lambda field: field.dictionary or before.get(field.id))
-    schema = with_begun_dictionaries(root.store, schema, operation.fragments)
+    schema = with_pending_dictionaries(root.store, schema, operation.fragments)
     return replace(transaction, operation=replace(operation, schema=schema))
 
 

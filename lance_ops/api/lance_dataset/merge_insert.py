@@ -20,9 +20,9 @@ from lance_ops.api.handle import Handle
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
 from lance_ops.changing.merge_insert import (
-    Matched,
     MergeCounts,
-    MergeSpec,
+    MergeRequest,
+    WhenMatched,
     explain_merge_from,
     find_matches,
     merge_insert,
@@ -51,21 +51,21 @@ class MergeInsertBuilder:
 
     def __init__(self, dataset: Handle, on: str | Iterable[str] | None = None) -> None:
         self._dataset = dataset
-        self._spec = MergeSpec((on,) if isinstance(on, str) else tuple(on or ()))
+        self._request = MergeRequest((on,) if isinstance(on, str) else tuple(on or ()))
         self._retries = 10
         self._timeout = timedelta(seconds=30)
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Give matched rows the source's values, where `condition` (on `source.…` and `target.…`) is true."""
-        return self._with(matched=Matched.UPDATE, condition=condition)
+        return self._with(when_matched=WhenMatched.UPDATE, update_condition=condition)
 
     def when_matched_delete(self) -> Self:
         """Delete matched rows."""
-        return self._with(matched=Matched.DELETE, condition=None)
+        return self._with(when_matched=WhenMatched.DELETE, update_condition=None)
 
     def when_matched_fail(self) -> Self:
         """Refuse the whole merge if any row matches."""
-        return self._with(matched=Matched.FAIL, condition=None)
+        return self._with(when_matched=WhenMatched.FAIL, update_condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
         """Insert source rows that match nothing."""
@@ -73,7 +73,7 @@ class MergeInsertBuilder:
 
     def when_not_matched_by_source_delete(self, expr: UserFilter | None = None) -> Self:
         """Delete rows of the table that no source row matches, of these only where `expr` is true."""
-        return self._with(deletes_unmatched=True, unmatched=expr)
+        return self._with(deletes_unmatched=True, delete_condition=expr)
 
     def conflict_retries(self, max_retries: int) -> Self:
         """Set how often the merge is planned again after a conflict."""
@@ -130,7 +130,7 @@ class MergeInsertBuilder:
         source = reader_of(data_obj, schema).read_all()
         snapshot, counts = retry_conflicts(
             self._dataset.snapshot,
-            lambda current: merge_insert(current, self._spec, source, runner or InThreads(), transaction_properties),
+            lambda current: merge_insert(current, self._request, source, runner or InThreads(), transaction_properties),
             self._retries,
             self._timeout,
         )
@@ -141,7 +141,7 @@ class MergeInsertBuilder:
         self, data_obj: Any, *, schema: pa.Schema | None = None, runner: Runner | None = None
     ) -> tuple[Transaction, ExecuteResult]:
         """Write what `execute` would, and return the transaction for `LanceDataset.commit` instead of committing it."""
-        plan = plan_merge(self._dataset.snapshot, self._spec, reader_of(data_obj, schema).read_all())
+        plan = plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
         plan.snapshot.store.make_durable(*prepared.pending.unsynced)
@@ -153,13 +153,13 @@ class MergeInsertBuilder:
         Which way rows are matched may depend on how many keys the source has: both are named then.
         """
         snapshot = self._dataset.snapshot
-        return explain_merge_from(snapshot, self._spec, schema or snapshot.schema.to_arrow())
+        return explain_merge_from(snapshot, self._request, schema or snapshot.schema.to_arrow())
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Do all of the merge but the commit, remove what was written, and say before the plan what that took."""
         source = reader_of(data_obj, schema).read_all()
         started = perf_counter()
-        plan = plan_merge(self._dataset.snapshot, self._spec, source)
+        plan = plan_merge(self._dataset.snapshot, self._request, source)
         prepared = prepare_merge(plan, InThreads().map(find_matches, plan.tasks), InThreads())
         elapsed_ms = 1000 * (perf_counter() - started)
         files = prepared.pending.files
@@ -172,7 +172,7 @@ class MergeInsertBuilder:
         return f"AnalyzeExec: elapsed={elapsed_ms:.3f}ms, metrics=[{listed}]\n{plan.explain()}"
 
     def _with(self, **changes: Any) -> Self:
-        self._spec = replace(self._spec, **changes)
+        self._request = replace(self._request, **changes)
         return self
 
 

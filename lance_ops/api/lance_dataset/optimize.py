@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict, TypeVar
 
-from lance_ops.changing import bind_values, update_config
+from lance_ops.changing import bind_metadata, update_config
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.maintenance.cleanup import auto_cleanup_config as cleanup_config
 from lance_ops.maintenance.compaction import CompactionMetrics, CompactionOptions, compaction
@@ -93,7 +93,7 @@ class DatasetOptimizer:
         self._configure(dict.fromkeys(cleanup_config()))
 
     def _configure(self, values: Mapping[str, str | None]) -> None:
-        self._move(update_config(self._snapshot, UpdateConfig(config_updates=bind_values(values, replace=False))))
+        self._move(update_config(self._snapshot, UpdateConfig(config_updates=bind_metadata(values, replace=False))))
 
     def _move(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_ops.api.lance_dataset.scanning import Scanning
 from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
-from lance_ops.blobs import BlobPlace, BlobReader
+from lance_ops.blobs import BlobLocation, BlobReader
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_positions, take_row_ids
@@ -110,7 +110,7 @@ class Reading(Scanning):
 
     def _find_blobs(
         self, blob_column: str, ids: Rows, addresses: Rows, indices: Rows
-    ) -> tuple[BlobReader, Uint64Array, list[BlobPlace | None]]:
+    ) -> tuple[BlobReader, Uint64Array, list[BlobLocation | None]]:
         if sum(given is not None for given in (ids, addresses, indices)) != 1:
             raise InvalidInput("pass exactly one of ids, addresses and indices")
         field = self._snapshot.schema.field(blob_column)
@@ -138,7 +138,7 @@ class Reading(Scanning):
         return projection, scan_request(self._snapshot, projection)
 
 
-def _part(number: int, blob: BlobPlace, offset: int, length: int) -> BlobPlace:
+def _part(number: int, blob: BlobLocation, offset: int, length: int) -> BlobLocation:
     if offset + length > blob.size:
         raise InvalidInput(f"request {number}: {length} bytes at {offset} of a blob of {blob.size}")
     return replace(blob, position=blob.position + offset, size=length)

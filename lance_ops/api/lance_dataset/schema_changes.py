@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.reading import Reading
 from lance_ops.api.udf import BatchUDF
-from lance_ops.changing import Values, bind_fields, bind_values, update_config
+from lance_ops.changing import Values, bind_field_metadata, bind_metadata, update_config
 from lance_ops.changing.columns import (
     Alteration,
     FunctionColumns,
@@ -159,7 +159,7 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Set configuration keys, or remove those whose value is None; return all of it."""
-        self._update(UpdateConfig(config_updates=bind_values(values, replace)), transaction_properties)
+        self._update(UpdateConfig(config_updates=bind_metadata(values, replace)), transaction_properties)
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
@@ -174,7 +174,7 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Set keys of the table's metadata, or remove those whose value is None; return all of it."""
-        self._update(UpdateConfig(table_metadata_updates=bind_values(values, replace)), transaction_properties)
+        self._update(UpdateConfig(table_metadata_updates=bind_metadata(values, replace)), transaction_properties)
         return self.metadata
 
     def update_schema_metadata(
@@ -185,7 +185,7 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Set keys of the schema's metadata, or remove those whose value is None; return all of it."""
-        self._update(UpdateConfig(schema_metadata_updates=bind_values(values, replace)), transaction_properties)
+        self._update(UpdateConfig(schema_metadata_updates=bind_metadata(values, replace)), transaction_properties)
         return self.schema_metadata
 
     def update_field_metadata(
@@ -197,7 +197,7 @@ class SchemaChanges(Reading):
     ) -> None:
         """Set keys of fields' metadata, by path, or remove those whose value is None."""
         self._update(
-            UpdateConfig(field_metadata_updates=bind_fields(self._snapshot, field_updates, replace)),
+            UpdateConfig(field_metadata_updates=bind_field_metadata(self._snapshot, field_updates, replace)),
             transaction_properties,
         )
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.blobs import BlobReader, cut_by_blobs, with_blobs_as
+from lance_ops.blobs import BlobReader, split_by_blob_bytes, with_blobs_as
 from lance_ops.changing.columns import bind_computed
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.json import json_to_text, text_field
@@ -96,7 +96,7 @@ class Projection:
 
     def cut(self, table: pa.Table) -> Iterator[pa.Table]:
         """Cut rows that were read into parts whose answers have a bounded number of blobs' bytes."""
-        return cut_by_blobs(table, self.read) if self.needs_addresses else iter((table,))
+        return split_by_blob_bytes(table, self.read) if self.needs_addresses else iter((table,))
 
     def _with_bytes(self, table: pa.Table) -> pa.Table:
         reader = BlobReader(self.snapshot)

@@ -10,15 +10,21 @@ from lance_ops.changing.columns.add import (
 from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
 from lance_ops.changing.columns.backfill import (
     ColumnFile,
+    fragments_with_column_files,
     pending_columns,
     plan_backfill,
-    with_column_files,
     write_columns,
     write_streamed_columns,
 )
 from lance_ops.changing.columns.checkpoint import Checkpoint
-from lance_ops.changing.columns.patch import PatchedColumns, bind_patch, matched_offsets, patched_fragments, plan_patch
-from lance_ops.changing.columns.sources import ColumnSource, FunctionColumns, as_table
+from lance_ops.changing.columns.column_sources import ColumnSource, FunctionColumns, as_table
+from lance_ops.changing.columns.value_replacement import (
+    ReplacedValues,
+    bind_replaced_values,
+    fragments_with_replaced_values,
+    offsets_of_replaced_values,
+    plan_value_replacement,
+)
 
 __all__ = [
     "Alteration",
@@ -26,7 +32,7 @@ __all__ = [
     "ColumnFile",
     "ColumnSource",
     "FunctionColumns",
-    "PatchedColumns",
+    "ReplacedValues",
     "add_columns",
     "add_null_columns",
     "add_streamed_columns",
@@ -34,14 +40,14 @@ __all__ = [
     "as_table",
     "bind_computed",
     "bind_joined",
-    "bind_patch",
+    "bind_replaced_values",
     "drop_columns",
-    "matched_offsets",
-    "patched_fragments",
+    "fragments_with_column_files",
+    "fragments_with_replaced_values",
+    "offsets_of_replaced_values",
     "pending_columns",
     "plan_backfill",
-    "plan_patch",
-    "with_column_files",
+    "plan_value_replacement",
     "write_columns",
     "write_streamed_columns",
 ]

@@ -10,24 +10,24 @@ import pyarrow.types as pt
 
 from lance_ops.changing.columns.backfill import (
     ColumnFile,
+    fragments_with_column_files,
     pending_columns,
     plan_backfill,
-    with_column_files,
     write_columns,
     write_streamed_columns,
 )
-from lance_ops.changing.columns.sources import ColumnSource, ComputedColumns, JoinedColumns
+from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, convert, parse_value
 from lance_ops.core.schema import Schema, with_new_fields
-from lance_ops.legacy import settle_dictionaries
+from lance_ops.legacy import join_pending_dictionaries
 from lance_ops.reading import schema_with_row_columns
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.transactions import Merge
-from lance_ops.writing import Runner, commit_operation, run_all
+from lance_ops.writing import Runner, commit_operation, run_all_or_discard
 
 __all__ = ["add_columns", "add_null_columns", "add_streamed_columns", "bind_computed", "bind_joined"]
 
@@ -49,7 +49,7 @@ def add_columns(
     """
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
-    files = run_all(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
     return _commit(snapshot, schema, columns, files, properties)
 
 
@@ -107,11 +107,11 @@ def _commit(
     snapshot: Snapshot, schema: Schema, columns: Schema, files: Sequence[ColumnFile], properties: Properties
 ) -> Snapshot:
     with pending_columns(snapshot, files).abandoned_on_failure():
-        schema, settled = settle_dictionaries(snapshot.store, schema, [each.file for each in files])
+        schema, settled = join_pending_dictionaries(snapshot.store, schema, [each.file for each in files])
     files = [replace(each, file=file) for each, file in zip(files, settled, strict=True)]
     pending = pending_columns(snapshot, files)
     with pending.abandoned_on_failure():
-        operation = _merge(schema, columns, with_column_files(snapshot, schema, files))
+        operation = _merge(schema, columns, fragments_with_column_files(snapshot, schema, files))
     return commit_operation(snapshot, operation, properties=properties, pending=pending)
 
 

@@ -12,8 +12,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.changing.columns.backfill import pending_columns, plan_backfill, with_column_files, write_columns
-from lance_ops.changing.columns.sources import CastColumns
+from lance_ops.changing.columns.backfill import (
+    fragments_with_column_files,
+    pending_columns,
+    plan_backfill,
+    write_columns,
+)
+from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
 from lance_ops.core.predicate.tree import spell_path
@@ -21,7 +26,7 @@ from lance_ops.core.schema import Field, Schema, renumbered, split_path, with_fi
 from lance_ops.reading import ScanRequest, scan
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import Merge, Project
-from lance_ops.writing import Runner, commit_operation, run_all
+from lance_ops.writing import Runner, commit_operation, run_all_or_discard
 
 __all__ = ["Alteration", "alter_columns", "drop_columns"]
 
@@ -99,10 +104,10 @@ def _cast(
     cast = {snapshot.schema.field(each.path).id for each in casts}
     source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
     tasks = plan_backfill(snapshot, columns, source)
-    files = run_all(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
     pending = pending_columns(snapshot, files)
     with pending.abandoned_on_failure():
-        operation = Merge(with_column_files(snapshot, schema, files), schema, preserves_nullability=True)
+        operation = Merge(fragments_with_column_files(snapshot, schema, files), schema, preserves_nullability=True)
     return commit_operation(snapshot, operation, properties=properties, pending=pending)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.changing.columns.sources import ColumnSource
+from lance_ops.changing.columns.column_sources import ColumnSource
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import DATA_DIR, data_file_name
@@ -37,14 +37,14 @@ from lance_ops.reading import (
 from lance_ops.snapshot import Snapshot, SnapshotReference
 from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
 from lance_ops.transactions import PendingFiles
-from lance_ops.writing import conform
+from lance_ops.writing import conform_to_schema
 
 __all__ = [
     "BackfillTask",
     "ColumnFile",
+    "fragments_with_column_files",
     "pending_columns",
     "plan_backfill",
-    "with_column_files",
     "write_columns",
     "write_streamed_columns",
 ]
@@ -130,7 +130,7 @@ def write_streamed_columns(
     return written
 
 
-def with_column_files(
+def fragments_with_column_files(
     snapshot: Snapshot, schema: Schema, files: Sequence[ColumnFile], replaced: Iterable[int] = ()
 ) -> tuple[Fragment, ...]:
     """Return the fragments with their new files, without files that hold no field of the schema any more.
@@ -185,7 +185,7 @@ def _write(
         ) as writer:
             for offsets, made, is_last in _with_last(parts):
                 end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
-                writer.write_batch(_spread(conform(made, arrow_schema), offsets, done, end, nulls))
+                writer.write_batch(_spread(conform_to_schema(made, arrow_schema), offsets, done, end, nulls))
                 done = end
             if done < fragment.physical_rows:  # not one row is live
                 writer.write_batch(_spread(arrow_schema.empty_table(), range(0), 0, fragment.physical_rows))

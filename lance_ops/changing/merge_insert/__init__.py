@@ -2,8 +2,7 @@
 
 from lance_ops.changing.merge_insert.explain import explain_merge_from
 from lance_ops.changing.merge_insert.matching import find_matches
-from lance_ops.changing.merge_insert.spec import Matched, MergeSpec
-from lance_ops.changing.merge_insert.verb import (
+from lance_ops.changing.merge_insert.merge import (
     MergeCounts,
     MergePlan,
     PreparedMerge,
@@ -12,13 +11,14 @@ from lance_ops.changing.merge_insert.verb import (
     plan_merge,
     prepare_merge,
 )
+from lance_ops.changing.merge_insert.merge_request import MergeRequest, WhenMatched
 
 __all__ = [
-    "Matched",
     "MergeCounts",
     "MergePlan",
-    "MergeSpec",
+    "MergeRequest",
     "PreparedMerge",
+    "WhenMatched",
     "commit_merge",
     "explain_merge_from",
     "find_matches",

@@ -17,17 +17,17 @@ from lance_ops.changing.merge_insert.matching import (
     plan_matching,
     target_columns,
 )
-from lance_ops.changing.merge_insert.spec import BoundMerge, Matched, MergeSpec, bind_merge
+from lance_ops.changing.merge_insert.merge_request import BoundMerge, MergeRequest, WhenMatched, bind_merge
 from lance_ops.snapshot import Snapshot
-from lance_ops.writing import output_version
+from lance_ops.writing import choose_file_version
 
 __all__ = ["explain_merge", "explain_merge_from"]
 
 _MATCHED = {
-    Matched.KEEP: "DoNothing",
-    Matched.UPDATE: "UpdateAll",
-    Matched.DELETE: "Delete",
-    Matched.FAIL: "Fail",
+    WhenMatched.KEEP: "DoNothing",
+    WhenMatched.UPDATE: "UpdateAll",
+    WhenMatched.DELETE: "Delete",
+    WhenMatched.FAIL: "Fail",
 }
 
 
@@ -39,13 +39,13 @@ def explain_merge(snapshot: Snapshot, merge: BoundMerge, tasks: tuple[MatchTask,
     return "\n".join(_lines(snapshot, merge, matching))
 
 
-def explain_merge_from(snapshot: Snapshot, spec: MergeSpec, schema: pa.Schema) -> str:
+def explain_merge_from(snapshot: Snapshot, request: MergeRequest, schema: pa.Schema) -> str:
     """Describe a merge from a source of that schema, both ways of matching where its number of keys decides.
 
     Raises as `plan_merge` does.
     """
-    output_version(snapshot, spec.file_version)
-    merge = bind_merge(snapshot, spec, schema.empty_table())
+    choose_file_version(snapshot, request.file_version)
+    merge = bind_merge(snapshot, request, schema.empty_table())
     num_tasks = len(plan_matching(snapshot, merge))
     index_name = index_on_key(snapshot, merge, merge.source_keys()[0])
     if index_name is None:
@@ -60,12 +60,16 @@ def explain_merge_from(snapshot: Snapshot, spec: MergeSpec, schema: pa.Schema) -
 
 
 def _lines(snapshot: Snapshot, merge: BoundMerge, matching: Iterable[str]) -> Iterator[str]:
-    spec = merge.spec
-    matched = f"UpdateIf({spec.condition})" if spec.condition is not None else _MATCHED[spec.matched]
+    request = merge.request
+    matched = (
+        f"UpdateIf({request.update_condition})"
+        if request.update_condition is not None
+        else _MATCHED[request.when_matched]
+    )
     unmatched = "Keep"
-    if spec.deletes_unmatched:
-        unmatched = "Delete" if merge.unmatched is None else f"DeleteIf({merge.unmatched.to_sql()})"
-    inserts = "InsertAll" if spec.inserts else "DoNothing"
+    if request.deletes_unmatched:
+        unmatched = "Delete" if merge.delete_condition is None else f"DeleteIf({merge.delete_condition.to_sql()})"
+    inserts = "InsertAll" if request.inserts else "DoNothing"
     yield (
         f"MergeInsert: on=[{_keys(merge)}], when_matched={matched}, when_not_matched={inserts}, "
         f"when_not_matched_by_source={unmatched}"
@@ -73,12 +77,12 @@ def _lines(snapshot: Snapshot, merge: BoundMerge, matching: Iterable[str]) -> It
     given = merge.source.schema.names
     missing = ", ".join(name for name in snapshot.schema.names if name not in given)
     source = ", ".join(given)
-    if spec.in_place:
+    if request.in_place:
         keys = {key.path[0] for key in merge.keys}
         yield f"  RewriteColumns: from_source=[{', '.join(name for name in given if name not in keys)}]"
-    elif spec.matched is Matched.UPDATE:
+    elif request.when_matched is WhenMatched.UPDATE:
         yield f"  MoveRows: from_source=[{source}], from_target=[{missing}]"
-    if spec.inserts:
+    if request.inserts:
         yield f"  InsertRows: from_source=[{source}], null=[{missing}]"
     yield from _indented(matching)
 

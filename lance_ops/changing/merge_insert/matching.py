@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.changing.merge_insert.spec import SOURCE, TARGET, BoundMerge, Matched, key_columns
+from lance_ops.changing.merge_insert.merge_request import SOURCE, TARGET, BoundMerge, WhenMatched, key_columns
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
@@ -32,7 +32,7 @@ from lance_ops.reading import (
     serving_index,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.writing import fragment_shares
+from lance_ops.writing import fragment_ids_per_task
 
 __all__ = [
     "MatchTask",
@@ -106,7 +106,7 @@ def plan_matching(snapshot: Snapshot, merge: BoundMerge) -> tuple[MatchTask, ...
         index = index_on_key(snapshot, merge, keys.values)
         if index is not None:
             return (MatchTask(reference, merge, keys, None, In(merge.keys[0], keys.values), index),)
-    return tuple(MatchTask(reference, merge, keys, ids) for ids in fragment_shares(snapshot))
+    return tuple(MatchTask(reference, merge, keys, ids) for ids in fragment_ids_per_task(snapshot))
 
 
 def most_keys_for_index(snapshot: Snapshot) -> int:
@@ -116,7 +116,7 @@ def most_keys_for_index(snapshot: Snapshot) -> int:
 
 def index_on_key(snapshot: Snapshot, merge: BoundMerge, keys: pa.Array) -> str | None:
     """Return the name of the index that can be asked for keys; None where there is none or every row is looked at."""
-    if not merge.spec.use_index or merge.spec.deletes_unmatched or len(merge.keys) != 1:
+    if not merge.request.use_index or merge.request.deletes_unmatched or len(merge.keys) != 1:
         return None
     return serving_index(snapshot, In(merge.keys[0], keys))
 
@@ -145,17 +145,17 @@ def find_matches(task: MatchTask) -> Matches:
 def target_columns(merge: BoundMerge) -> list[str]:
     """Return the target's columns to read: keys, and what the conditions ask for."""
     names = [key.name for key in merge.keys]
-    if merge.condition is not None:
-        nodes = (node for node in merge.condition.walk() if isinstance(node, Column) and node.path[0] == TARGET)
+    if merge.update_condition is not None:
+        nodes = (node for node in merge.update_condition.walk() if isinstance(node, Column) and node.path[0] == TARGET)
         names += [replace(node, path=node.path[1:]).name for node in nodes]
-    if merge.unmatched is not None:
-        names += merge.unmatched.columns()
+    if merge.delete_condition is not None:
+        names += merge.delete_condition.columns()
     return list(dict.fromkeys(names))
 
 
 def _source_columns(merge: BoundMerge) -> list[str]:
     """Return the source's columns that matching looks at."""
-    nodes = merge.condition.walk() if merge.condition is not None else ()
+    nodes = merge.update_condition.walk() if merge.update_condition is not None else ()
     asked = (node.path[1] for node in nodes if isinstance(node, Column) and node.path[0] == SOURCE)
     return list(dict.fromkeys([*(key.path[0] for key in merge.keys), *asked]))
 
@@ -166,17 +166,17 @@ def _match(task: MatchTask, rows: ScannedRows, known: BoolArray) -> Matches:
     hits, codes = task.keys.hits(key_columns(rows.table, merge.keys))
     known[codes] = True
     orphaned = _orphaned(merge, rows, hits)
-    if merge.spec.matched is Matched.KEEP or not len(hits):
+    if merge.request.when_matched is WhenMatched.KEEP or not len(hits):
         return Matches(_NO_ADDRESS, _NO_ROW, _NO_ADDRESS, orphaned, _NO_ROW)
     places, source_rows = task.keys.rows_of(hits, codes)
-    if merge.spec.matched is Matched.FAIL:
+    if merge.request.when_matched is WhenMatched.FAIL:
         raise InvalidInput(f"the merge found a matching row, and allows none: {_spelled(merge, source_rows[0])}")
-    if merge.condition is not None:
-        holds = _holds(merge, merge.condition, rows.table, places, source_rows)
+    if merge.update_condition is not None:
+        holds = _holds(merge, merge.update_condition, rows.table, places, source_rows)
         places, source_rows = places[holds], source_rows[holds]
     if not task.keys.are_distinct:
         _check_unambiguous(merge, places, source_rows)
-    if merge.spec.matched is Matched.DELETE:
+    if merge.request.when_matched is WhenMatched.DELETE:
         return Matches(_NO_ADDRESS, _NO_ROW, rows.addresses(places), orphaned, _NO_ROW)
     return Matches(rows.addresses(places), source_rows, _NO_ADDRESS, orphaned, _NO_ROW)
 
@@ -192,12 +192,12 @@ def _check_unambiguous(merge: BoundMerge, places: Int64Array, source_rows: Int64
 
 
 def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Int64Array) -> Uint64Array:
-    if not merge.spec.deletes_unmatched:
+    if not merge.request.deletes_unmatched:
         return NO_MATCHES.orphaned
     doomed = np.ones(len(rows), np.bool_)
     doomed[hits] = False
-    if merge.unmatched is not None:
-        doomed &= merge.unmatched.holds(rows.table)
+    if merge.delete_condition is not None:
+        doomed &= merge.delete_condition.holds(rows.table)
     return rows.addresses(np.flatnonzero(doomed))
 
 

@@ -36,7 +36,7 @@ from lance_ops.writing import (
     Runner,
     commit_operation,
     retry_conflicts,
-    run_all,
+    run_all_or_discard,
 )
 
 __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", "discard", "execute"]
@@ -115,7 +115,7 @@ def compact_files(
 
     def attempt(current: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
         plan = plan_compaction(current, options or CompactionOptions())
-        rewrites = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, current.store))
+        rewrites = run_all_or_discard(runner or InThreads(), execute, plan.tasks, partial(discard, current.store))
         return Compaction.commit(current, rewrites)
 
     return retry_conflicts(snapshot, attempt, _CONFLICT_RETRIES)

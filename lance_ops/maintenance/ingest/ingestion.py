@@ -20,7 +20,7 @@ from lance_ops.committers import open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, RetryableConflict, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.legacy import settle_fragments
+from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance.batch_ledger import IngestedBatch, batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.maintenance.ingest.raw_files import IngestBatch, RawFile, read_raw_batches, unified_raw_schema
@@ -37,7 +37,7 @@ from lance_ops.writing import (
     check_stable_row_ids,
     commit_operation,
     create_dataset,
-    run_all,
+    run_all_or_discard,
     table_schema,
 )
 
@@ -138,7 +138,7 @@ def ingest(
             uri, batches, storage_options=storage_options, raw_storage_options=raw_storage_options, options=options
         )
         store = open_root(uri, storage_options).store
-        outcomes = run_all(runner or InThreads(), execute, plan.tasks, partial(discard, store))
+        outcomes = run_all_or_discard(runner or InThreads(), execute, plan.tasks, partial(discard, store))
         try:
             return commit_ingest(plan, outcomes)
         except (RetryableConflict, DatasetAlreadyExists):  # another run was first with a batch, or with the table
@@ -207,7 +207,7 @@ def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestR
     if plan.snapshot is None:
         root = open_root(plan.uri, plan.storage_options)
         with _pending(root.store, fragments).abandoned_on_failure():
-            schema, fragments = settle_fragments(root.store, plan.schema, fragments)
+            schema, fragments = join_dictionaries_of_fragments(root.store, plan.schema, fragments)
         committed = create_dataset(
             root,
             schema,

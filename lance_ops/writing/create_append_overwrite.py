@@ -17,8 +17,8 @@ from lance_ops.table import BasePath
 from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions import Append, Overwrite
 from lance_ops.writing.commit import commit_operation, create_dataset
+from lance_ops.writing.file_version_choice import choose_file_version
 from lance_ops.writing.fragment_writer import FragmentLimits, write_fragments, write_new_table
-from lance_ops.writing.row_writer import output_version
 from lance_ops.writing.write_targets import AT_ROOT, WriteTargets
 
 __all__ = ["NewTable", "append", "check_stable_row_ids", "create", "overwrite"]
@@ -28,7 +28,7 @@ Batches = Iterable[pa.RecordBatch | pa.Table]
 
 @dataclass(frozen=True)
 class NewTable:
-    """What is decided when a table is created."""
+    """Properties that are fixed when a table is created."""
 
     schema: Schema
     file_version: FileVersion
@@ -49,11 +49,13 @@ def create(
     *,
     mode: str = "create",
 ) -> Snapshot:
-    """Write version 1. If somebody else creates the dataset meanwhile, append the same files to it, or overwrite it.
+    """Write version 1. `mode` says what to do if another writer creates the dataset meanwhile.
 
-    Which of these is for `mode` to say; `create` raises `DatasetAlreadyExists` then. `base_ids` are those of the base
-    paths that the data files go to in turn, as in the functions below. Raises `SchemaMismatch` if rows are appended to
-    another schema, `InvalidInput` if the other's dataset lacks the stable row ids or the base paths asked for.
+    Then `create` raises `DatasetAlreadyExists`; `append` and `overwrite` commit the same files to the other dataset.
+    The data files go to the base paths `base_ids` in turn, as in the functions below.
+
+    Raises `SchemaMismatch` if the rows would be appended to another schema, and `InvalidInput` if the other dataset
+    lacks the stable row ids or the base paths asked for.
     """
     root = open_root(uri, storage_options, new_naming=table.manifest_naming)
     targets = WriteTargets(FileLocations(root.store, table.base_paths, root.storage_options), base_ids)
@@ -75,15 +77,7 @@ def create(
             raise
     with pending.abandoned_on_failure():
         theirs = Snapshot.open(uri, storage_options=storage_options)
-        is_alike = theirs.schema.fields == schema.fields and theirs.file_version is table.file_version
-        if mode == "append" and not is_alike:
-            raise SchemaMismatch(
-                f"{theirs.uri} was created meanwhile with another schema or file version: append again"
-            )
-        if not set(table.base_paths) <= set(theirs.manifest.base_paths):
-            raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: write again")
-        if table.stable_row_ids:
-            check_stable_row_ids(theirs)
+        _check_takes_files(theirs, table, schema, mode)
     return commit_operation(
         theirs,
         Append(pending.fragments) if mode == "append" else Overwrite(pending.fragments, schema),
@@ -94,7 +88,7 @@ def create(
 
 
 def check_stable_row_ids(snapshot: Snapshot) -> None:
-    """Raise `InvalidInput` unless the table has stable row ids, which only its creation can give it."""
+    """Raise `InvalidInput` if the table was created without stable row ids; they cannot be added later."""
     if not snapshot.manifest.uses_stable_row_ids:
         raise InvalidInput(
             f"{snapshot.uri} was created without stable row ids, and they cannot be added: copy it into a new dataset"
@@ -109,8 +103,8 @@ def append(
     base_ids: tuple[int | None, ...] = AT_ROOT,
     file_version: str | None = None,
 ) -> Snapshot:
-    """Add rows after those there are, in files of the table's version unless asked otherwise (see `output_version`)."""
-    targets, version = WriteTargets(snapshot.file_locations, base_ids), output_version(snapshot, file_version)
+    """Add rows as new fragments; `file_version` is as for `choose_file_version`."""
+    targets, version = WriteTargets(snapshot.file_locations, base_ids), choose_file_version(snapshot, file_version)
     pending = write_fragments(snapshot.store, batches, snapshot.schema, version, limits, targets, durable=False)
     return commit_operation(snapshot, Append(pending.fragments), properties=properties, pending=pending)
 
@@ -124,7 +118,7 @@ def overwrite(
     properties: Mapping[str, str],
     base_ids: tuple[int | None, ...] = AT_ROOT,
 ) -> Snapshot:
-    """Replace all rows and the schema; indices go, old versions stay."""
+    """Commit a version with these rows and this schema alone. It has no indices; older versions stay."""
     targets = WriteTargets(snapshot.file_locations, base_ids)
     schema, pending = write_new_table(snapshot.store, batches, schema, version, limits, targets)
     return commit_operation(
@@ -134,3 +128,14 @@ def overwrite(
         pending=pending,
         file_version=version,
     )
+
+
+def _check_takes_files(theirs: Snapshot, table: NewTable, schema: Schema, mode: str) -> None:
+    """Raise unless files that were written for `table` fit the dataset that another writer created meanwhile."""
+    is_alike = theirs.schema.fields == schema.fields and theirs.file_version is table.file_version
+    if mode == "append" and not is_alike:
+        raise SchemaMismatch(f"{theirs.uri} was created meanwhile with another schema or file version: append again")
+    if not set(table.base_paths) <= set(theirs.manifest.base_paths):
+        raise InvalidInput(f"{theirs.uri} was created meanwhile with other base paths: write again")
+    if table.stable_row_ids:
+        check_stable_row_ids(theirs)

@@ -1,4 +1,4 @@
-"""Plan again on the newest version when concurrent traffic got in the way."""
+"""Call a verb again on the newest version after it lost to a concurrent commit."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LONGEST_PAUSE_SECONDS = 2.0
 def retry_conflicts(
     snapshot: Snapshot, attempt: Callable[[Snapshot], T], retries: int, timeout: timedelta | None = None
 ) -> T:
-    """Call `attempt` with the snapshot and, after a conflict or when clean-up took the version, with the newest one.
+    """Call `attempt` with the snapshot; after a conflict, or if clean-up removed the version, with the newest one.
 
-    Between attempts it waits a random, growing moment, so that writers in each other's way drift apart. Raises
+    Between attempts it waits for a random time with a growing limit, so that competing writers drift apart. Raises
     `TooManyConcurrentWriters` when the retries or the time are used up.
     """
     deadline = time.monotonic() + timeout.total_seconds() if timeout else None

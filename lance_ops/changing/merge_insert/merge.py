@@ -1,6 +1,6 @@
 """Bring a source's rows into a table by key, as one commit.
 
-    plan_merge(snapshot, spec, source) -> MergePlan      the source's keys, and the tasks that match them
+    plan_merge(snapshot, request, source) -> MergePlan      the source's keys, and the tasks that match them
     find_matches(task) -> Matches                        anywhere
     prepare_merge(plan, matches) -> PreparedMerge        rows written, deletion files written, nothing committed
     commit_merge(plan, prepared) -> Snapshot             one transaction
@@ -19,12 +19,18 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.blobs import take_to_rewrite
-from lance_ops.changing.columns import PatchedColumns, patched_fragments, pending_columns, plan_patch, write_columns
+from lance_ops.changing.columns import (
+    ReplacedValues,
+    fragments_with_replaced_values,
+    pending_columns,
+    plan_value_replacement,
+    write_columns,
+)
 from lance_ops.changing.merge_insert.explain import explain_merge
-from lance_ops.changing.merge_insert.inserted import inserted_keys
-from lance_ops.changing.merge_insert.left_out import with_kept_fields
+from lance_ops.changing.merge_insert.inserted_key_filter import encode_inserted_keys
 from lance_ops.changing.merge_insert.matching import Matches, MatchTask, find_matches, plan_matching
-from lance_ops.changing.merge_insert.spec import BoundMerge, MergeSpec, bind_merge, write_targets
+from lance_ops.changing.merge_insert.merge_request import BoundMerge, MergeRequest, bind_merge, write_targets
+from lance_ops.changing.merge_insert.missing_struct_fields import with_missing_fields_kept
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.arrow import rows_at
@@ -36,13 +42,13 @@ from lance_ops.table import Fragment
 from lance_ops.table.rows import NO_CODE, bitmap_of
 from lance_ops.transactions import PendingFiles, Update, UpdateMode
 from lance_ops.writing import (
-    RowWriter,
     Runner,
+    UpdatedRowWriter,
     WriteTargets,
+    choose_file_version,
     commit_operation,
-    hide_rows,
-    output_version,
-    run_all,
+    run_all_or_discard,
+    write_deletion_files,
 )
 
 __all__ = [
@@ -100,7 +106,7 @@ class PreparedMerge:
 
 def merge_insert(
     snapshot: Snapshot,
-    spec: MergeSpec,
+    request: MergeRequest,
     source: pa.Table,
     runner: Runner,
     properties: Mapping[str, str] | None = None,
@@ -110,40 +116,40 @@ def merge_insert(
     Raises as `bind_merge` and `find_matches` do, and `RetryableConflict` when a concurrent commit touched the same rows
     or inserted the same primary key: plan again on the newest version.
     """
-    plan = plan_merge(snapshot, spec, source)
+    plan = plan_merge(snapshot, request, source)
     prepared = prepare_merge(plan, runner.map(find_matches, plan.tasks), runner)
     return commit_merge(plan, prepared, properties), prepared.counts
 
 
-def plan_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> MergePlan:
+def plan_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> MergePlan:
     """Bind a merge to a version and choose how its rows are matched."""
-    output_version(snapshot, spec.file_version)
-    write_targets(snapshot, spec)
-    merge = bind_merge(snapshot, spec, source)
+    choose_file_version(snapshot, request.file_version)
+    write_targets(snapshot, request)
+    merge = bind_merge(snapshot, request, source)
     return MergePlan(snapshot, merge, plan_matching(snapshot, merge))
 
 
 def prepare_merge(plan: MergePlan, outcomes: Sequence[Matches], runner: Runner) -> PreparedMerge:
     """Write the rows and deletion files, or columns in place; on an error nothing is left of them."""
     snapshot, merge, matches = plan.snapshot, plan.merge, Matches.joined(outcomes)
-    if merge.spec.in_place:
+    if merge.request.in_place:
         return _prepare_in_place(plan, matches, runner)
-    inserted = _unmatched_source_rows(plan, matches) if merge.spec.inserts else np.empty(0, np.int64)
+    inserted = _unmatched_source_rows(plan, matches) if merge.request.inserts else np.empty(0, np.int64)
     gone = np.concatenate((matches.updated, matches.deleted, matches.orphaned))
     counts = MergeCounts(len(inserted), len(matches.updated), len(matches.deleted) + len(matches.orphaned))
-    targets = write_targets(snapshot, merge.spec)
+    targets = write_targets(snapshot, merge.request)
     new = _write_rows(plan, matches, inserted, targets)
     pending = PendingFiles.of_fragments(targets.locations, new, durable=False)
     with pending.abandoned_on_failure():
-        hidden = hide_rows(snapshot, _offsets(gone))
+        deletions = write_deletion_files(snapshot, _offsets(gone))
     operation = Update(
-        removed_fragment_ids=hidden.removed,
-        updated_fragments=hidden.updated,
+        removed_fragment_ids=deletions.removed_fragment_ids,
+        updated_fragments=deletions.updated_fragments,
         new_fragments=new,
         fields_for_preserving_frag_bitmap=tuple(node.id for node in snapshot.schema.walk()),
-        inserted_rows=inserted_keys(snapshot, merge, inserted),
+        inserted_rows=encode_inserted_keys(snapshot, merge, inserted),
     )
-    return PreparedMerge(operation, counts, pending + hidden.pending)
+    return PreparedMerge(operation, counts, pending + deletions.pending)
 
 
 def commit_merge(plan: MergePlan, prepared: PreparedMerge, properties: Mapping[str, str] | None = None) -> Snapshot:
@@ -159,15 +165,15 @@ def _prepare_in_place(plan: MergePlan, matches: Matches, runner: Runner) -> Prep
     keys = {key.path[0] for key in merge.keys}
     values = merge.source.drop_columns([name for name in merge.source.schema.names if name in keys])
     values = rows_at(values, matches.source_rows)
-    if merge.structs:
-        request = ScanRequest(snapshot.schema.project(list(merge.structs)), with_row_address=True)
+    if merge.partial_structs:
+        request = ScanRequest(snapshot.schema.project(list(merge.partial_structs)), with_row_address=True)
         old = take_to_rewrite(snapshot, matches.updated, request).drop_columns([ROW_ADDRESS])
-        values = _completed(values, old, merge.structs)
-    patch = PatchedColumns(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
+        values = _completed(values, old, merge.partial_structs)
+    patch = ReplacedValues(ROW_ADDRESS, SourceKeys([pa.array(matches.updated)], [ROW_ADDRESS]), values)
     offsets = _offsets(matches.updated)
-    tasks = plan_patch(snapshot, patch, list(offsets))
-    files = run_all(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
-    fragments, fields = patched_fragments(snapshot, patch, files)
+    tasks = plan_value_replacement(snapshot, patch, list(offsets))
+    files = run_all_or_discard(runner, write_columns, tasks, lambda file: pending_columns(snapshot, [file]).abandon())
+    fragments, fields = fragments_with_replaced_values(snapshot, patch, files)
     operation = Update(
         updated_fragments=fragments,
         fields_modified=fields,
@@ -191,12 +197,14 @@ def _write_rows(plan: MergePlan, matches: Matches, inserted: Int64Array, targets
     """Write updated rows, in the order they stand in the table, and then the inserted ones."""
     snapshot, merge = plan.snapshot, plan.merge
     order = np.argsort(matches.updated)
-    missing = [name for name in snapshot.schema.names if name not in merge.source.schema.names or name in merge.structs]
-    with RowWriter(snapshot, output_version(snapshot, merge.spec.file_version), targets) as writer:
+    missing = [
+        name for name in snapshot.schema.names if name not in merge.source.schema.names or name in merge.partial_structs
+    ]
+    with UpdatedRowWriter(snapshot, choose_file_version(snapshot, merge.request.file_version), targets) as writer:
         whole = inserted
         if missing or writer.keeps_ids:
             for rows, row_ids in _updated_rows(snapshot, merge, matches, order, missing):
-                writer.write_moved(rows, row_ids)
+                writer.write_updated(rows, row_ids)
         else:  # the source has all there is of an updated row
             whole = np.concatenate((matches.source_rows[order], inserted))
         for at in range(0, len(whole), _ROWS_AT_ONCE):
@@ -217,7 +225,7 @@ def _updated_rows(
         old = take_to_rewrite(snapshot, matches.updated[chosen], request)
         row_ids = old.column(ROW_ID).to_numpy()
         old = old.drop_columns([ROW_ID, ROW_ADDRESS])
-        yield _completed(rows_at(merge.source, matches.source_rows[chosen]), old, merge.structs), row_ids
+        yield _completed(rows_at(merge.source, matches.source_rows[chosen]), old, merge.partial_structs), row_ids
 
 
 def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]) -> pa.Table:
@@ -228,7 +236,7 @@ def _completed(rows: pa.Table, old: pa.Table, structs: Mapping[str, pa.DataType]
             continue
         at = rows.schema.get_field_index(field.name)
         new, kept = rows.column(at).combine_chunks(), old.column(position).combine_chunks()
-        rows = rows.set_column(at, rows.schema.field(at), with_kept_fields(new, kept, structs[field.name]))
+        rows = rows.set_column(at, rows.schema.field(at), with_missing_fields_kept(new, kept, structs[field.name]))
     return rows
 
 

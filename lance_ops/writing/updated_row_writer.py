@@ -1,4 +1,4 @@
-"""Write rows that an update moves, and new ones after them, as fragments that know the moved rows' ids."""
+"""Write updated rows, and new rows after them, as fragments; updated rows keep their stable row ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot
@@ -18,31 +17,31 @@ from lance_ops.table.rows import RowIds, encode_row_ids
 from lance_ops.writing.fragment_writer import FragmentWriter
 from lance_ops.writing.write_targets import WriteTargets
 
-__all__ = ["RowWriter", "output_version"]
+__all__ = ["UpdatedRowWriter"]
 
 
-class RowWriter:
-    """A `FragmentWriter` of a snapshot's whole rows. Moved rows keep their ids in a table of stable row ids.
+class UpdatedRowWriter:
+    """Writes whole rows of a snapshot's schema. In a table of stable row ids, updated rows keep their ids.
 
-    Moved rows must come before new ones: a fragment's rows beyond those it has ids for get theirs at commit. Who
-    commits the fragments makes their files durable.
+    Updated rows must come before new ones: the commit gives ids to the rows behind those that have one. The files are
+    not durable yet.
     """
 
     def __init__(self, snapshot: Snapshot, version: FileVersion, targets: WriteTargets | None = None) -> None:
         self.keeps_ids = snapshot.manifest.uses_stable_row_ids
-        """Whether rows have ids that they keep, so that moved ones must come with theirs."""
+        """Whether `write_updated` needs the ids of its rows."""
         self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, targets=targets, durable=False)
         self._row_ids: list[Uint64Array] = []
 
-    def write_moved(self, rows: pa.Table, row_ids: Uint64Array | None) -> None:
-        """Add rows that stood elsewhere under these ids; raise `SchemaMismatch` if they do not fit the table."""
+    def write_updated(self, rows: pa.Table, row_ids: Uint64Array | None) -> None:
+        """Add new values of rows that have these ids; raise `SchemaMismatch` if they do not fit the table."""
         self._writer.write(rows)
         if self.keeps_ids:
             assert row_ids is not None
             self._row_ids.append(row_ids)
 
     def write_new(self, rows: pa.Table) -> None:
-        """Add rows that were nowhere before."""
+        """Add rows that the table does not have yet."""
         self._writer.write(rows)
 
     def finish(self) -> tuple[Fragment, ...]:
@@ -50,12 +49,12 @@ class RowWriter:
         fragments = self._writer.finish()
         if not self._row_ids:
             return tuple(fragments)
-        row_ids, at, known = np.concatenate(self._row_ids), 0, []
+        row_ids, at, with_ids = np.concatenate(self._row_ids), 0, []
         for fragment in fragments:
             part = row_ids[at : at + fragment.physical_rows]
-            known.append(replace(fragment, row_ids=encode_row_ids(RowIds.of(part))) if len(part) else fragment)
+            with_ids.append(replace(fragment, row_ids=encode_row_ids(RowIds.of(part))) if len(part) else fragment)
             at += fragment.physical_rows
-        return tuple(known)
+        return tuple(with_ids)
 
     def __enter__(self) -> Self:
         self._writer.__enter__()
@@ -65,15 +64,3 @@ class RowWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._writer.__exit__(kind, error, trace)
-
-
-def output_version(snapshot: Snapshot, asked: str | None) -> FileVersion:
-    """Return the version of files to write: the table's unless asked otherwise.
-
-    Raises `InvalidInput` for a version of the other family (0.1 against 2.x), which no table mixes.
-    """
-    table = snapshot.file_version
-    version = table if asked is None else FileVersion.parse(asked)
-    if version is not table and FileVersion.V0_1 in (version, table):
-        raise InvalidInput(f"{snapshot.uri} has files of version {table.value}, and {version.value} cannot be mixed in")
-    return version

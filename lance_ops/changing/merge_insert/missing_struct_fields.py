@@ -6,20 +6,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["leaves_fields_out", "with_kept_fields"]
+__all__ = ["lacks_struct_fields", "with_missing_fields_kept"]
 
 
-def leaves_fields_out(given: pa.DataType, wanted: pa.DataType) -> bool:
+def lacks_struct_fields(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether a struct of the source lacks a field of the table's, at any depth outside of lists."""
     if not (pt.is_struct(given) and pt.is_struct(wanted)):
         return False
     return any(
-        given.get_field_index(field.name) < 0 or leaves_fields_out(given.field(field.name).type, field.type)
+        given.get_field_index(field.name) < 0 or lacks_struct_fields(given.field(field.name).type, field.type)
         for field in wanted
     )
 
 
-def with_kept_fields(new: pa.StructArray, old: pa.StructArray, given: pa.DataType) -> pa.StructArray:
+def with_missing_fields_kept(new: pa.StructArray, old: pa.StructArray, given: pa.DataType) -> pa.StructArray:
     """Return `new` with the values of `old` for the fields that `given`, the source's own type, does not have.
 
     Both arrays have the table's type. A struct is null where both are: one that is null in the source makes the fields
@@ -36,4 +36,4 @@ def _kept_or_new(field: pa.Field, new: pa.Array, old: pa.Array, given: pa.DataTy
     if given.get_field_index(field.name) < 0:
         return old
     inner = given.field(field.name).type
-    return with_kept_fields(new, old, inner) if leaves_fields_out(inner, field.type) else new
+    return with_missing_fields_kept(new, old, inner) if lacks_struct_fields(inner, field.type) else new

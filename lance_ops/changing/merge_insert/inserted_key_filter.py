@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from lance_ops import kernels
-from lance_ops.changing.merge_insert.spec import BoundMerge, key_columns, primary_key
+from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_columns, primary_key
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate import Column
@@ -22,17 +22,17 @@ from lance_ops.kernels import readable
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import InsertedKeys
 
-__all__ = ["inserted_keys"]
+__all__ = ["encode_inserted_keys"]
 
 
-def inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array) -> bytes | None:
+def encode_inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array) -> bytes | None:
     """Return the filter of the keys of these source rows; None unless the merge is on the declared primary key.
 
     None, too, for keys of a type whose values the reference does not hash, or has another hash for.
     """
     declared = primary_key(snapshot)
     by_name = {key.name: key for key in merge.keys}
-    if not merge.spec.inserts or not declared or set(declared) != set(by_name):
+    if not merge.request.inserts or not declared or set(declared) != set(by_name):
         return None
     keys: Sequence[Column] = [by_name[path] for path in declared]
     columns = []

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.changing.columns.backfill import BackfillTask, ColumnFile, plan_backfill, with_column_files
-from lance_ops.changing.columns.sources import ColumnSource
+from lance_ops.changing.columns.backfill import BackfillTask, ColumnFile, fragments_with_column_files, plan_backfill
+from lance_ops.changing.columns.column_sources import ColumnSource
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput
@@ -22,13 +22,19 @@ from lance_ops.reading import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS,
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import bitmap_of
-from lance_ops.writing import conform_columns
+from lance_ops.writing import conform_present_columns
 
-__all__ = ["PatchedColumns", "bind_patch", "matched_offsets", "patched_fragments", "plan_patch"]
+__all__ = [
+    "ReplacedValues",
+    "bind_replaced_values",
+    "fragments_with_replaced_values",
+    "offsets_of_replaced_values",
+    "plan_value_replacement",
+]
 
 
 @dataclass(frozen=True)
-class PatchedColumns(ColumnSource):
+class ReplacedValues(ColumnSource):
     """The columns of `table`, for rows whose `on` is among the keys; the others keep the values they have."""
 
     on: str
@@ -50,7 +56,7 @@ class PatchedColumns(ColumnSource):
         return rows.select(self.table.schema.names).schema
 
 
-def bind_patch(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> PatchedColumns:
+def bind_replaced_values(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> ReplacedValues:
     """Take the columns of a table, but for its key, as new values of the columns of those names.
 
     Raises `InvalidInput` for a key that is not there or nothing beside it, `SchemaMismatch` for a column that is not in
@@ -60,37 +66,39 @@ def bind_patch(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str)
         raise InvalidInput(f"the data has no column {right_on!r} to match by; it has {', '.join(table.schema.names)}")
     schema = snapshot.schema.to_arrow_storage()
     key_type = pa.uint64() if left_on in ROW_COLUMNS else snapshot.schema.field(left_on).arrow_type
-    values = conform_columns(table.drop_columns([right_on]), schema)
+    values = conform_present_columns(table.drop_columns([right_on]), schema)
     if not values.num_columns:
         raise InvalidInput(f"the data has no column beside {right_on!r}")
     try:
         keys = table.column(right_on).combine_chunks().cast(key_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInput(f"columns {left_on!r} and {right_on!r} do not compare: {error}") from error
-    return PatchedColumns(left_on, SourceKeys([keys], [right_on]), values)
+    return ReplacedValues(left_on, SourceKeys([keys], [right_on]), values)
 
 
-def plan_patch(snapshot: Snapshot, patch: PatchedColumns, fragment_ids: Sequence[int]) -> tuple[BackfillTask, ...]:
+def plan_value_replacement(
+    snapshot: Snapshot, patch: ReplacedValues, fragment_ids: Sequence[int]
+) -> tuple[BackfillTask, ...]:
     """Return one task for each of these fragments."""
     columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in patch.table.schema.names))
     wanted = set(fragment_ids)
-    ordered = PatchedColumns(patch.on, patch.keys, patch.table.select(columns.names))
+    ordered = ReplacedValues(patch.on, patch.keys, patch.table.select(columns.names))
     return tuple(task for task in plan_backfill(snapshot, columns, ordered) if task.fragment_id in wanted)
 
 
-def patched_fragments(
-    snapshot: Snapshot, patch: PatchedColumns, files: Sequence[ColumnFile]
+def fragments_with_replaced_values(
+    snapshot: Snapshot, patch: ReplacedValues, files: Sequence[ColumnFile]
 ) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
     """Return the fragments with their new files, and the ids of the leaf fields that they have new values of."""
     names = patch.table.schema.names
     fields = {node.id for part in snapshot.schema.fields if part.name in names for node in part.walk()}
     changed = {file.fragment_id for file in files}
-    fragments = with_column_files(snapshot, snapshot.schema, files, replaced=fields)
+    fragments = fragments_with_column_files(snapshot, snapshot.schema, files, replaced=fields)
     written = {field_id for file in files for field_id in file.file.live_fields}
     return tuple(part for part in fragments if part.id in changed), tuple(sorted(written))
 
 
-def matched_offsets(snapshot: Snapshot, patch: PatchedColumns, fragment_id: int) -> BitMap:
+def offsets_of_replaced_values(snapshot: Snapshot, patch: ReplacedValues, fragment_id: int) -> BitMap:
     """Return the physical offsets of a fragment's rows that the patch has new values for."""
     names = () if patch.on in ROW_COLUMNS else (patch.on,)
     request = ScanRequest(

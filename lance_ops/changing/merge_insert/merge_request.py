@@ -8,8 +8,8 @@ from enum import Enum
 
 import pyarrow as pa
 
-from lance_ops.blobs import values_schema
-from lance_ops.changing.merge_insert.left_out import leaves_fields_out
+from lance_ops.blobs import schema_to_write
+from lance_ops.changing.merge_insert.missing_struct_fields import lacks_struct_fields
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
@@ -17,14 +17,14 @@ from lance_ops.core.predicate.building import Name, resolve
 from lance_ops.core.schema import split_path
 from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot
-from lance_ops.writing import WriteTargets, choose_bases, conform_columns
+from lance_ops.writing import WriteTargets, choose_bases, conform_present_columns
 
 __all__ = [
     "SOURCE",
     "TARGET",
     "BoundMerge",
-    "Matched",
-    "MergeSpec",
+    "MergeRequest",
+    "WhenMatched",
     "bind_merge",
     "key_columns",
     "primary_key",
@@ -35,7 +35,7 @@ SOURCE = "source"
 TARGET = "target"
 
 
-class Matched(Enum):
+class WhenMatched(Enum):
     """What happens to a row of the target that the source has a row for."""
 
     KEEP = "keep"
@@ -45,18 +45,18 @@ class Matched(Enum):
 
 
 @dataclass(frozen=True)
-class MergeSpec:
+class MergeRequest:
     """A merge as it was asked for. `condition` is on columns `source.…` and `target.…` and restricts updates.
 
     Target rows without a source row are deleted when `deletes_unmatched`, of these only where `unmatched` is true.
     """
 
     on: tuple[str, ...]
-    matched: Matched = Matched.KEEP
-    condition: str | None = None
+    when_matched: WhenMatched = WhenMatched.KEEP
+    update_condition: str | None = None
     inserts: bool = False
     deletes_unmatched: bool = False
-    unmatched: UserFilter | None = None
+    delete_condition: UserFilter | None = None
     use_index: bool = True
     in_place: bool = False
     """Write the source's columns anew beside the others, where rows stand, instead of moving rows."""
@@ -73,51 +73,51 @@ class BoundMerge:
     `structs` are those of the source's columns that came without some of the table's fields, as they came.
     """
 
-    spec: MergeSpec
+    request: MergeRequest
     source: pa.Table
-    structs: Mapping[str, pa.DataType]
+    partial_structs: Mapping[str, pa.DataType]
     keys: tuple[Column, ...]
-    condition: Predicate | None
-    unmatched: Predicate | None
+    update_condition: Predicate | None
+    delete_condition: Predicate | None
 
     def source_keys(self) -> list[pa.Array]:
         """Return the source's key columns."""
         return key_columns(self.source, self.keys)
 
 
-def bind_merge(snapshot: Snapshot, spec: MergeSpec, source: pa.Table) -> BoundMerge:
+def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> BoundMerge:
     """Check a merge against a version and a source.
 
     Raises `InvalidInput` for a merge that does nothing or a key that is not there, `SchemaMismatch` naming a column
     of the source that does not fit, `InvalidFilter` for a condition that does not.
     """
-    if spec.matched is Matched.KEEP and not (spec.inserts or spec.deletes_unmatched):
+    if request.when_matched is WhenMatched.KEEP and not (request.inserts or request.deletes_unmatched):
         raise InvalidInput("the merge changes nothing: say when_matched_…, when_not_matched_… or both")
-    on = spec.on or primary_key(snapshot)
+    on = request.on or primary_key(snapshot)
     if not on:
         raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
     schema = snapshot.schema.to_arrow_storage()
-    fitted = safe_to_take(conform_columns(source, values_schema(snapshot.schema)))
+    fitted = safe_to_take(conform_present_columns(source, schema_to_write(snapshot.schema)))
     for path in on:
         snapshot.schema.field(path)
         if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
     keys = tuple(_key(schema, path) for path in on)
-    if spec.in_place:
-        _check_in_place(snapshot, spec, fitted, on)
+    if request.in_place:
+        _check_in_place(snapshot, request, fitted, on)
     condition = None
-    if spec.condition is not None:
-        condition = parse_filter(spec.condition, _both(fitted.schema, schema))
-    unmatched = None if spec.unmatched is None else bind_filter(snapshot, spec.unmatched)
-    return BoundMerge(spec, fitted, _structs(source.schema, fitted.schema), keys, condition, unmatched)
+    if request.update_condition is not None:
+        condition = parse_filter(request.update_condition, _both(fitted.schema, schema))
+    unmatched = None if request.delete_condition is None else bind_filter(snapshot, request.delete_condition)
+    return BoundMerge(request, fitted, _structs(source.schema, fitted.schema), keys, condition, unmatched)
 
 
-def write_targets(snapshot: Snapshot, spec: MergeSpec) -> WriteTargets:
+def write_targets(snapshot: Snapshot, request: MergeRequest) -> WriteTargets:
     """Return where new fragments go; raise `InvalidInput` as `choose_bases` does, and for an empty list of bases."""
-    if spec.target_bases == ():
+    if request.target_bases == ():
         raise InvalidInput("target_bases is empty: leave it out to write beneath the table's root")
     declared = snapshot.manifest.base_paths
-    chosen = choose_bases(declared, spec.target_bases, spec.target_all_bases, root_uri=snapshot.uri)
+    chosen = choose_bases(declared, request.target_bases, request.target_all_bases, root_uri=snapshot.uri)
     return WriteTargets(snapshot.file_locations, chosen)
 
 
@@ -138,7 +138,7 @@ def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
 
 
-def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: Sequence[str]) -> None:
+def _check_in_place(snapshot: Snapshot, request: MergeRequest, source: pa.Table, on: Sequence[str]) -> None:
     """Refuse a merge that does more than to give some columns of matched rows new values."""
     blob = next(
         (node for node in snapshot.schema.fields if node.holds_blobs_v2 and node.name in source.schema.names), None
@@ -146,7 +146,7 @@ def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: S
     if blob is not None:
         raise UnsupportedFeature("rewriting blobs in place", f"column {blob.name!r}")
     beside = set(source.schema.names) - {split_path(path)[0] for path in on} - set(on)
-    if spec.matched is not Matched.UPDATE or spec.inserts or spec.deletes_unmatched:
+    if request.when_matched is not WhenMatched.UPDATE or request.inserts or request.deletes_unmatched:
         raise InvalidInput("columns are rewritten in place by a merge that updates matched rows and does nothing else")
     if not beside or set(source.schema.names) == set(snapshot.schema.names):
         raise InvalidInput("columns are rewritten in place from a source of the key and some, not all, other columns")
@@ -154,7 +154,7 @@ def _check_in_place(snapshot: Snapshot, spec: MergeSpec, source: pa.Table, on: S
 
 def _structs(given: pa.Schema, fitted: pa.Schema) -> dict[str, pa.DataType]:
     types = {field.name: given.field(field.name).type for field in fitted}
-    return {name: kind for name, kind in types.items() if leaves_fields_out(kind, fitted.field(name).type)}
+    return {name: kind for name, kind in types.items() if lacks_struct_fields(kind, fitted.field(name).type)}
 
 
 def _key(schema: pa.Schema, path: str) -> Column:
