@@ -1,7 +1,7 @@
-"""Values and their compressed buffers: one file an encoding.
+"""Encode the values of a page into compressed buffers, and decode them: one file for each encoding.
 
-`values` is the in-memory form, `contract` what an encoding offers, `registry` the list of all of them,
-`choose` the one place that picks one for a page's values.
+`values` has the in-memory form, `contract` has the interface of an encoding, `registry` lists all encodings, and
+`choose` alone picks one for a page's values.
 """
 
 from lance_ops.encodings.bits import bits_of

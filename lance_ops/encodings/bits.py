@@ -1,4 +1,4 @@
-"""Runs of bits inside byte arrays, the lowest bit of a byte first."""
+"""Cut, pick and join runs of bits in byte arrays; the lowest bit of a byte comes first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def num_bytes_of_bits(num_bits: int) -> int:
 
 
 def bits_of(data: Uint8Array, start: int, stop: int) -> Uint8Array:
-    """Return the bits in `[start, stop)`, moved to a byte's first bit; without a copy where they are there already."""
+    """Return the bits in `[start, stop)`, shifted so that they begin at a byte; no copy if they already do."""
     if start % 8 == 0:
         return data[start // 8 : num_bytes_of_bits(stop)]
     window = data[start // 8 : num_bytes_of_bits(stop)]

@@ -2,7 +2,7 @@
 
     chunk    byte 0 of n values | byte 1 of n values | ... | byte T / 8 - 1 of n values
 
-Nothing gets smaller; a general codec around it finds more to do.
+The values take as many bytes as before, but a general codec around this encoding compresses them better.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one place that decides how a page's values are laid out and encoded.
+"""Decide how the values of a 2.1 or 2.2 page are laid out and encoded. No other module decides this.
 
-A choice depends on the values, on the field's options and on the file version, and on nothing else, so that the same
-values always make the same page. Candidates are tried in the order of how fast they are read: a later one is taken
-when it is smaller by more than the difference is worth.
+The choice depends only on the values, the field's options and the file version, so the same values always make the
+same page. Candidates are tried from the fastest to read to the slowest. A slower candidate is taken only if it is
+smaller by at least 3%.
 """
 
 from __future__ import annotations
@@ -52,31 +52,33 @@ __all__ = [
     "choose_zipped",
 ]
 
-# A value of this many bytes would leave too few values in a chunk.
+# A chunk would hold too few values of this size.
 _LARGE_VALUE_BYTES = 256
-# From here on, values are compressed one by one as documents are, not with a table of short symbols.
+# Larger values are compressed one by one with a general codec, not with a table of short symbols.
 _HUGE_VALUE_BYTES = 32 * 1024
-# A slower encoding must save this share of the bytes.
-_WORTH = 0.97
-# Fewer bytes do not pay for a symbol table, or for a general codec's headers.
+# A slower encoding is taken only if its size is below this share of the faster one's: it must save 3%.
+_MOST_OF_FASTER = 0.97
+# The size of a small chunk fits the 16-bit words of 2.1; larger chunks need the 32-bit words of 2.2.
 _MAX_SMALL_CHUNK = 32 * 1024
 _LEAST_CHUNK_BYTES = 1024
-"""Room for more than one value of those that mini-block pages are for: a lone one would look like a last chunk."""
+"""Room for several of the values that mini-block pages hold. A reader takes a chunk of one value for the last chunk."""
+# Below these sizes, a symbol table or the headers of a general codec cost more than they save.
 _MIN_FSST_BYTES = 16 * 1024
 _MIN_GENERAL_BYTES = 4 * 1024
 _MIN_DICTIONARY_VALUES = 100
-# A dictionary takes at most so much of the values as they are, and of their best encoding without one.
+# The most that a dictionary with its indices may take: this share of the raw values,
 _DICTIONARY_SHARE = 0.8
-_DICTIONARY_WORTH = 0.9
-# Whoever reads one value of a page reads its whole dictionary.
+# and this share of the best encoding without a dictionary.
+_MOST_OF_UNINDEXED = 0.9
+# A reader of one value reads the page's whole dictionary.
 _MAX_DICTIONARY_BYTES = 32 * 1024 * 1024
-# A dictionary this much smaller than the strings needs no comparison with a symbol table.
-_SURE = 0.4
+# A dictionary below this share of the strings is taken without comparing it with a symbol table.
+_CLEARLY_SMALLER = 0.4
 _SAMPLE_RUNS = 8
 
 
 class Structure(Enum):
-    """How a page lays its values out."""
+    """The layout of a page's values."""
 
     MINI_BLOCK = "miniblock"
     FULL_ZIP = "fullzip"
@@ -89,7 +91,7 @@ def choose_structure(values: Values, options: EncodingOptions = NO_OPTIONS) -> S
     if isinstance(values, FixedSizeListValues) and _is_of_nulls(values):
         return Structure.FULL_ZIP
     if isinstance(values, FixedSizeListValues) and _bits_per_list(values) % 8:
-        return Structure.MINI_BLOCK  # readers expect whole bytes in full-zip pages
+        return Structure.MINI_BLOCK  # readers of full-zip pages expect whole bytes
     if options.structural_encoding is not None:
         return Structure(options.structural_encoding)
     return Structure.FULL_ZIP if _largest_value_bytes(values) >= _LARGE_VALUE_BYTES else Structure.MINI_BLOCK
@@ -100,9 +102,9 @@ def choose_dictionary(
 ) -> DictionaryValues | None:
     """Make a dictionary of a page's values if that makes the page smaller, else return None.
 
-    `statistics` are the values' where they are integers; they are measured anew if not given. The page is then a
-    mini-block page, however large a value is. 2.1 has dictionaries of strings only; 2.2 has them of 64- and 128-bit
-    values too.
+    `statistics` are those of integer values; they are measured if not given. A page with a dictionary is a mini-block
+    page, however large its values are. Version 2.1 allows dictionaries of strings only; 2.2 also allows 64-bit and
+    128-bit values.
     """
     unwanted = options.compression in ("none", "fsst") or options.structural_encoding == Structure.FULL_ZIP.value
     if unwanted or values.num_values < _MIN_DICTIONARY_VALUES:
@@ -117,7 +119,7 @@ def choose_dictionary(
     else:
         return None
     most_share = _DICTIONARY_SHARE if options.dict_size_ratio is None else options.dict_size_ratio
-    most_bytes = min(raw_bytes * most_share, plain_bytes * _DICTIONARY_WORTH)
+    most_bytes = min(raw_bytes * most_share, plain_bytes * _MOST_OF_UNINDEXED)
     most_entries = values.num_values / (options.dict_divisor or 2)
     num_entries = estimate_distinct(values)
     if num_entries > most_entries or _least_dictionary_bytes(values, num_entries, statistics) > most_bytes:
@@ -128,7 +130,7 @@ def choose_dictionary(
     size = _raw_bytes(made.entries) + min(made.statistics.bitpacked_bytes, made.statistics.rle_bytes)
     if size > most_bytes:
         return None
-    if isinstance(values, VariableWidth) and size > raw_bytes * _SURE:
+    if isinstance(values, VariableWidth) and size > raw_bytes * _CLEARLY_SMALLER:
         return None if _coded_bytes(values, *FsstEncoding.train(values)) < size else made
     return made
 
@@ -138,7 +140,7 @@ def choose_mini_block(
 ) -> Encoding:
     """Choose the encoding of a mini-block page's values, or of its dictionary's indices.
 
-    `statistics` are the values' where they are integers; they are measured anew if not given.
+    `statistics` are those of integer values; they are measured if not given.
     """
     if isinstance(values, FixedWidth):
         return _choose_fixed(values, options, statistics)
@@ -154,12 +156,12 @@ def choose_mini_block(
 
 
 def choose_limits(values: Values, options: EncodingOptions, version: FileVersion) -> ChunkLimits:
-    """Choose how large chunks get: byte strings may be asked to come in smaller or larger ones."""
+    """Choose the largest size of a chunk. A field's metadata may ask for another size for byte strings."""
     asked = options.minichunk_size
     if asked is None or not isinstance(values, VariableWidth):
         return DEFAULT_LIMITS
     if asked >= _MAX_SMALL_CHUNK and version < FileVersion.V2_2:
-        return DEFAULT_LIMITS  # more than a chunk's word can say
+        return DEFAULT_LIMITS  # a 16-bit chunk word cannot state more
     return ChunkLimits(max_bytes=max(asked, _LEAST_CHUNK_BYTES))
 
 
@@ -181,7 +183,7 @@ def choose_zipped(values: Values, options: EncodingOptions, version: FileVersion
 
 
 def choose_block(values: Values, options: EncodingOptions, version: FileVersion) -> Encoding:
-    """Choose the encoding of a dictionary's entries: plain, and compressed where 2.2 allows it."""
+    """Choose the encoding of a dictionary's entries: plain, or compressed where the file version allows it."""
     plain = _plain(values)
     asked = options.dict_values_compression
     if version < FileVersion.V2_2 or asked == "none":
@@ -189,11 +191,11 @@ def choose_block(values: Values, options: EncodingOptions, version: FileVersion)
     codec = Zstd(options.dict_values_compression_level) if asked == "zstd" else Lz4()
     compressed = GeneralEncoding(codec, plain)
     size = len(plain.encode_block(values))
-    return compressed if size and len(compressed.encode_block(values)) < size * _WORTH else plain
+    return compressed if size and len(compressed.encode_block(values)) < size * _MOST_OF_FASTER else plain
 
 
 def choose_levels(levels: FixedWidth, num_levels: Int64Array, version: FileVersion) -> Encoding:
-    """Choose the encoding of repetition or definition levels, cut into blocks of `num_levels[i]`; 2.2 knows runs."""
+    """Choose the encoding of repetition or definition levels in blocks of `num_levels[i]`. Only 2.2 allows runs."""
     statistics = FixedStatistics(levels)
     packed = OutOfLineBitpackingEncoding(levels.bits_per_value, max(statistics.bit_width, 1))
     sizes: list[tuple[Encoding, float]] = [
@@ -229,20 +231,20 @@ def _byte_streams(bits: int, options: EncodingOptions) -> list[Encoding]:
 
 
 def _choose_strings(values: VariableWidth, options: EncodingOptions) -> Encoding:
-    """Choose between strings as they are and codes of a symbol table."""
+    """Choose between plain strings and FSST codes."""
     plain = VariableEncoding(values.bits_per_offset)
     if options.compression == "none" or values.size_bytes == 0:
         return plain
     if options.compression != "fsst" and values.size_bytes < _MIN_FSST_BYTES:
         return plain
     coded, ratio = FsstEncoding.train(values)
-    if options.compression == "fsst" or _coded_bytes(values, coded, ratio) < _raw_bytes(values) * _WORTH:
+    if options.compression == "fsst" or _coded_bytes(values, coded, ratio) < _raw_bytes(values) * _MOST_OF_FASTER:
         return coded
     return plain
 
 
 def _coded_bytes(values: VariableWidth, coded: FsstEncoding, ratio: float) -> float:
-    """Estimate the bytes of strings as codes of a symbol table, with their offsets."""
+    """Estimate the bytes of strings as FSST codes, with their offsets."""
     return values.size_bytes * ratio + len(coded.symbol_table) + values.num_values * values.bits_per_offset // 8
 
 
@@ -296,7 +298,7 @@ def _bits_per_list(values: FixedSizeListValues) -> int:
 
 
 def _is_of_nulls(values: FixedSizeListValues) -> bool:
-    """Return whether the items take no bits: they are of the type that has nulls only."""
+    """Return whether the items take no bits, which is so for Arrow's null type."""
     while isinstance(values.items, FixedSizeListValues):
         values = values.items
     return not values.items.bits_per_value
@@ -319,7 +321,7 @@ def _codec_asked_for(options: EncodingOptions) -> Codec | None:
 
 
 def _with_codec(codec: Codec, values: FixedWidth | VariableWidth, inner: Iterable[Encoding]) -> Encoding:
-    """Choose what to compress, by a sample; one that does not shrink stays as it is."""
+    """Choose the smallest of the inner encodings, with or without the codec, by a sample of the values."""
     inner = list(inner)
     if values.size_bytes < _MIN_GENERAL_BYTES:
         return inner[0]
@@ -332,13 +334,13 @@ def _general_if_smaller(codec: Codec, values: VariableWidth) -> Encoding:
     plain = VariableEncoding(values.bits_per_offset)
     sample = values.data[: 2 * _HUGE_VALUE_BYTES]
     compressed, _ = codec.compress(sample, np.array([len(sample)], np.int64))
-    return GeneralEncoding(codec, plain) if len(compressed) < len(sample) * _WORTH else plain
+    return GeneralEncoding(codec, plain) if len(compressed) < len(sample) * _MOST_OF_FASTER else plain
 
 
 def _smallest(sizes: list[tuple[Encoding, float]]) -> Encoding:
     best, least = sizes[0]
     for encoding, size in sizes[1:]:
-        if size < least * _WORTH:
+        if size < least * _MOST_OF_FASTER:
             best, least = encoding, size
     return best
 
@@ -352,7 +354,7 @@ def _measured(values: FixedWidth, statistics: FixedStatistics | None) -> FixedSt
 
 
 def _plain_bytes(values: FixedWidth, statistics: FixedStatistics) -> float:
-    """The bytes of fixed-width values in their smallest encoding without a dictionary."""
+    """Return the bytes of fixed-width values in their smallest encoding without a dictionary."""
     if values.bits_per_value not in INTEGER_BITS:
         return values.size_bytes
     return min(statistics.flat_bytes, statistics.bitpacked_bytes, statistics.rle_bytes)
@@ -361,7 +363,7 @@ def _plain_bytes(values: FixedWidth, statistics: FixedStatistics) -> float:
 def _least_dictionary_bytes(
     values: FixedWidth | VariableWidth, num_entries: float, statistics: FixedStatistics | None
 ) -> float:
-    """Estimate the fewest bytes of entries and indices, by the number of entries and a few blocks."""
+    """Estimate a lower bound for the bytes of a dictionary's entries and indices."""
     entry_bytes = num_entries / values.num_values * _raw_bytes(values) * 0.7
     if isinstance(values, FixedWidth) and values.bits_per_value in INTEGER_BITS and statistics is not None:
         return entry_bytes + min(estimate_index_bytes(values, num_entries), statistics.rle_bytes_of(32))

@@ -1,4 +1,4 @@
-"""LZ4 and zstd over many buffers, each behind its raw size."""
+"""Compress and decompress many buffers with LZ4 or zstd; the raw size stands in front of each buffer."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
 
-# The default of the zstd library; that of pyarrow is 1.
+# The zstd library's default; pyarrow's is 1.
 _ZSTD_LEVEL = 3
 
 
 class Codec(ABC):
-    """A general codec; `level` is what the description says, None when it says nothing."""
+    """A general codec; `level` is the level in the description, or None if it states none."""
 
     scheme: ClassVar[pb.CompressionScheme]
     size_bytes: ClassVar[int]
     """The width of the raw size in front of each buffer."""
     max_ratio: ClassVar[int]
-    """No well-formed buffer grows by more than this."""
+    """A well-formed buffer decompresses to at most this many times its size."""
 
     level: int | None
 
@@ -56,7 +56,7 @@ class Codec(ABC):
     def _codec(self) -> pa.Codec: ...
 
     def _raw_sizes(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Int64Array:
-        """Read the size in front of each range and refuse one that its bytes cannot make."""
+        """Read the raw size in front of each range; refuse a size that the range's bytes cannot decompress to."""
         check(len(sizes) == 0 or sizes.min() >= self.size_bytes, "a compressed buffer has no raw size")
         heads = gather_ranges(data, starts, np.full(len(starts), self.size_bytes, np.int64))
         raw = np.ascontiguousarray(heads).view(f"<u{self.size_bytes}")
@@ -143,7 +143,10 @@ def codec_of_scheme(scheme: pb.CompressionScheme, level: int | None) -> Codec:
 
 
 def _are_bare_frames(data: Uint8Array, starts: Int64Array) -> BoolArray:
-    """Tell frames from raw sizes; a size with the frame's magic number in it would be absurd."""
+    """Return whether the buffers are zstd frames without raw sizes in front.
+
+    They are if they begin with the frame's magic number, since a raw size with these bytes would be absurdly large.
+    """
     heads = gather_ranges(data, starts, np.full(len(starts), 4, np.int64))
     bare: BoolArray = np.ascontiguousarray(heads).view("<u4") == 0xFD2FB528
     return bare

@@ -1,6 +1,6 @@
-"""Constant: one fixed-width value, kept in the description; no buffers and no bytes anywhere.
+"""Constant: one fixed-width value, stored in the description. The page has no buffers and no bytes for it.
 
-A description without a value stands for items that are all null: values of no bits.
+A description without a value means that all items are null; such values have zero bits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["ConstantEncoding"]
 
 @dataclass(frozen=True)
 class ConstantEncoding(Encoding):
-    """Every value is `value`, its little-endian bytes; none stands for nulls."""
+    """Every value equals `value` (little-endian bytes); None means that all items are null."""
 
     MESSAGE: ClassVar[str] = "constant"
 
@@ -75,7 +75,7 @@ class ConstantEncoding(Encoding):
         return FixedWidth(np.empty(0, np.uint8), 0, values.num_values)
 
     def _repeat(self, num_values: int) -> FixedWidth:
-        # nothing else bounds the number of values that take no bytes
+        # values without bytes have no other bound on their number
         check_expansion(num_values * len(self.value), len(self.value), "copies of a constant")
         data = np.tile(np.frombuffer(self.value, np.uint8), num_values)
         return FixedWidth(data, 8 * len(self.value), num_values)

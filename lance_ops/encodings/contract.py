@@ -1,12 +1,13 @@
-"""What every compressive encoding of 2.1 and 2.2 pages offers, in the three places a page uses one.
+"""The interface of a compressive encoding of 2.1 and 2.2 pages. A page uses an encoding in three places:
 
-* A *mini-block chunk* holds a few values in `num_buffers` separate buffers; all wanted chunks of a page are decoded at
-  once, so that the cost of Python is paid per page.
+* A *mini-block chunk* holds a few values in `num_buffers` separate buffers. All wanted chunks of a page are decoded in
+  one call, so Python's overhead is paid once a page.
 * A *block* is one opaque buffer: the levels of one chunk, or a dictionary.
-* A *zipped* value stands alone in a full-zip page: a byte range holds exactly one.
+* A *zipped* value stands alone in a full-zip page: a byte range holds exactly one value.
 
-Descriptions and buffers come from files and may lie. `CorruptValues` says so; whoever knows the file turns it into
-`CorruptFile`. `UnsupportedFeature` is raised for what the format allows and nobody reads or writes here.
+Descriptions and buffers come from files that may be corrupt or hostile. An encoding raises `CorruptValues`, and the
+file reader turns it into `CorruptFile` with the file's name. `UnsupportedFeature` is raised for what the format allows
+and this library does not read or write.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ MAX_CHUNK_VALUES = 4096
 
 
 class CorruptValues(ValueError):
-    """Bytes that contradict their description; the message says how, the caller knows where."""
+    """Bytes contradict their description. The message says how; the caller adds the file and the place."""
 
 
 def check(condition: bool | np.bool_, reason: str) -> None:
@@ -59,8 +60,8 @@ def check(condition: bool | np.bool_, reason: str) -> None:
 class ChunkBuffers:
     """Some chunks of one page buffer: `starts[b][c]` and `sizes[b][c]` locate buffer `b` of chunk `c` in `data`.
 
-    Making one checks that every range lies in `data`; decoders rely on it. With `located`, whoever found the ranges
-    has made sure of it.
+    The constructor checks that every range lies in `data`, and decoders rely on that. A caller that has checked the
+    ranges itself passes `located`.
     """
 
     data: Uint8Array
@@ -97,7 +98,7 @@ class ChunkBuffers:
         return int(self.num_values.sum())
 
     def expect_buffers(self, num_buffers: int) -> None:
-        """Raise `CorruptValues` unless a chunk has that many buffers."""
+        """Raise `CorruptValues` unless each chunk has that many buffers."""
         check(len(self.starts) == num_buffers, f"{len(self.starts)} value buffers where the encoding has {num_buffers}")
 
     def buffer(self, index: int, chunk: int) -> Uint8Array:
@@ -108,7 +109,7 @@ class ChunkBuffers:
 
 @dataclass(frozen=True, eq=False)
 class Picks:
-    """Some values of some chunks: value `within[i]` of chunk `chunk_of[i]`, in ascending order."""
+    """Positions of wanted values: value `within[i]` of chunk `chunk_of[i]`, in ascending order."""
 
     chunk_of: Int64Array
     within: Int64Array
@@ -119,12 +120,12 @@ class Picks:
         return len(self.within)
 
     def slice(self, start: int, stop: int) -> Picks:
-        """Return those of the chunks `start` to `stop`, which they count from the first of."""
+        """Return the picks in chunks `start` to `stop`; the result numbers chunks from `start`."""
         first, last = self.chunk_of.searchsorted((start, stop)).tolist()
         return Picks(self.chunk_of[first:last] - start, self.within[first:last])
 
     def positions(self, num_values: Int64Array) -> Int64Array:
-        """Return their positions among all values of chunks that have `num_values` each."""
+        """Return the picks' positions among the values of all chunks; chunk `i` holds `num_values[i]` values."""
         first: Int64Array = np.cumsum(num_values) - num_values
         return first[self.chunk_of] + self.within
 
@@ -152,7 +153,7 @@ class EncodedChunks:
 
 @dataclass(frozen=True)
 class ChunkLimits:
-    """How large the value buffers of one chunk may get, padding, header and levels not counted.
+    """Upper limits for the value buffers of one chunk, without padding, header and levels.
 
     `max_values` is a power of two.
     """
@@ -167,19 +168,19 @@ ReadNested: TypeAlias = Callable[[pb.CompressiveEncoding], "Encoding"]
 
 
 class Encoding(ABC):
-    """One compressive encoding; instances are frozen dataclasses of what the page description says about it."""
+    """A compressive encoding; an instance is a frozen dataclass of the parameters in the page's description."""
 
     MESSAGE: ClassVar[str]
-    """The field of `CompressiveEncoding` that describes it."""
+    """The field of the message `CompressiveEncoding` that describes this encoding."""
 
     @classmethod
     @abstractmethod
     def from_pb(cls, message: Any, nested: ReadNested) -> Self:
-        """Read the description; `nested` reads the encodings inside it."""
+        """Return the encoding that a message describes; `nested` reads the messages of inner encodings."""
 
     @abstractmethod
     def to_pb(self) -> pb.CompressiveEncoding:
-        """Return the description, wrapped as a page wants it."""
+        """Return the description as a `CompressiveEncoding` message."""
 
     @property
     def kin(self) -> Hashable:
@@ -196,11 +197,11 @@ class Encoding(ABC):
         raise self._unsupported("in mini-block pages")
 
     def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> Values:
-        """Return some values of the given chunks, each of which holds one at least; the picks lie in them."""
+        """Return the picked values. Each given chunk holds at least one pick, and every pick lies in a given chunk."""
         return select(self.decode_chunks(chunks), picks.positions(chunks.num_values))
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
-        """Cut values into chunks within the limits. No values make no chunks."""
+        """Encode values in chunks within the limits; zero values make zero chunks."""
         raise self._unsupported("in mini-block pages")
 
     def decode_blocks(self, blocks: ChunkBuffers) -> Values:
@@ -210,7 +211,7 @@ class Encoding(ABC):
         return concat_values(parts) if parts else self.decode_block(np.empty(0, np.uint8), 0)
 
     def pick_blocks(self, blocks: ChunkBuffers, picks: Picks) -> Values:
-        """Return some values of the given blocks."""
+        """Return the picked values of the given blocks."""
         return select(self.decode_blocks(blocks), picks.positions(blocks.num_values))
 
     def encode_blocks(self, values: Values, num_values: Int64Array) -> EncodedChunks:
@@ -232,7 +233,7 @@ class Encoding(ABC):
         raise self._unsupported("as a block")
 
     def decode_zipped(self, data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Values:
-        """Return the values of a full-zip page, one a byte range; ranges without a value are not given."""
+        """Return the values of a full-zip page: one for each byte range. Entries without a value have no range."""
         raise self._unsupported("in full-zip pages")
 
     def encode_zipped(self, values: Values) -> FixedWidth | VariableWidth:

@@ -1,4 +1,4 @@
-"""Dictionaries: the distinct values of a page, and for each value its position among them.
+"""Make a dictionary of a page's values: the distinct values, and for each value its position among them.
 
 A mini-block page with a dictionary stores positions as its values, u32, and the entries once, as a block.
 """
@@ -21,21 +21,21 @@ __all__ = ["DictionaryValues", "encode_dictionary"]
 
 @dataclass(frozen=True, eq=False)
 class DictionaryValues:
-    """Value `i` is entry `indices[i]`; indices are u32, entries in the order of their first appearance."""
+    """Value `i` is entry `indices[i]` (u32). Entries stand in the order of their first appearance."""
 
     entries: FixedWidth | VariableWidth
     indices: FixedWidth
 
     @cached_property
     def statistics(self) -> FixedStatistics:
-        """Measures of the indices."""
+        """Statistics of the indices."""
         return FixedStatistics(self.indices)
 
 
 def encode_dictionary(values: FixedWidth | VariableWidth, most_entries: int) -> DictionaryValues | None:
-    """Find the distinct values and where each value is among them; None if they are more than `most_entries`.
+    """Return the dictionary of some values; None if it would have more than `most_entries`.
 
-    None, too, if two values that differ have one hash.
+    Returns None as well if two different values have the same hash.
     """
     num_values = values.num_values
     firsts, indices = np.empty(most_entries, np.int64), np.empty(num_values, np.uint32)

@@ -1,7 +1,7 @@
 """Fixed-size lists: their items flattened, with a validity bitmap over the items where some are null.
 
 chunk    [validity of n * dimension items] | buffers of the items' encoding
-block    the items' block; item nulls do not occur there
+block    the items' block; items in a block are never null
 zipped   per list: [ceil(dimension / 8) bytes of validity] | the items
 """
 
@@ -42,12 +42,12 @@ _MAX_ITEMS = 1 << 48
 
 
 ALL_NULL = ConstantEncoding(b"")
-"""The encoding of items that are all null: no bytes at all."""
+"""The encoding of items that are all null; it takes no bytes."""
 
 
 @dataclass(frozen=True)
 class FixedSizeListEncoding(Encoding):
-    """Lists of `dimension` items; `items` is flat, another list, or a constant where every item is null."""
+    """Lists of `dimension` items; `items` is a flat encoding, another list, or a constant if every item is null."""
 
     MESSAGE: ClassVar[str] = "fixed_size_list"
 
@@ -218,7 +218,7 @@ def _cut_items(
 
 
 def _cut_bits(data: Uint8Array, counts: Int64Array, bits_per_value: int) -> EncodedChunks:
-    """Cut a run of values into runs that each begin at a byte."""
+    """Cut the bits of consecutive values into parts that each begin at a byte."""
     num_bits = counts * bits_per_value
     sizes = -(-num_bits // 8)
     if not (num_bits[:-1] % 8).any():
@@ -231,7 +231,7 @@ def _cut_bits(data: Uint8Array, counts: Int64Array, bits_per_value: int) -> Enco
 def _join_row_bits(rows: Uint8Array, num_bits: int) -> Uint8Array:
     """Join the first `num_bits` of every row."""
     if num_bits % 8 == 0:
-        return np.ascontiguousarray(rows[:, : num_bits // 8]).reshape(-1)  # Arrow takes no strides
+        return np.ascontiguousarray(rows[:, : num_bits // 8]).reshape(-1)  # Arrow does not accept strided arrays
     bits = np.unpackbits(rows, axis=1, count=num_bits, bitorder="little")
     return np.packbits(bits.reshape(-1), bitorder="little")
 

@@ -1,7 +1,7 @@
 """Flat: fixed-width values side by side, not compressed.
 
-Chunk, block and zipped value alike: the little-endian bytes of the values; at fewer than 8 bits a value, the lowest
-bit of a byte first.
+Chunks, blocks and zipped values hold the little-endian bytes of the values. Values below 8 bits fill each byte from its
+lowest bit.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ class FlatEncoding(Encoding):
         return EncodedChunks(num_values, (values.data[: values.size_bytes],), (sizes.astype(np.int64),))
 
     def _check_sizes(self, chunks: ChunkBuffers) -> Int64Array:
-        """Return the bits of each chunk; raise `CorruptValues` for one that is too short for them."""
+        """Return the number of bits in each chunk; raise `CorruptValues` if a chunk is too short for its values."""
         chunks.expect_buffers(1)
-        # in Python's integers: those of numpy would wrap around
+        # Python integers, because numpy's would overflow
         enough = chunks.total_values * self.bits_per_value <= 8 * int(chunks.sizes[0].sum())
         check(enough, "chunks are shorter than their values")
         num_bits = chunks.num_values * self.bits_per_value

@@ -1,6 +1,6 @@
 """FSST: byte strings as codes of a table of up to 255 symbols that the description carries.
 
-    chunk, zipped    those of the inner variable encoding, over the codes
+    chunk, zipped    as the inner variable encoding stores the codes
 
 Table, 2312 bytes: header u64 | 8 bytes a symbol | one length byte a symbol | rest unused. The header's bytes, lowest
 first: number of symbols, terminator, suffix limit, 1 when codes are in use and 0 when the bytes are stored as they
@@ -49,7 +49,7 @@ _MAX_I32 = np.iinfo(np.int32).max
 _PIECE_BYTES = 256
 _MIN_SAMPLE_BYTES, _MAX_SAMPLE_BYTES = 8 * 1024, 32 * 1024
 _SAMPLE_SHARE = 4
-"""A sample is one in so many of the bytes, within these bounds: to learn a table costs more than to use it."""
+"""A sample holds one in this many bytes, within these bounds. Learning a table costs more a byte than using it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class FsstEncoding(Encoding):
 
     @property
     def kin(self) -> Hashable:
-        return type(self), self.values  # every page has a table of its own
+        return type(self), self.values  # each page has its own table
 
     @cached_property
     def _table(self) -> tuple[bool, Uint64Array, Int64Array]:
@@ -114,7 +114,7 @@ class FsstEncoding(Encoding):
 
     @classmethod
     def train(cls, values: VariableWidth) -> tuple[Self, float]:
-        """Make a symbol table for values, from a sample of them; return with it how much it leaves of the sample."""
+        """Learn a symbol table from a sample of the values; return it with the share of the sample that remains."""
         sample = _sample(values)
         symbols, lengths = np.zeros(_MAX_SYMBOLS, np.uint64), np.zeros(_MAX_SYMBOLS, np.int64)
         offsets = readable(sample.offsets.astype(np.int64, copy=False))
@@ -139,7 +139,7 @@ class FsstEncoding(Encoding):
 def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Uint8Array, OffsetArray]:
     """Return arrays for the bytes of codes and for their offsets, 64 bits wide where 32 could not count the bytes.
 
-    Pages nobody writes to cost no memory.
+    The operating system gives memory only to the parts that are written.
     """
     out = new_bytes(8 * num_codes + 8)
     if bits_per_offset == 32 and len(out) <= _MAX_I32:
@@ -148,16 +148,18 @@ def _room(num_codes: int, num_values: int, bits_per_offset: int) -> tuple[Uint8A
 
 
 def _sample(values: VariableWidth) -> VariableWidth:
-    """Return runs of values from all over, some KiB to some tens of KiB; a long value is cut."""
+    """Return runs of values spread over the page, a few KiB to some tens of KiB in all; a long value is cut."""
     size = min(max(values.size_bytes // _SAMPLE_SHARE, _MIN_SAMPLE_BYTES), _MAX_SAMPLE_BYTES)
     if values.size_bytes <= size:
         return values
     num_pieces = size // _PIECE_BYTES
     begins = np.arange(num_pieces) * (values.size_bytes - _PIECE_BYTES) // (num_pieces - 1)
     every_piece = as_strided(values.data, (values.size_bytes - _PIECE_BYTES + 1, _PIECE_BYTES), (1, 1))
-    edges = np.stack((begins + 1, begins + _PIECE_BYTES)).astype(values.offsets.dtype)  # else all offsets are converted
+    edges = np.stack((begins + 1, begins + _PIECE_BYTES)).astype(
+        values.offsets.dtype
+    )  # else numpy converts all offsets
     firsts, ends = np.searchsorted(values.offsets, edges)
-    # A piece is cut where it begins, within a value, and where values begin inside of it.
+    # A piece is cut at its own start, which may lie within a value, and where each further value begins.
     counts = ends - firsts + 1
     piece_of = np.repeat(np.arange(num_pieces), counts)
     places = np.arange(len(piece_of)) + np.repeat(ends - np.cumsum(counts), counts)
@@ -168,7 +170,7 @@ def _sample(values: VariableWidth) -> VariableWidth:
 
 def _write_table(symbols: Uint64Array, lengths: Int64Array) -> bytes:
     num_symbols = len(symbols)
-    # readers of codes use neither the terminator nor the suffix limit
+    # decoders use neither the terminator nor the suffix limit
     header = bytes([num_symbols, 0, num_symbols, 1]) + _MAGIC
     table = header + symbols.astype("<u8").tobytes() + lengths.astype(np.uint8).tobytes()
     return table.ljust(_TABLE_BYTES, b"\0")

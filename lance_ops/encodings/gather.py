@@ -1,4 +1,4 @@
-"""Byte ranges out of a buffer, brought together."""
+"""Copy byte ranges of a buffer next to each other, or from there to given places."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from lance_ops.kernels import readable
 
 __all__ = ["gather_equal", "gather_ranges", "scatter_ranges", "uniform_stride"]
 
-# Up to here, a loop in Python costs less than copying the bytes does, or than what Arrow needs to begin.
+# Up to this many ranges, a loop in Python costs less than starting Arrow or copying the bytes.
 _FEW_RANGES = 64
-# Up to here Arrow is as fast as the kernel, and spares the time and the memory that loading its compiler takes.
+# Up to this many ranges, Arrow is as fast as the kernel, and loading the kernel would cost time and memory.
 _MANY_RANGES = 16 * 1024
 _LONG_RANGE_BYTES = 4096
 
 
 def uniform_stride(starts: Int64Array, sizes: Int64Array) -> int | None:
-    """Return the distance between ranges when all are equally long and equally far apart, else None.
+    """Return the distance between ranges if all are equally long and equally far apart, else None.
 
-    None too for fewer than two ranges.
+    Returns None for fewer than two ranges.
     """
     if len(starts) < 2:
         return None
@@ -36,9 +36,9 @@ def uniform_stride(starts: Int64Array, sizes: Int64Array) -> int | None:
 
 
 def gather_ranges(data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Uint8Array:
-    """Return the bytes of all ranges end to end; without a copy when they already are.
+    """Return the bytes of all ranges end to end, without a copy if they already lie so.
 
-    The ranges lie in `data` (`ChunkBuffers` has checked that).
+    The caller has checked that the ranges lie in `data`, as `ChunkBuffers` does.
     """
     if len(starts) == 0:
         return np.empty(0, np.uint8)
@@ -65,7 +65,7 @@ def scatter_ranges(
 ) -> None:
     """Copy every range of `data` to its place in `out`.
 
-    Ranges and places lie in their arrays: whoever read them from a file has checked that.
+    The caller has checked that ranges and places lie in their arrays.
     """
     if len(starts) > _FEW_RANGES and int(sizes.sum()) < len(starts) * _LONG_RANGE_BYTES:
         kernels.copy_ranges(readable(data), readable(starts), readable(sizes), out, readable(places))
@@ -75,26 +75,26 @@ def scatter_ranges(
 
 
 def gather_equal(data: Uint8Array, starts: Int64Array, size: int) -> Uint8Array:
-    """Return the bytes of ranges of one size end to end."""
+    """Return the bytes of equally long ranges end to end."""
     if not size or not len(starts):
         return np.empty(0, np.uint8)
-    # every place of `data` is one element of a view whose elements overlap
+    # a view of overlapping elements, one for each position in `data`
     values = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
     return values[starts].view(np.uint8)
 
 
 def _gather_ascending(data: Uint8Array, starts: Int64Array, sizes: Int64Array) -> Uint8Array:
-    """The ranges and the gaps between them are byte strings in turn: Arrow takes every second one."""
+    """Describe ranges and gaps as alternating byte strings, of which Arrow takes every second one."""
     offsets = np.stack([starts, starts + sizes], axis=1).reshape(-1)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     strings = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
-    # `pa.array` would import pandas first, where there is one
+    # `pa.array` would import pandas if it is installed
     every_second = pa.Array.from_buffers(pa.int64(), len(starts), [None, pa.py_buffer(np.arange(0, len(offsets), 2))])
     return np.frombuffer(strings.take(every_second).buffers()[2], np.uint8)
 
 
 def _gather_uniform(data: Uint8Array, starts: Int64Array, sizes: Int64Array, total: int) -> Uint8Array:
-    """All ranges but the last, which may be shorter or longer, are rows of one strided view."""
+    """View all ranges but the last, whose length may differ, as rows of one strided array."""
     first, size, rows = int(starts[0]), int(sizes[0]), len(starts) - 1
     stride = int(starts[1]) - first
     last_start, last_size = int(starts[-1]), int(sizes[-1])

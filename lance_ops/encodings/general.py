@@ -1,11 +1,11 @@
-"""General: the output of another encoding, run through LZ4 or zstd.
+"""General: the output of another encoding, compressed with LZ4 or zstd.
 
-chunk     the first buffer compressed, the others as they are
+chunk     the first buffer compressed, the others unchanged
 block     the block compressed
 zipped    each value compressed on its own
 
 lz4       raw size, u32 | LZ4 block
-zstd      raw size, u64 | zstd frame; a frame alone is read too
+zstd      raw size, u64 | zstd frame; the reader also accepts a frame alone
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class GeneralEncoding(Encoding):
         raw, sizes = self.codec.decompress(chunks.data, chunks.starts[0], chunks.sizes[0])
         if self.num_buffers == 1:
             return ChunkBuffers(raw, (np.cumsum(sizes) - sizes,), (sizes,), chunks.num_values)
-        # the other buffers lie among all fetched bytes, maybe a whole mapped file: one array has to hold both
+        # The other buffers lie in the fetched bytes, which may be a whole mapped file. One array must hold both.
         kept, starts = _only_these(chunks.data, chunks.starts[1:], chunks.sizes[1:])
         first = np.cumsum(sizes) - sizes + len(kept)
         return replace(
@@ -114,7 +114,7 @@ class GeneralEncoding(Encoding):
 def _only_these(
     data: Uint8Array, starts: tuple[Int64Array, ...], sizes: tuple[Int64Array, ...]
 ) -> tuple[Uint8Array, tuple[Int64Array, ...]]:
-    """Return the stretch of `data` with all of these buffers, and where they start in it."""
+    """Return the part of `data` that spans all of these buffers, and their starts in that part."""
     first = min((int(each.min(initial=len(data))) for each in starts), default=0)
     last = max((int((start + size).max(initial=first)) for start, size in zip(starts, sizes, strict=True)), default=0)
     return data[first:last], tuple(each - first for each in starts)

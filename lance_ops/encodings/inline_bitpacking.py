@@ -1,8 +1,8 @@
-"""Inline bitpacking: up to 1024 unsigned integers, cut to the width of the largest.
+"""Inline bitpacking: up to 1024 unsigned integers, packed at the width of the largest.
 
     chunk and block    the width, in one word of T bits | 1024 packed values of that width (FastLanes)
 
-The last chunk is filled up with zeros.
+Zeros fill the last chunk up to 1024 values.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class InlineBitpackingEncoding(Encoding):
         return pick(chunks.data, starts[chunk_of], widths[chunk_of], picks.within, self.bits_per_value)
 
     def _read_widths(self, chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array]:
-        """Return where each chunk's packed values are, and how wide."""
+        """Return the start of each chunk's packed values, and their width in bits."""
         chunks.expect_buffers(1)
         starts, word_bytes, widths = chunks.starts[0], self.bits_per_value // 8, np.empty(chunks.num_chunks, np.int64)
         places = readable(starts), readable(chunks.sizes[0])

@@ -1,4 +1,4 @@
-"""Blocks of 1024 integers in FastLanes order (`lance_ops.kernels.fastlanes` says which), packed and unpacked."""
+"""Pack and unpack blocks of 1024 integers in FastLanes order, which `lance_ops.kernels` defines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def packed_bytes(widths: Int64Array) -> Int64Array:
 def unpack(data: Uint8Array, starts: Int64Array, widths: Int64Array, counts: Int64Array, bits: int) -> FixedWidth:
     """Unpack one block from each start of `data` and keep its first `counts[i]` values.
 
-    The starts are checked here against the data, widths and counts against the format.
+    This function checks the starts against the data, and widths and counts against the format.
     """
     check(not len(starts) or counts.max() <= BLOCK, f"a block of more than {BLOCK} values")
     ends = counts.cumsum()
@@ -40,9 +40,9 @@ def unpack(data: Uint8Array, starts: Int64Array, widths: Int64Array, counts: Int
 def unpack_to(
     data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int, size_bytes: int
 ) -> Uint8Array:
-    """Unpack one block from each start of `data` to each place of new bytes, `size_bytes` and a block's room of them.
+    """Unpack one block from each start of `data` to its place in a new array of `size_bytes` plus room for one block.
 
-    Every block is unpacked whole, the later over the earlier. Places are below `size_bytes`.
+    Each block is unpacked whole, so a later block overwrites the tail of an earlier one. Places are below `size_bytes`.
     """
     if len(starts) == 0:
         return new_bytes(size_bytes)
@@ -63,15 +63,15 @@ def pick(data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64
 
 
 def bit_lengths(words: Uint64Array) -> Int64Array:
-    """Return the bits that each word needs."""
+    """Return the number of bits that each word needs."""
     return np.searchsorted(_POWERS, words, side="right")
 
 
 def pack(values: FixedWidth, counts: Int64Array, width: int | None = None) -> tuple[Uint8Array, Int64Array]:
     """Pack runs of `counts[i]` values, each into one block of this width; return them end to end, with their sizes.
 
-    Without a width each run is as wide as it needs, behind a word with its width. A run has at most 1024 values and is
-    filled up with zeros.
+    Without a width, each run is packed as narrow as possible, and a word with its width stands in front. A run has at
+    most 1024 values; zeros fill it up.
     """
     bits = values.bits_per_value
     block_bytes = BLOCK // 8 * width if width is not None else (BLOCK + 1) * bits // 8

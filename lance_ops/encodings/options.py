@@ -1,4 +1,4 @@
-"""What a field's metadata asks of its encoding."""
+"""Read the `lance-encoding:*` keys of a field's metadata, with which a user influences its encoding."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _PREFIX = "lance-encoding:"
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """The `lance-encoding:*` metadata of one field; None where it leaves the choice to the values."""
+    """The encoding options of one field; None leaves the choice to `choose`."""
 
     compression: str | None = None
     """`none`, `lz4`, `zstd` or `fsst`."""
     compression_level: int | None = None
     rle_threshold: float | None = None
-    """Runs are encoded as such when they are fewer than this share of the values."""
+    """Run-length encoding is used when there are fewer runs than this share of the values."""
     dict_divisor: int | None = None
-    """A dictionary has at most one entry for so many values."""
+    """A dictionary has at most one entry for each this many values."""
     dict_size_ratio: float | None = None
     """A dictionary and its indices take at most this share of the values' bytes."""
     dict_values_compression: str | None = None
-    """`none`, `lz4` or `zstd`: for the entries of a dictionary."""
+    """The compression of a dictionary's entries: `none`, `lz4` or `zstd`."""
     dict_values_compression_level: int | None = None
     byte_stream_split: str | None = None
     """`off`, `on` or `auto`."""
     structural_encoding: str | None = None
     """`miniblock` or `fullzip`."""
     minichunk_size: int | None = None
-    """Bytes that a mini-block chunk of text or bytes takes at most, as far as its page can say so."""
+    """The most bytes of a mini-block chunk of strings or binary values, within what the page can state."""
     packed: bool = False
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> EncodingOptions:
-        """Read the options among a field's metadata; raises `InvalidInput` for a value that means nothing."""
+        """Return the options in a field's metadata; raise `InvalidInput` for a value that is not allowed."""
         level, threshold = metadata.get(_PREFIX + "compression-level"), metadata.get(_PREFIX + "rle-threshold")
         divisor, ratio = metadata.get(_PREFIX + "dict-divisor"), metadata.get(_PREFIX + "dict-size-ratio")
         values_level = metadata.get(_PREFIX + "dict-values-compression-level")

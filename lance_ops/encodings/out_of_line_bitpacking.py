@@ -1,9 +1,9 @@
-"""Out-of-line bitpacking: unsigned integers cut to one width that the description states.
+"""Out-of-line bitpacking: unsigned integers packed at one width that the description states.
 
     block    1024 packed values (FastLanes) | 1024 packed values | ... | tail
 
-A tail of fewer than 1024 values is stored as it is when that is no longer than a packed block, else filled up with
-zeros and packed. Which one it is follows from the length of the block.
+A tail of fewer than 1024 values is stored unpacked if that is no longer than a packed block. Otherwise zeros fill it up
+and it is packed. A reader tells the two apart by the length of the block.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class OutOfLineBitpackingEncoding(Encoding):
         return FixedWidth(out.view(np.uint8), self.bits_per_value, picks.count)
 
     def _parts(self, blocks: ChunkBuffers) -> tuple[Int64Array, BoolArray]:
-        """Return how many full packed parts each block has, and whether its tail is stored as it is."""
+        """Return how many full packed parts each block has, and whether its tail is stored unpacked."""
         sizes, (full, tail) = blocks.sizes[0], np.divmod(blocks.num_values, BLOCK)
         raw: BoolArray = (tail > 0) & (sizes == full * self._packed_bytes + tail * (self.bits_per_value // 8))
         num_packed = full + ((tail > 0) & ~raw)
@@ -114,7 +114,7 @@ class OutOfLineBitpackingEncoding(Encoding):
         sizes = counts * value_bytes
         places = np.cumsum(sizes) - sizes
         widths = np.full(int(np.count_nonzero(~is_raw)), self.bit_width, np.int64)
-        # a packed tail is written as a whole block, over what follows it: the raw ones come last
+        # a packed tail is unpacked as a whole block, over the values that follow it, so raw tails are copied last
         out = unpack_to(blocks.data, starts[~is_raw], widths, places[~is_raw], self.bits_per_value, int(sizes.sum()))
         scatter_ranges(blocks.data, starts[is_raw], sizes[is_raw], out, places[is_raw])
         return FixedWidth(out[: int(sizes.sum())], self.bits_per_value, int(counts.sum()))

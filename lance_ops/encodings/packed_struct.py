@@ -2,7 +2,7 @@
 
     chunk, zipped    child 0 of row 0 | child 1 of row 0 | ... | child 0 of row 1 | ...
 
-A child that is a fixed-size list comes back as one wide value; its bytes are the same.
+A child that is a fixed-size list is decoded as one wide value with the same bytes.
 """
 
 from __future__ import annotations

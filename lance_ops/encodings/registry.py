@@ -1,4 +1,4 @@
-"""All encodings, and how a description finds its own."""
+"""List all encodings, and find the one that a page's description names."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _BY_MESSAGE = {encoding.MESSAGE: encoding for encoding in ALL_ENCODINGS}
 
 
 def encoding_from_pb(described: pb.CompressiveEncoding) -> Encoding:
-    """Read a description, whatever it nests.
+    """Return the encoding that a description names, with the encodings nested in it.
 
-    Raises `UnsupportedFeature` for an encoding nobody decodes here and `CorruptValues` for a contradictory one.
+    Raises `UnsupportedFeature` for an encoding that this library does not decode, and `CorruptValues` for a description
+    that contradicts itself.
     """
     message = described.WhichOneof("compression")
     if message is None:

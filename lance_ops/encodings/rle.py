@@ -3,7 +3,7 @@
     chunk    values[r] | lengths[r]                              two buffers
     block    bytes of the values, u64 | values[r] | lengths[r]
 
-Longer runs are cut at 255.
+A run of more than 255 values is stored as several runs.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ class RleEncoding(Encoding):
         return self._cut(fixed, begins, self._chunk_counts(begins, limits))
 
     def _chunk_counts(self, begins: BoolArray, limits: ChunkLimits) -> Int64Array:
-        """Return the values of each chunk."""
+        """Return the number of values in each chunk."""
         run_bytes = self._value_bytes + 1
-        # a chunk may begin inside a run, and needs one more piece for every 255 of its values
+        # a chunk may begin inside a run, and needs one more run for every 255 of its values
         slack = (limits.max_values // _MAX_RUN + 2) * run_bytes
         even = even_chunks(len(begins), limits.max_values)
         if len(even) == 0:
@@ -145,7 +145,7 @@ class RleEncoding(Encoding):
         return self.encode_blocks(values, np.array([values.num_values])).data[0]
 
     def _cut(self, values: FixedWidth, begins: BoolArray, counts: Int64Array) -> EncodedChunks:
-        """Encode consecutive values, `counts[i]` of them together, where no run goes on from one to the next."""
+        """Encode consecutive values in groups of `counts[i]`; no run continues from one group to the next."""
         integers = values.as_integers()
         chunk_starts = np.cumsum(counts) - counts
         begins = begins.copy()
@@ -168,12 +168,12 @@ class RleEncoding(Encoding):
 
 
 def _places(chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Return where the values and lengths of each chunk are, and how many runs it has."""
+    """Return where each chunk's values and lengths start, and its number of runs."""
     return readable(chunks.starts[0]), readable(chunks.starts[1]), readable(chunks.sizes[1])
 
 
 def _as_chunks(blocks: ChunkBuffers) -> ChunkBuffers:
-    """Return blocks of runs as chunks, whose values and lengths are two buffers."""
+    """Return blocks of runs as chunks with two buffers, one of values and one of lengths."""
     blocks.expect_buffers(1)
     starts, sizes = blocks.starts[0], blocks.sizes[0]
     check(blocks.num_chunks == 0 or sizes.min() >= 8, "a block of runs has no header")

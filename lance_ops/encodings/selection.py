@@ -1,4 +1,4 @@
-"""Some of many values, by their positions."""
+"""Pick values by their positions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is measured of a page's values before an encoding is chosen. Everything is counted in bytes or values.
+"""Measure a page's values before an encoding is chosen. All results are numbers of bytes or of values.
 
-Measures of the whole page are exact; what would cost more than writing the page is estimated from a sample, which is
-the same for the same values.
+Cheap measures cover the whole page and are exact. Measures that would cost more than writing the page are estimated
+from a sample, which is always the same for the same values.
 """
 
 from __future__ import annotations
@@ -28,50 +28,50 @@ __all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "samp
 _SAMPLE_VALUES = 8192
 _SAMPLE_BLOCKS = 8
 _SURE_EXPONENT = 12
-# Of a sampled value, so much of either end is looked at.
+# Only this many bytes of each end of a sampled value are compared.
 _END_BYTES = 32
 
 
 @dataclass(frozen=True, eq=False)
 class FixedStatistics:
-    """Measures of fixed-width values of 8, 16, 32 or 64 bits, taken together when the first is asked for."""
+    """Statistics of values of 8, 16, 32 or 64 bits; all are measured when the first is asked for."""
 
     values: FixedWidth
 
     @cached_property
     def _measured(self) -> tuple[int, Int64Array]:
-        """The number of runs, and the bits that each block of 1024 values needs."""
+        """Return the number of runs, and the bit width of each block of 1024 values."""
         unions = np.empty(-(-self.values.num_values // BLOCK), np.uint64)
         num_runs = kernels.measure_integers(readable(self.values.as_integers()), BLOCK, unions)
         return num_runs, bit_lengths(unions)
 
     @property
     def num_runs(self) -> int:
-        """Runs of equal values."""
+        """The number of runs of equal values."""
         return self._measured[0]
 
     @cached_property
     def bit_width(self) -> int:
-        """The bits that the largest value needs."""
+        """The number of bits that the largest value needs."""
         return int(self._measured[1].max(initial=0))
 
     @property
     def flat_bytes(self) -> int:
-        """The values as they are."""
+        """The bytes of the values unpacked."""
         return self.values.size_bytes
 
     @cached_property
     def bitpacked_bytes(self) -> int:
-        """The values in blocks of 1024, each as wide as its largest value needs."""
+        """The bytes of the values in packed blocks of 1024, each at the width of its largest value."""
         return int((packed_bytes(self._measured[1]) + self.values.bits_per_value // 8).sum())
 
     @property
     def rle_bytes(self) -> int:
-        """A value and a length byte for each run; chunks cut runs, and lengths do beyond 255."""
+        """The bytes of a value and a length byte for each run; the ends of chunks and the length 255 cut runs."""
         return self.rle_bytes_of(self.values.bits_per_value)
 
     def rle_bytes_of(self, bits_per_value: int) -> int:
-        """The same for values of another width that change where these do."""
+        """Return `rle_bytes` for values of another width that change at the same positions."""
         num_cuts = self.values.num_values // 255
         return min(self.num_runs + num_cuts, self.num_runs * 2) * (bits_per_value // 8 + 1)
 
@@ -79,8 +79,8 @@ class FixedStatistics:
 def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
     """Estimate how many distinct values there are.
 
-    From a sample, by how many values it has once and twice (Chao 1984, bias-corrected); all are taken to be distinct
-    where a small one has none twice. Long values that have their length and both ends in common count as one.
+    The estimator uses how many values a sample holds once and twice (Chao 1984, bias-corrected). If no value occurs
+    twice in a small first sample, all values count as distinct. Long values with equal lengths and ends count as equal.
     """
     num_values = values.num_values
     if num_values and _no_two_are_equal(values):
@@ -95,10 +95,10 @@ def estimate_distinct(values: FixedWidth | VariableWidth) -> float:
 
 
 def estimate_index_bytes(values: FixedWidth, num_entries: float) -> float:
-    """Estimate the bytes of packed positions of 8- to 64-bit values in a dictionary of so many entries.
+    """Estimate the bytes of the packed indices of 8- to 64-bit values into a dictionary of `num_entries`.
 
-    Entries are in the order of their first appearance. A block with `k` distinct values, which may be any of them, has
-    a position of about `k / (k + 1)` times their number.
+    Entries stand in the order of their first appearance. The largest index in a block of `k` distinct values is about
+    `k / (k + 1)` times the number of entries.
     """
     blocks = sample_runs(values, BLOCK, _SAMPLE_BLOCKS)
     kept = [len(_run_ends(np.sort(block.as_integers()))) for block in blocks if isinstance(block, FixedWidth)]
@@ -107,9 +107,9 @@ def estimate_index_bytes(values: FixedWidth, num_entries: float) -> float:
 
 
 def _no_two_are_equal(values: FixedWidth | VariableWidth) -> bool:
-    """Return whether no value is twice in a small sample: were each twice in the page, one nearly always would be.
+    """Return whether a small sample holds no value twice. If all stood twice in the page, it nearly always would.
 
-    Of `d` distinct values, none is picked twice in `n` picks with a probability of about `exp(-n ** 2 / (2 * d))`.
+    With `d` distinct values, `n` picks are all different with a probability of about `exp(-n ** 2 / (2 * d))`.
     """
     num_picked = math.isqrt(_SURE_EXPONENT * values.num_values) + 1
     keys = np.sort(_keys(values, _sample_positions(values.num_values, num_picked)))
@@ -118,18 +118,18 @@ def _no_two_are_equal(values: FixedWidth | VariableWidth) -> bool:
 
 @lru_cache(maxsize=16)
 def _sample_positions(num_values: int, num_picked: int) -> Int64Array:
-    """Return the positions of a sample of so many values, ascending; the files of a table are often equally long."""
+    """Return ascending positions of a sample; cached, because the pages of a table are often equally long."""
     picked = np.sort(np.random.default_rng(0).integers(0, num_values, num_picked))
     return readable(picked[_run_ends(picked)])
 
 
 def _run_ends(numbers: NDArray[np.signedinteger] | UnsignedArray) -> Int64Array:
-    """Return which number is the last of each run."""
+    """Return the index of the last number of each run."""
     return np.flatnonzero(np.append(numbers[1:] != numbers[:-1], len(numbers) > 0))
 
 
 def _keys(values: FixedWidth | VariableWidth, picked: slice | Int64Array) -> UnsignedArray:
-    """Return a number for each picked value, the same for equal ones."""
+    """Return a number for each picked value; equal values get equal numbers."""
     if isinstance(values, VariableWidth):
         starts = values.offsets[:-1][picked].astype(np.int64, copy=False)
         sizes = values.offsets[1:][picked] - starts
@@ -145,7 +145,7 @@ def _keys(values: FixedWidth | VariableWidth, picked: slice | Int64Array) -> Uns
 
 
 def sample_runs(values: FixedWidth | VariableWidth, run_values: int, num_runs: int) -> list[Values]:
-    """Return up to `num_runs` runs of consecutive values from all over; all values when they are no more than that."""
+    """Return up to `num_runs` runs of consecutive values spread over the page; all values if there are no more."""
     if values.num_values <= run_values * num_runs:
         return [values] if values.num_values else []
     starts = np.linspace(0, values.num_values - run_values, num_runs).astype(np.int64) // 8 * 8

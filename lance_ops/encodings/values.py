@@ -1,7 +1,7 @@
-"""The one in-memory form of values between the buffers of a page and Arrow.
+"""The in-memory form of values between the buffers of a page and Arrow.
 
-Nothing here is nullable: validity of items lives in definition levels, except inside fixed-size lists, whose item
-validity is part of the value. Arrays are `uint8` and may be read-only views of a mapped file; nobody writes into them.
+Values are never null: definition levels hold the nulls. Only a fixed-size list carries the validity of its items as
+part of the value. Arrays are `uint8` and may be read-only views of a mapped file, so no code writes into them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_I32 = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class FixedWidth:
-    """Values of one width, little-endian and side by side; at one bit a value, the lowest bit first."""
+    """Values of one width, little-endian and side by side; one-bit values fill each byte from its lowest bit."""
 
     data: Uint8Array
     bits_per_value: int
@@ -40,7 +40,7 @@ class FixedWidth:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes the values take, whatever `data` has beyond them."""
+        """The bytes that the values take; `data` may be longer."""
         return num_bytes_of_bits(self.num_values * self.bits_per_value)
 
     def as_integers(self) -> UnsignedArray:
@@ -49,7 +49,7 @@ class FixedWidth:
         return self.data[: self.num_values * dtype.itemsize].view(dtype)
 
     def slice(self, start: int, stop: int) -> FixedWidth:
-        """Return the values in `[start, stop)`; without a copy where they begin at a byte."""
+        """Return the values in `[start, stop)`, without a copy if they begin at a byte."""
         first_bit, last_bit = start * self.bits_per_value, stop * self.bits_per_value
         return FixedWidth(bits_of(self.data, first_bit, last_bit), self.bits_per_value, stop - start)
 
@@ -58,7 +58,7 @@ class FixedWidth:
 class VariableWidth:
     """Byte strings: value `i` is `data[offsets[i]:offsets[i + 1]]`; `offsets[0]` is 0.
 
-    Offsets are 32 bits wide where the page says so and the bytes allow it, else 64.
+    Offsets are 32 bits wide if the page states it and they can count the bytes, else 64.
     """
 
     offsets: OffsetArray
@@ -91,7 +91,7 @@ class VariableWidth:
 
 @dataclass(frozen=True, eq=False)
 class FixedSizeListValues:
-    """Lists of `dimension` items each, flattened; `validity` has one bit an item, 1 = valid, or is absent."""
+    """Lists of `dimension` items, flattened; `validity` has one bit for each item (1 = valid), or is None."""
 
     items: FixedWidth | FixedSizeListValues
     dimension: int
@@ -117,7 +117,7 @@ class FixedSizeListValues:
 
 @dataclass(frozen=True, eq=False)
 class PackedValues:
-    """Structs whose children are stored row by row; every child has as many values as the struct."""
+    """Structs that are stored row by row; each child has as many values as there are structs."""
 
     children: tuple[Values, ...]
 
@@ -140,7 +140,7 @@ Values: TypeAlias = FixedWidth | VariableWidth | FixedSizeListValues | PackedVal
 
 
 def offsets_of_lengths(lengths: Int64Array, bits_per_offset: int) -> OffsetArray:
-    """Return the offsets of values that lie end to end, from 0; 64 bits wide where 32 cannot count the bytes."""
+    """Return the offsets of values that lie end to end, from 0; 64 bits wide if 32 cannot count the bytes."""
     offsets = new_array(len(lengths) + 1, np.int64)
     offsets[0] = 0
     np.cumsum(lengths, out=offsets[1:])
@@ -148,12 +148,12 @@ def offsets_of_lengths(lengths: Int64Array, bits_per_offset: int) -> OffsetArray
 
 
 def narrow_offsets(offsets: OffsetArray, bits_per_offset: int) -> OffsetArray:
-    """Return the offsets in 32 bits where those are asked for and can count the bytes."""
+    """Return the offsets in 32 bits if the caller asks for that and they can count the bytes."""
     return offsets.astype(np.int32, copy=False) if bits_per_offset == 32 and offsets[-1] <= _MAX_I32 else offsets
 
 
 def concat_values(parts: Sequence[Values]) -> Values:
-    """Return the values of `parts`, in order; all parts have the same shape. At least one part is given."""
+    """Return the values of `parts` in order. The caller gives at least one part, and all have the same shape."""
     first = parts[0]
     if len(parts) == 1:
         return first

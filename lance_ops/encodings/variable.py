@@ -1,4 +1,4 @@
-"""Variable: byte strings behind their offsets, not compressed.
+"""Variable: offsets followed by the byte strings, not compressed.
 
 chunk    offsets[n + 1] | bytes      offsets count from the start of the chunk's buffer, so the first is where the
                                      bytes begin; the buffer is a multiple of the offset width
@@ -71,7 +71,7 @@ class VariableEncoding(Encoding):
     def decode_chunks(self, chunks: ChunkBuffers) -> VariableWidth:
         starts, sizes = self.check_chunks(chunks)
         width, counts = self.bits_per_offset // 8, chunks.num_values
-        # each chunk has at least one offset more than this makes room for
+        # each chunk stores at least one offset more than it has values
         out = new_bytes(int((sizes - counts * width).sum()))
         offsets = new_array(chunks.total_values + 1, np.int64)
         joined = kernels.join_strings(readable(chunks.data), starts, sizes, readable(counts), width, out, offsets)
@@ -83,7 +83,7 @@ class VariableEncoding(Encoding):
         return VariableWidth(offsets_of_lengths(sizes, self.bits_per_offset), gather_ranges(chunks.data, starts, sizes))
 
     def locate(self, chunks: ChunkBuffers, picks: Picks) -> tuple[Int64Array, Int64Array]:
-        """Return where the picked values are in the chunks' data, and their sizes."""
+        """Return the starts of the picked values in the chunks' data, and their sizes."""
         starts, sizes = self.check_chunks(chunks)
         value_starts, value_sizes = np.empty(picks.count, np.int64), np.empty(picks.count, np.int64)
         counts, wanted = readable(chunks.num_values), (readable(picks.chunk_of), readable(picks.within))
@@ -95,7 +95,7 @@ class VariableEncoding(Encoding):
         return value_starts, value_sizes
 
     def check_chunks(self, chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array]:
-        """Return where the chunks are; raise `CorruptValues` for one that cannot hold its offsets."""
+        """Return the starts of the chunks; raise `CorruptValues` for a chunk that cannot hold its offsets."""
         chunks.expect_buffers(1)
         fits = chunks.sizes[0] >= (chunks.num_values + 1) * (self.bits_per_offset // 8)
         check(fits.all(), "a chunk is shorter than its offsets")
@@ -117,7 +117,7 @@ class VariableEncoding(Encoding):
             return VariableWidth(np.zeros(1, np.int32), np.empty(0, np.uint8))
         begin = 2 * width
         check(len(data) >= begin + (num_values + 1) * width, "a block is shorter than its offsets")
-        # the stated width is a word of the described width in every release of 2.1 and later
+        # every release since 2.1 writes the stated width as a word of the described width
         stated, start = (int(word) for word in data[:begin].view(self._word))
         check(stated == self.bits_per_offset, f"a block of {stated}-bit offsets described as {self.bits_per_offset}")
         check(begin + (num_values + 1) * width <= start <= len(data), "a block's bytes begin inside its offsets")
@@ -141,7 +141,7 @@ class VariableEncoding(Encoding):
         return self._expect(values)
 
     def _signed(self, data: Uint8Array) -> Int64Array:
-        """Read offsets; one of 2^63 or more becomes negative and fails the checks for order."""
+        """Read offsets as signed numbers; an offset of 2^63 or more becomes negative and fails the check of order."""
         return cast(Int64Array, np.ascontiguousarray(data).view(self._word).astype(np.int64))
 
     def _expect(self, values: Values) -> VariableWidth:

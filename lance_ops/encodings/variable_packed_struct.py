@@ -28,7 +28,7 @@ __all__ = ["PackedChild", "VariablePackedStructEncoding"]
 
 @dataclass(frozen=True)
 class PackedChild:
-    """One child: its encoding, and the bits of a value, or of the length in front of it when that varies."""
+    """A child: its encoding, and the bits of a value, or of the length in front of a value of variable width."""
 
     values: Encoding
     bits: int
@@ -91,7 +91,7 @@ class VariablePackedStructEncoding(Encoding):
     def encode_zipped(self, values: Values) -> VariableWidth:
         if not isinstance(values, PackedValues) or len(values.children) != len(self.children):
             raise TypeError(f"encoding of structs of {len(self.children)} for {type(values).__name__}")
-        # every row is: head and bytes of each child; ranges of one array, brought together row by row
+        # each row holds the length and the bytes of each child: ranges of one array, gathered row by row
         num_rows = values.num_values
         parts: list[Uint8Array] = []
         starts = np.empty((num_rows, 2 * len(self.children)), np.int64)
