@@ -22,7 +22,7 @@ from lance_ops.maintenance.compaction.compaction import Compaction, execute
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, plan_compaction
 from lance_ops.table import DataFile
 from lance_ops.transactions import DataReplacement, DataReplacementGroup, PendingFiles, ReserveFragments, Restore
-from lance_ops.writing import write
+from lance_ops.writing import create_append_overwrite as write
 from lance_ops.writing.commit import commit_operation
 from lance_ops.writing.fragment_writer import FragmentLimits
 from tests.interop import table_changes as changes

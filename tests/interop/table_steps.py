@@ -13,7 +13,7 @@ import pyarrow as pa
 import lance_ops
 from lance_ops.core.versions import FileVersion
 from lance_ops.fragment import write_fragments
-from lance_ops.writing import write
+from lance_ops.writing import create_append_overwrite as write
 from lance_ops.writing.fragment_writer import FragmentLimits
 from lance_ops.writing.new_table_schema import table_schema
 from tests.interop.table_changes import Append, Delete, Matched, MergeInsert, Overwrite, Update
