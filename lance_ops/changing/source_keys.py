@@ -18,7 +18,7 @@ import pyarrow.types as pt
 from lance_ops import kernels
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.table.rows import NO_CODE, KeyCodeTable
 
 __all__ = ["SourceKeys"]
@@ -163,7 +163,7 @@ def _words(column: pa.Array) -> tuple[Int64Array | slice, Uint64Array]:
     ends = np.frombuffer(offsets, np.int64)[content.offset : content.offset + len(content) + 1]
     joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     hashes: Uint64Array = np.empty(len(content), np.uint64)
-    kernels.xxh64(readable(joined), readable(ends), hashes)
+    kernels.xxh64(read_only(joined), read_only(ends), hashes)
     return where, hashes
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, OffsetArray
 from lance_ops.encodings.contract import ChunkLimits
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["chunk_counts_of_costs", "chunk_counts_of_lengths", "chunk_counts_of_width", "even_chunks"]
 
@@ -50,5 +50,5 @@ def chunk_counts_of_costs(costs: Int64Array, chunk_bytes: int, limits: ChunkLimi
     chunk, they form the last one.
     """
     counts = np.empty(len(costs) - 1, np.int64)
-    num_chunks = kernels.cut_chunks(readable(costs), chunk_bytes, limits.max_bytes, limits.max_values, counts)
+    num_chunks = kernels.cut_chunks(read_only(costs), chunk_bytes, limits.max_bytes, limits.max_values, counts)
     return counts[:num_chunks].copy()

@@ -16,7 +16,7 @@ from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
 from lance_ops.encodings.contract import CorruptValues, check
 from lance_ops.encodings.expansion import FREE_BYTES, MAX_RATIO, check_expansion
 from lance_ops.encodings.gather import gather_ranges
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["Codec", "Lz4", "Zstd", "codec_of_scheme"]
@@ -82,8 +82,8 @@ class Lz4(Codec):
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(raw_sizes, out=places[1:])
         out = new_bytes(int(places[-1]))
-        begin, size = readable(starts + self.size_bytes), readable(sizes - self.size_bytes)
-        decoded = kernels.lz4_decode(readable(data), begin, size, out, readable(places))
+        begin, size = read_only(starts + self.size_bytes), read_only(sizes - self.size_bytes)
+        decoded = kernels.lz4_decode(read_only(data), begin, size, out, read_only(places))
         check(decoded == len(sizes), "a malformed LZ4 block")
         return out, raw_sizes
 

@@ -14,7 +14,7 @@ from lance_ops import kernels
 from lance_ops.encodings.gather import gather_ranges
 from lance_ops.encodings.stats import FixedStatistics
 from lance_ops.encodings.values import FixedWidth, VariableWidth, offsets_of_lengths
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["DictionaryValues", "encode_dictionary"]
 
@@ -41,7 +41,7 @@ def encode_dictionary(values: FixedWidth | VariableWidth, most_entries: int) -> 
     firsts, indices = np.empty(most_entries, np.int64), np.empty(num_values, np.uint32)
     positions = FixedWidth(indices.view(np.uint8), 32, num_values)
     if isinstance(values, FixedWidth) and values.bits_per_value == 64:
-        num_entries = kernels.number_words(readable(values.as_integers()), firsts, indices)
+        num_entries = kernels.number_distinct(read_only(values.as_integers()), firsts, indices)
         if num_entries < 0:
             return None
         entries = values.as_integers()[firsts[:num_entries]]
@@ -51,13 +51,13 @@ def encode_dictionary(values: FixedWidth | VariableWidth, most_entries: int) -> 
     else:
         offsets = np.arange(num_values + 1) * (values.bits_per_value // 8)
     sizes, hashes = np.diff(offsets), np.empty(num_values, np.uint64)
-    data = readable(values.data)
-    kernels.hash_values(data, readable(offsets[:-1]), readable(sizes), len(data), hashes)
-    num_entries = kernels.number_words(readable(hashes), firsts, indices)
+    data = read_only(values.data)
+    kernels.hash_values(data, read_only(offsets[:-1]), read_only(sizes), len(data), hashes)
+    num_entries = kernels.number_distinct(read_only(hashes), firsts, indices)
     if num_entries < 0:
         return None
     firsts = firsts[:num_entries]
-    if not kernels.are_entries(data, readable(offsets), readable(firsts), readable(indices)):
+    if not kernels.is_dictionary_of(data, read_only(offsets), read_only(firsts), read_only(indices)):
         return None
     entry_bytes = gather_ranges(values.data, offsets[firsts], sizes[firsts])
     if isinstance(values, VariableWidth):

@@ -37,7 +37,7 @@ from lance_ops.encodings.values import (
     narrow_offsets,
 )
 from lance_ops.encodings.variable import VariableEncoding
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["FsstEncoding"]
@@ -85,11 +85,11 @@ class FsstEncoding(Encoding):
         if not in_use:
             return self.values.decode_chunks(chunks)
         starts, sizes = self.values.check_chunks(chunks)
-        counts, width = readable(chunks.num_values), self.values.bits_per_offset // 8
+        counts, width = read_only(chunks.num_values), self.values.bits_per_offset // 8
         out, offsets = _room(int(sizes.sum()), chunks.total_values, self.values.bits_per_offset)
         ends = np.empty(int(sizes.max(initial=0)) + 1, np.int64)
         decoded = kernels.fsst_decode_chunks(
-            readable(chunks.data), starts, sizes, counts, width, symbols, lengths, ends, out, offsets
+            read_only(chunks.data), starts, sizes, counts, width, symbols, lengths, ends, out, offsets
         )
         check(decoded == chunks.num_chunks, "a chunk of malformed FSST codes, or of offsets out of order")
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
@@ -105,7 +105,9 @@ class FsstEncoding(Encoding):
         if not in_use:
             return self.values.decode_zipped(data, starts, sizes)
         out, offsets = _room(int(sizes.sum()), len(starts), self.values.bits_per_offset)
-        decoded = kernels.fsst_decode(readable(data), readable(starts), readable(sizes), symbols, lengths, out, offsets)
+        decoded = kernels.fsst_decode(
+            read_only(data), read_only(starts), read_only(sizes), symbols, lengths, out, offsets
+        )
         check(decoded == len(starts), "a value of malformed FSST codes")
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
@@ -117,8 +119,8 @@ class FsstEncoding(Encoding):
         """Learn a symbol table from a sample of the values; return it with the share of the sample that remains."""
         sample = _sample(values)
         symbols, lengths = np.zeros(_MAX_SYMBOLS, np.uint64), np.zeros(_MAX_SYMBOLS, np.int64)
-        offsets = readable(sample.offsets.astype(np.int64, copy=False))
-        data = readable(sample.data[: sample.size_bytes])
+        offsets = read_only(sample.offsets.astype(np.int64, copy=False))
+        data = read_only(sample.data[: sample.size_bytes])
         num_symbols, num_codes = kernels.fsst_train(data, offsets, symbols, lengths)
         table = _write_table(symbols[:num_symbols], lengths[:num_symbols])
         return cls(table, VariableEncoding(values.bits_per_offset)), num_codes / max(sample.size_bytes, 1)
@@ -130,9 +132,9 @@ class FsstEncoding(Encoding):
         if not in_use:
             return values
         out, offsets = new_bytes(2 * values.size_bytes + 32), new_array(values.num_values + 1, np.int64)
-        value_offsets = readable(values.offsets.astype(np.int64, copy=False))
-        codes, code_lengths = readable(symbols[:_MAX_SYMBOLS]), readable(lengths[:_MAX_SYMBOLS])
-        kernels.fsst_encode(readable(values.data), value_offsets, codes, code_lengths, out, offsets)
+        value_offsets = read_only(values.offsets.astype(np.int64, copy=False))
+        codes, code_lengths = read_only(symbols[:_MAX_SYMBOLS]), read_only(lengths[:_MAX_SYMBOLS])
+        kernels.fsst_encode(read_only(values.data), value_offsets, codes, code_lengths, out, offsets)
         return VariableWidth(narrow_offsets(offsets, self.values.bits_per_offset), out[: int(offsets[-1])])
 
 
@@ -184,4 +186,4 @@ def _read_table(table: bytes) -> tuple[bool, Uint64Array, Int64Array]:
     symbols[:num_symbols] = np.frombuffer(table, "<u8", num_symbols, 8)
     lengths[:num_symbols] = np.frombuffer(table, np.uint8, num_symbols, 8 + num_symbols * 8)
     check(num_symbols == 0 or (lengths[:num_symbols].min() >= 1 and lengths.max() <= 8), "an FSST symbol of no length")
-    return bool(in_use), readable(symbols), readable(lengths)
+    return bool(in_use), read_only(symbols), read_only(lengths)

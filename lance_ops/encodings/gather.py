@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["gather_equal", "gather_ranges", "scatter_ranges", "uniform_stride"]
 
@@ -68,7 +68,7 @@ def scatter_ranges(
     The caller has checked that ranges and places lie in their arrays.
     """
     if len(starts) > _FEW_RANGES and int(sizes.sum()) < len(starts) * _LONG_RANGE_BYTES:
-        kernels.copy_ranges(readable(data), readable(starts), readable(sizes), out, readable(places))
+        kernels.copy_ranges(read_only(data), read_only(starts), read_only(sizes), out, read_only(places))
         return
     for start, size, place in zip(starts.tolist(), sizes.tolist(), places.tolist(), strict=True):
         out[place : place + size] = data[start : start + size]

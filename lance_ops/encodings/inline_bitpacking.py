@@ -31,7 +31,7 @@ from lance_ops.encodings.values import (
     FixedWidth,
     Values,
 )
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["InlineBitpackingEncoding"]
@@ -70,8 +70,8 @@ class InlineBitpackingEncoding(Encoding):
         """Return the start of each chunk's packed values, and their width in bits."""
         chunks.expect_buffers(1)
         starts, word_bytes, widths = chunks.starts[0], self.bits_per_value // 8, np.empty(chunks.num_chunks, np.int64)
-        places = readable(starts), readable(chunks.sizes[0])
-        read = kernels.read_widths(readable(chunks.data), *places, word_bytes, widths)
+        places = read_only(starts), read_only(chunks.sizes[0])
+        read = kernels.read_widths(read_only(chunks.data), *places, word_bytes, widths)
         check(read == chunks.num_chunks, "a packed chunk is shorter than its values")
         return starts + word_bytes, widths
 

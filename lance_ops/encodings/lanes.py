@@ -9,7 +9,7 @@ from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
 from lance_ops.encodings.contract import check
 from lance_ops.encodings.values import FixedWidth
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["BLOCK", "INTEGER_BITS", "bit_lengths", "pack", "packed_bytes", "pick", "unpack", "unpack_to"]
 
@@ -47,8 +47,8 @@ def unpack_to(
     if len(starts) == 0:
         return new_bytes(size_bytes)
     out = new_bytes(size_bytes + BLOCK * (bits // 8))
-    blocks = readable(starts), readable(widths), readable(places)
-    unpacked = kernels.unpack_blocks(readable(data), *blocks, bits, out)
+    blocks = read_only(starts), read_only(widths), read_only(places)
+    unpacked = kernels.unpack_blocks(read_only(data), *blocks, bits, out)
     check(unpacked == len(starts), f"a packed block of more than {bits} bits, or one that ends beyond its buffer")
     return out
 
@@ -56,8 +56,8 @@ def unpack_to(
 def pick(data: Uint8Array, starts: Int64Array, widths: Int64Array, places: Int64Array, bits: int) -> FixedWidth:
     """Return value `places[i]` of the block at `starts[i]`, `widths[i]` bits wide, without unpacking blocks."""
     out = np.empty(len(starts), np.uint64)
-    blocks = readable(starts), readable(widths), readable(places)
-    picked = kernels.pick_packed(readable(data), *blocks, bits, out)
+    blocks = read_only(starts), read_only(widths), read_only(places)
+    picked = kernels.pick_packed(read_only(data), *blocks, bits, out)
     check(picked == len(starts), f"a packed block of more than {bits} bits or {BLOCK} values, or one cut short")
     return FixedWidth(out.astype(f"<u{bits // 8}", copy=False).view(np.uint8), bits, len(out))
 
@@ -76,6 +76,6 @@ def pack(values: FixedWidth, counts: Int64Array, width: int | None = None) -> tu
     bits = values.bits_per_value
     block_bytes = BLOCK // 8 * width if width is not None else (BLOCK + 1) * bits // 8
     out, sizes = new_bytes(len(counts) * block_bytes), np.empty(len(counts), np.int64)
-    data = readable(values.data[: values.size_bytes])
-    kernels.pack_runs(data, readable(counts), -1 if width is None else width, bits, out, sizes)
+    data = read_only(values.data[: values.size_bytes])
+    kernels.pack_runs(data, read_only(counts), -1 if width is None else width, bits, out, sizes)
     return out[: int(sizes.sum())], sizes

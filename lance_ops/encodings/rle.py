@@ -34,7 +34,7 @@ from lance_ops.encodings.values import (
     FixedWidth,
     Values,
 )
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["RleEncoding"]
@@ -81,16 +81,16 @@ class RleEncoding(Encoding):
         check(chunks.total_values <= most, "a chunk's runs are shorter than its values")
         size = chunks.total_values * self._value_bytes
         out = new_bytes(size + 16)
-        counts = readable(chunks.num_values)
-        written = kernels.expand_runs(readable(chunks.data), *_places(chunks), counts, self._value_bytes, out)
+        counts = read_only(chunks.num_values)
+        written = kernels.expand_runs(read_only(chunks.data), *_places(chunks), counts, self._value_bytes, out)
         check(written == chunks.num_chunks, "a chunk's runs are shorter than its values")
         return FixedWidth(out[:size], self.bits_per_value, chunks.total_values)
 
     def pick_chunks(self, chunks: ChunkBuffers, picks: Picks) -> FixedWidth:
         self._check_runs(chunks)
         out = np.empty(picks.count, np.uint64)
-        wanted = readable(picks.chunk_of), readable(picks.within)
-        found = kernels.pick_runs(readable(chunks.data), *_places(chunks), *wanted, self._value_bytes, out)
+        wanted = read_only(picks.chunk_of), read_only(picks.within)
+        found = kernels.pick_runs(read_only(chunks.data), *_places(chunks), *wanted, self._value_bytes, out)
         check(found == picks.count, "a chunk's runs are shorter than its values")
         data = out.astype(f"<u{self._value_bytes}", copy=False).view(np.uint8)
         return FixedWidth(data, self.bits_per_value, picks.count)
@@ -169,7 +169,7 @@ class RleEncoding(Encoding):
 
 def _places(chunks: ChunkBuffers) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Return where each chunk's values and lengths start, and its number of runs."""
-    return readable(chunks.starts[0]), readable(chunks.starts[1]), readable(chunks.sizes[1])
+    return read_only(chunks.starts[0]), read_only(chunks.starts[1]), read_only(chunks.sizes[1])
 
 
 def _as_chunks(blocks: ChunkBuffers) -> ChunkBuffers:

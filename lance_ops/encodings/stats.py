@@ -21,7 +21,7 @@ from lance_ops.encodings.values import (
     Values,
     VariableWidth,
 )
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["FixedStatistics", "estimate_distinct", "estimate_index_bytes", "sample_runs"]
 
@@ -42,7 +42,7 @@ class FixedStatistics:
     def _measured(self) -> tuple[int, Int64Array]:
         """Return the number of runs, and the bit width of each block of 1024 values."""
         unions = np.empty(-(-self.values.num_values // BLOCK), np.uint64)
-        num_runs = kernels.measure_integers(readable(self.values.as_integers()), BLOCK, unions)
+        num_runs = kernels.measure_integers(read_only(self.values.as_integers()), BLOCK, unions)
         return num_runs, bit_lengths(unions)
 
     @property
@@ -120,7 +120,7 @@ def _no_two_are_equal(values: FixedWidth | VariableWidth) -> bool:
 def _sample_positions(num_values: int, num_picked: int) -> Int64Array:
     """Return ascending positions of a sample; cached, because the pages of a table are often equally long."""
     picked = np.sort(np.random.default_rng(0).integers(0, num_values, num_picked))
-    return readable(picked[_run_ends(picked)])
+    return read_only(picked[_run_ends(picked)])
 
 
 def _run_ends(numbers: NDArray[np.signedinteger] | UnsignedArray) -> Int64Array:
@@ -140,7 +140,7 @@ def _keys(values: FixedWidth | VariableWidth, picked: slice | Int64Array) -> Uns
         starts = np.arange(values.num_values)[picked] * width
         sizes = np.full(len(starts), width, np.int64)
     hashes = np.empty(len(starts), np.uint64)
-    kernels.hash_values(readable(values.data), readable(starts), readable(sizes), _END_BYTES, hashes)
+    kernels.hash_values(read_only(values.data), read_only(starts), read_only(sizes), _END_BYTES, hashes)
     return hashes
 
 

@@ -36,7 +36,7 @@ from lance_ops.encodings.values import (
     narrow_offsets,
     offsets_of_lengths,
 )
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["VariableEncoding"]
@@ -74,7 +74,7 @@ class VariableEncoding(Encoding):
         # each chunk stores at least one offset more than it has values
         out = new_bytes(int((sizes - counts * width).sum()))
         offsets = new_array(chunks.total_values + 1, np.int64)
-        joined = kernels.join_strings(readable(chunks.data), starts, sizes, readable(counts), width, out, offsets)
+        joined = kernels.join_strings(read_only(chunks.data), starts, sizes, read_only(counts), width, out, offsets)
         check(joined == chunks.num_chunks, "a chunk's offsets are not in order or point beyond it")
         return VariableWidth(narrow_offsets(offsets, self.bits_per_offset), out[: int(offsets[-1])])
 
@@ -86,10 +86,10 @@ class VariableEncoding(Encoding):
         """Return the starts of the picked values in the chunks' data, and their sizes."""
         starts, sizes = self.check_chunks(chunks)
         value_starts, value_sizes = np.empty(picks.count, np.int64), np.empty(picks.count, np.int64)
-        counts, wanted = readable(chunks.num_values), (readable(picks.chunk_of), readable(picks.within))
+        counts, wanted = read_only(chunks.num_values), (read_only(picks.chunk_of), read_only(picks.within))
         width = self.bits_per_offset // 8
         found = kernels.pick_strings(
-            readable(chunks.data), starts, sizes, counts, *wanted, width, value_starts, value_sizes
+            read_only(chunks.data), starts, sizes, counts, *wanted, width, value_starts, value_sizes
         )
         check(found == picks.count, "a chunk's offsets are not in order or point beyond it")
         return value_starts, value_sizes
@@ -99,7 +99,7 @@ class VariableEncoding(Encoding):
         chunks.expect_buffers(1)
         fits = chunks.sizes[0] >= (chunks.num_values + 1) * (self.bits_per_offset // 8)
         check(fits.all(), "a chunk is shorter than its offsets")
-        return readable(chunks.starts[0]), readable(chunks.sizes[0])
+        return read_only(chunks.starts[0]), read_only(chunks.sizes[0])
 
     def encode_chunks(self, values: Values, limits: ChunkLimits = DEFAULT_LIMITS) -> EncodedChunks:
         strings = self._expect(values)
@@ -108,7 +108,7 @@ class VariableEncoding(Encoding):
         counts = chunk_counts_of_lengths(offsets, width, limits)
         most_bytes = strings.size_bytes + (strings.num_values + 2 * len(counts)) * width
         out, sizes = new_bytes(most_bytes), np.empty(len(counts), np.int64)
-        kernels.split_strings(readable(strings.data), readable(offsets), readable(counts), width, out, sizes)
+        kernels.split_strings(read_only(strings.data), read_only(offsets), read_only(counts), width, out, sizes)
         return EncodedChunks(counts, (out[: int(sizes.sum())],), (sizes,))
 
     def decode_block(self, data: Uint8Array, num_values: int) -> VariableWidth:

@@ -10,7 +10,7 @@ from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.encodings import FixedWidth, VariableWidth, check, check_expansion
 from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["take_items"]
 
@@ -29,21 +29,21 @@ def take_items(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Ar
         return items.take(positions)
     strings, numbers = values_of(items), values_of(positions)
     assert isinstance(strings, VariableWidth) and isinstance(numbers, FixedWidth)
-    places = readable(numbers.as_integers().astype(np.uint32, copy=False))
+    places = read_only(numbers.as_integers().astype(np.uint32, copy=False))
     validity = validity_of(positions)
     present_items = validity_of(items)
     if present_items is not None:
         of_items = present_items.take(places, mode="clip")
         validity = of_items if validity is None else validity & of_items
-    present = readable(np.empty(0, np.uint8) if validity is None else validity.view(np.uint8))
-    item_offsets, data = readable(strings.offsets), readable(strings.data)
+    present = read_only(np.empty(0, np.uint8) if validity is None else validity.view(np.uint8))
+    item_offsets, data = read_only(strings.offsets), read_only(strings.data)
     offsets = new_array(len(places) + 1, strings.offsets.dtype)
-    size_bytes = kernels.end_items(item_offsets, len(data), places, present, offsets)
+    size_bytes = kernels.place_items(item_offsets, len(data), places, present, offsets)
     check(size_bytes >= 0, "a position beyond the dictionary")
     check_expansion(size_bytes, stored_bytes, "dictionary items")
     if size_bytes > _MAX_I32 and offsets.dtype == np.int32:
         raise ReadTooLarge(f"more than 2 GiB in one array of {items.type}: read fewer rows at a time")
     out = new_bytes(size_bytes + _SLACK_BYTES)
-    kernels.repeat_items(data, item_offsets, places, out, readable(offsets))
+    kernels.repeat_items(data, item_offsets, places, out, read_only(offsets))
     buffers = [bitmap_of(validity), pa.py_buffer(offsets), pa.py_buffer(out[:size_bytes])]
     return pa.Array.from_buffers(items.type, len(places), buffers)

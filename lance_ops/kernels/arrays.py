@@ -1,4 +1,4 @@
-"""The one kind of array that kernels take as input, so that each is compiled once."""
+"""Turn arrays into the one kind that kernels take as input, so that each kernel is compiled once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["readable"]
+__all__ = ["read_only"]
 
 Array = TypeVar("Array", bound=NDArray[Any])
 
 
-def readable(array: Array) -> Array:
-    """Return a contiguous read-only view; numba compiles anew for writable, strided and read-only arrays."""
+def read_only(array: Array) -> Array:
+    """Return a contiguous read-only view. numba compiles separate code for writable, strided and read-only arrays."""
     flags = array.flags
     if flags.c_contiguous and not flags.writeable:
         return array

@@ -14,20 +14,20 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.unaligned import load_word, read_number, store_word
 
 __all__ = ["ORDER", "is_block", "pack_runs", "read_widths", "unpack_blocks"]
 
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
-"""Its own inverse."""
+"""The order of groups of eight rows in a block; it is its own inverse."""
 _ROW_BYTES = 128
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @part
 def _log2(bits: int) -> int:
-    """Return the logarithm of a power of two: each row is found by it, and a division takes longer than a row."""
+    """Return the logarithm of a power of two: a shift finds each row, where a division would take longer than a row."""
     log = 0
     while 1 << log < bits:
         log += 1
@@ -70,8 +70,8 @@ def read_widths(
 ) -> int:
     """Read the word before each block: how many bits wide it is.
 
-    Word and block are `sizes[i]` bytes from `starts[i]` on, which the caller has checked to lie in `data`. Returns how
-    many were read: fewer than given when that one is too short for what it says.
+    Word and block are `sizes[i]` bytes from `starts[i]` on, and the caller has checked that they lie in `data`. Returns
+    how many were read: fewer than given when the next block is shorter than its width demands.
     """
     for i in range(len(starts)):
         if sizes[i] < word_bytes:
@@ -94,8 +94,8 @@ def unpack_blocks(
 ) -> int:
     """Unpack block `i`, `widths[i]` bits wide, from byte `starts[i]` of `data` to byte `places[i]` of `out`.
 
-    Each block writes `128 * bits` bytes, the later over the earlier; the caller has made room for them. Returns how
-    many were unpacked: fewer than given when that one is wider than `bits` or ends beyond `data`.
+    Each block writes `128 * bits` bytes; where blocks overlap in `out`, the later one wins. The caller has made room.
+    Returns how many were unpacked: fewer than given when the next one is wider than `bits` or ends beyond `data`.
     """
     log, ones = _log2(bits), _lane_ones(bits)
     for block in range(len(starts)):
@@ -137,7 +137,7 @@ def _pack_block(data: Uint8Array, start: int, width: int, bits: int, out: Uint8A
         here = min(width, bits - shift)
         low_mask = _lane_mask(0, here, ones)
         if shift == 0:
-            # the first value of these words: whatever they held is gone
+            # the first value of these words: overwrite what they held
             for word in range(0, _ROW_BYTES, 8):
                 store_word(out, target + word, load_word(data, source + word) & low_mask)
         else:
@@ -181,11 +181,11 @@ def pack_runs(
     out: Uint8Array,
     sizes: Int64Array,
 ) -> None:
-    """Pack consecutive runs of values end to end, `counts[i]` of them filled up with zeros to a block.
+    """Pack consecutive runs of `counts[i]` values end to end, each padded with zeros to a block.
 
-    With a negative `width` each run is as wide as its largest value needs, and stands behind a word of `bits` bits that
-    says so. Writes how many bytes each run takes. The caller has checked that no run has more than 1024 values and that
-    `out` has room for the widest; bits of a value above the width are lost.
+    With a negative `width` each run is as wide as its largest value needs, and a word of `bits` bits before the block
+    holds that width. Writes how many bytes each run takes. The caller has checked that no run has more than 1024 values
+    and that `out` has room for the widest. Bits of a value above the width are lost.
     """
     filled = np.zeros(_ROW_BYTES * bits, np.uint8)
     start, place = 0, 0

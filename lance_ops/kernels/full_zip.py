@@ -1,4 +1,4 @@
-"""The entries of full-zip rows: each says only by its levels and its length where it ends.
+"""Find the entries and values of full-zip rows; only an entry's levels and length say where it ends.
 
 entry    control word of 1, 2 or 4 bytes | [length of 4 or 8 bytes] | [value]
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint32Array
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.compile import kernel
 from lance_ops.kernels.unaligned import read_number
 
 __all__ = ["walk_entries"]
@@ -28,10 +28,10 @@ def walk_entries(
     value_starts: Int64Array,
     sizes: Int64Array,
 ) -> tuple[int, int]:
-    """Find every entry of rows, and where the values are of those whose definition level is at most `most_def`.
+    """Find every entry of the rows, and the values of entries whose definition level is at most `most_def`.
 
     With `words` empty, entries and values are only counted. The caller has checked that rows lie in `data`. Returns
-    the number of entries and of values; of entries -1 where a row ends inside one.
+    the number of entries and of values; the first is -1 where a row ends inside an entry.
     """
     mask = (np.int64(1) << bits_def) - 1
     num_entries, num_values = 0, 0

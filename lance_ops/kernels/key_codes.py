@@ -1,10 +1,10 @@
-"""Numbers for distinct 64-bit keys, in the order in which they are first met: a hash table with open addressing.
+"""Number distinct 64-bit keys in the order in which they first appear, with a hash table with open addressing.
 
-`slots` is the table, a power of two in length and at most half full: the code of a key, or -1. `marks` has a word for
-eight slots, and in it two bits set for each key, by more bits of its hash: the first tells most keys that are not
-there, the other most of the rest.
+`slots` is the table: each slot holds the code of a key, or -1. Its length is a power of two, and it is at most half
+full. `marks` is a filter with one word for eight slots. Each key sets two bits of a word, chosen by more bits of its
+hash: the first bit rules out most absent keys, the second bit most of the rest.
 
-Places are unsigned: a signed one would be looked at for being counted from the end.
+Indices are unsigned, which saves numba's check for negative indices.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int32Array, Int64Array, Uint64Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 
 __all__ = ["build_codes", "code_of", "find_codes", "find_hits"]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: it spreads keys that lie close together
 _IN_WORD, _BIT = np.uint64(63), np.uint64(1)
-_FEW = 4  # of so many keys one at most has the first mark: it is worth looking at the other before the table
+_FEW = 4  # if fewer than one in this many keys has the first mark, testing the second one first saves table lookups
 
 
 @part
 def _place_of(key: np.uint64, shift: int, slots: Int32Array, key_of: Uint64Array) -> np.uint64:
-    """Return where in `slots` a key is, or has room."""
+    """Return the index in `slots` of a key, or of the free slot for it."""
     mask = np.uint64(len(slots) - 1)
     place = (key * _MULTIPLIER) >> np.uint64(shift)
     while slots[place] >= 0 and key_of[np.uint64(slots[place])] != key:
@@ -33,20 +33,20 @@ def _place_of(key: np.uint64, shift: int, slots: Int32Array, key_of: Uint64Array
 
 @part
 def code_of(key: np.uint64, shift: int, slots: Int32Array, key_of: Uint64Array) -> np.int32:
-    """Return a key's code, -1 if the table does not have it; the arguments are those of `find_codes`."""
+    """Return a key's code, or -1 if the table does not have it; the arguments are those of `find_codes`."""
     return np.int32(slots[_place_of(key, shift, slots, key_of)])
 
 
 @part
 def _first_mark(key: np.uint64, shift: int) -> tuple[np.uint64, np.uint64]:
-    """Return a key's word of `marks`, and its first bit in there."""
+    """Return the index of a key's word in `marks`, and the number of its first bit there."""
     place = (key * _MULTIPLIER) >> np.uint64(shift - 3)
     return place >> np.uint64(6), place & _IN_WORD
 
 
 @part
 def _other_mark(key: np.uint64, shift: int) -> np.uint64:
-    """Return a key's other bit in its word of `marks`."""
+    """Return the number of a key's second bit in its word of `marks`."""
     return ((key * _MULTIPLIER) >> np.uint64(shift - 9)) & _IN_WORD
 
 
@@ -59,9 +59,9 @@ def build_codes(
     codes: Int64Array,
     key_of: Uint64Array,
 ) -> int:
-    """Write the code of each key and the key of each code, fill `slots` (all -1 before) and `marks` (all 0 before).
+    """Write the code of each key and the key of each code; fill `slots` (all -1 before) and `marks` (all 0 before).
 
-    `shift` is 64 less the table's length in bits. Returns how many codes there are.
+    `shift` is 64 less the logarithm of the table's length. Returns how many codes there are.
     """
     count = 0
     for i in range(len(keys)):
@@ -84,7 +84,7 @@ def find_codes(
     key_of: Uint64Array,
     codes: Int64Array,
 ) -> None:
-    """Write the code of each key, -1 for one that the table does not have."""
+    """Write the code of each key, or -1 for a key that the table does not have."""
     for i in range(len(keys)):
         codes[i] = code_of(keys[i], shift, slots, key_of)
 
@@ -99,14 +99,14 @@ def find_hits(
     places: Int64Array,
     codes: Int64Array,
 ) -> int:
-    """Write where those keys are that the table has, and their codes; return how many they are."""
-    # No branch depends on a mark: which keys are there cannot be foreseen.
+    """Write the indices of the keys that the table has, and their codes; return how many."""
+    # No branch depends on a mark: the processor cannot predict which keys are present.
     marked = np.uint64(0)
     for i in range(len(keys)):
         word, first = _first_mark(keys[i], shift)
         places[marked] = i
         marked += (marks[word] >> first) & _BIT
-    if np.int64(marked) < len(keys) // _FEW:  # of many, most are there
+    if np.int64(marked) < len(keys) // _FEW:  # otherwise most marked keys are present
         likely, marked = np.int64(marked), np.uint64(0)
         for j in range(likely):
             place = places[j]

@@ -1,8 +1,8 @@
-"""LZ4 blocks, decoded many at a time.
+"""Decode LZ4 blocks, many in one call.
 
-A block is a run of sequences: a token (literal length in the high four bits, match length - 4 in the low ones), more
-bytes of literal length while they are 255, the literals, a two-byte distance, more bytes of match length. The last
-sequence ends after its literals.
+A block is a run of sequences. A sequence is a token (literal length in the high four bits, match length - 4 in the low
+four), more bytes of literal length, the literals, a two-byte distance, and more bytes of match length. A length goes on
+if its four bits are 15, and after each further byte of 255. The last sequence ends after its literals.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = ["lz4_decode"]
@@ -28,7 +28,7 @@ def lz4_decode(
 ) -> int:
     """Decode block `i` from its range of `data` to `out[places[i] : places[i + 1]]`.
 
-    Returns the number of blocks decoded: fewer than given when that block is malformed or not as long as its place.
+    Returns the number of blocks decoded: fewer than given when the next one is malformed or not as long as its place.
     The caller has checked that ranges and places lie in the arrays.
     """
     for i in range(len(starts)):
@@ -68,7 +68,10 @@ def _decode_block(data: Uint8Array, source: int, source_end: int, out: Uint8Arra
 
 @part
 def _length(data: Uint8Array, nibble: int, source: int, source_end: int) -> tuple[int, int]:
-    """Return the length that begins with `nibble` and the byte after it; one beyond every bound where it is cut off."""
+    """Return a length that begins with `nibble` and goes on at `source`, and the place after it.
+
+    A length that is cut off is returned as one beyond every bound.
+    """
     length = nibble
     more = 255 if nibble == 15 else 0
     while more == 255:
@@ -82,14 +85,14 @@ def _length(data: Uint8Array, nibble: int, source: int, source_end: int) -> tupl
 
 @part
 def _byte(data: Uint8Array, place: int) -> int:
-    return np.int64(data[place])  # type: ignore[return-value]  # unsigned, it would turn sums into floats
+    return np.int64(data[place])  # type: ignore[return-value]  # as an unsigned number it would turn sums into floats
 
 
 @part
 def _copy_forward(
     data: Uint8Array, source: int, out: Uint8Array, place: int, length: int, source_end: int, end: int
 ) -> None:
-    """Copy in ascending order; whole words where neither side leaves its bounds, so some bytes beyond `length`."""
+    """Copy in ascending order, in whole words where both sides stay in bounds; this may write bytes beyond `length`."""
     if length <= 16 and source + 16 <= source_end and place + 16 <= end:
         store_word(out, place, load_word(data, source))
         store_word(out, place + 8, load_word(data, source + 8))

@@ -1,12 +1,12 @@
-"""Single values out of encoded chunks, where decoding whole chunks would make a thousand for each one wanted."""
+"""Read single values from encoded chunks, where decoding whole chunks would decode a thousand values for each."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
+from lance_ops.kernels.compile import kernel
 from lance_ops.kernels.fastlanes import ORDER, is_block
-from lance_ops.kernels.jit import kernel
 from lance_ops.kernels.strings import read_offset
 from lance_ops.kernels.unaligned import load_number
 
@@ -17,17 +17,17 @@ __all__ = ["locate_values", "pick_packed", "pick_strings"]
 def locate_values(
     bounds: Int64Array, positions: Int64Array, chunks: Int64Array, chunk_of: Int64Array, within: Int64Array
 ) -> int:
-    """Find the chunk of every position, and which of the chunk's values it is; return how many chunks are touched.
+    """Find the chunk of every position, and its index within the chunk; return how many chunks are touched.
 
-    Chunk `c` holds positions `bounds[c]` to `bounds[c + 1]`. Positions ascend and lie within the bounds. `chunks`, with
-    room for one a position, gets the touched ones; `chunk_of[i]` says which of those it is.
+    Chunk `c` holds positions `bounds[c]` to `bounds[c + 1]`. Positions ascend and lie within the bounds. `chunks`, as
+    long as `positions`, gets the touched chunks. `chunk_of[i]` is an index into it, `within[i]` one into the chunk.
     """
     num_chunks, chunk, last = 0, -1, len(bounds) - 2
     end = np.int64(-1)
     for i in range(len(positions)):
         position = positions[i]
         if chunk < 0 or position >= end:
-            # gallop from here, then bisect: both scattered and dense positions are found in few steps
+            # gallop from here, then bisect: few steps for scattered and for dense positions
             step, low = 1, max(chunk, 0)
             while low + step <= last and bounds[low + step] <= position:
                 low += step
@@ -53,10 +53,10 @@ def pick_packed(
 ) -> int:
     """Read value number `places[i]` of the FastLanes block at `starts[i]`, which is `widths[i]` bits wide.
 
-    `lance_ops.kernels.fastlanes` says where a value's bits are. Returns how many were read: fewer than wanted when that
-    one is none of 1024, or its block is wider than `bits` or ends beyond `data`.
+    `lance_ops.kernels.fastlanes` says where a value's bits are. Returns how many were read: fewer than wanted when the
+    next place is not below 1024, or its block is wider than `bits` or ends beyond `data`.
     """
-    # `bits` is a power of two, and a division would cost more than all else here
+    # `bits` is a power of two; a division would cost more than everything else here
     log_bits = 3
     while 1 << log_bits < bits:
         log_bits += 1
@@ -93,10 +93,10 @@ def pick_strings(
     value_starts: Int64Array,
     value_sizes: Int64Array,
 ) -> int:
-    """Find value `within[i]` of chunk `chunk_of[i]`, of chunks that `lance_ops.kernels.strings` describes.
+    """Find value `within[i]` of chunk `chunk_of[i]`; `lance_ops.kernels.strings` describes chunks.
 
     The caller has checked that the chunks lie in `data` and hold their offsets. Returns how many were found: fewer than
-    wanted when that one does not lie in its chunk.
+    wanted when the next value does not lie in its chunk.
     """
     for i in range(len(chunk_of)):
         chunk = chunk_of[i]

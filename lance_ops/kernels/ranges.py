@@ -1,9 +1,9 @@
-"""Many short byte ranges, copied to where they belong."""
+"""Copy many byte ranges of one array to places in another."""
 
 from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = ["copy_bytes", "copy_ranges"]
@@ -11,7 +11,7 @@ __all__ = ["copy_bytes", "copy_ranges"]
 
 @part
 def copy_bytes(data: Uint8Array, start: int, size: int, out: Uint8Array, place: int) -> None:
-    """Copy `size` bytes and touch no others; the two ranges lie in their arrays and do not overlap."""
+    """Copy `size` bytes and write no others; the two ranges lie in their arrays and do not overlap."""
     if size < 8:
         for byte in range(size):
             out[place + byte] = data[start + byte]

@@ -1,11 +1,14 @@
-"""Run-length encoded chunks: values of 1, 2, 4 or 8 bytes side by side, and a byte for the length of each run."""
+"""Decode run-length encoded chunks, whole or single values.
+
+A chunk has the values of its runs, of 1, 2, 4 or 8 bytes each, and for each run a byte with its length.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.compile import kernel
 from lance_ops.kernels.unaligned import load_number, store_word
 
 __all__ = ["expand_runs", "pick_runs"]
@@ -24,9 +27,9 @@ def expand_runs(
     """Write the first `counts[i]` values of every chunk to `out`, end to end.
 
     The caller has checked that values and lengths lie in `data`; `out` has room for all values and 16 bytes more.
-    Returns the number of chunks written: fewer than given when that one's runs are too short.
+    Returns the number of chunks written: fewer than given when the runs of the next chunk are too short.
     """
-    # multiplied by this, a value fills a word
+    # multiplied by this factor, a value fills a word
     repeats = np.uint64(1)
     if width == 1:
         repeats = np.uint64(0x0101010101010101)
@@ -44,7 +47,7 @@ def expand_runs(
             length = min(np.int64(data[length_starts[i] + run]), left)
             word = load_number(data, value_starts[i] + run * width, width) * repeats
             size = length * width
-            # what reaches into the next run is written over; short runs are most, and cost no loop
+            # the next run overwrites the excess; most runs are short and need no loop
             store_word(out, place, word)
             store_word(out, place + 8, word)
             for at in range(16, size, 8):
@@ -66,10 +69,10 @@ def pick_runs(
     width: int,
     out: Uint64Array,
 ) -> int:
-    """Read value `within[i]` of chunk `chunk_of[i]`; values ascend within a chunk, and chunks do.
+    """Read value `within[i]` of chunk `chunk_of[i]`; chunks ascend, and so do values within a chunk.
 
     The caller has checked that values and lengths lie in `data`. Returns how many were read: fewer than wanted when
-    that one is beyond its chunk's runs.
+    the next value is beyond its chunk's runs.
     """
     chunk, run, end = np.int64(-1), np.int64(0), np.int64(0)
     for i in range(len(chunk_of)):

@@ -1,7 +1,7 @@
-"""Byte strings of many chunks, each chunk with its own offsets, joined into one and split again.
+"""Join the byte strings of many chunks into one array, and split an array into such chunks.
 
-A chunk is `offsets[n + 1] | bytes`; the offsets are 4 or 8 bytes wide, count from the start of the chunk, and the
-first is where the bytes begin.
+A chunk is `offsets[n + 1] | bytes`. The offsets are 4 or 8 bytes wide and count from the start of the chunk; the first
+one is where the bytes begin.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.ranges import copy_bytes
 from lance_ops.kernels.unaligned import load_word
 
@@ -18,7 +18,7 @@ __all__ = ["join_strings", "read_offset", "split_strings"]
 
 @part
 def read_offset(data: Uint8Array, place: int, width: int) -> int:
-    """Read an offset of 4 or 8 bytes; one of 2^63 or more comes back negative."""
+    """Read an offset of 4 or 8 bytes; an offset of 2^63 or more comes back negative."""
     if width == 8:
         return np.int64(load_word(data, place))  # type: ignore[return-value]  # an int to numba
     return np.int64(
@@ -39,11 +39,11 @@ def join_strings(
     out: Uint8Array,
     out_offsets: Int64Array,
 ) -> int:
-    """Copy the strings of all chunks to `out`, end to end, and write where they end.
+    """Copy the strings of all chunks to `out`, end to end, and write where each ends.
 
     Chunk `i` has `counts[i]` strings in `sizes[i]` bytes from `starts[i]` on. The caller has checked that the chunks
-    lie in `data`, hold their offsets, and fit `out` together. Returns the number of chunks joined: fewer than given
-    when that chunk's offsets are not in order or point beyond it.
+    lie in `data`, hold their offsets, and together fit into `out`. Returns the number of chunks joined: fewer than
+    given when the offsets of the next chunk are not in order or point beyond it.
     """
     place, value = 0, 0
     out_offsets[0] = 0
@@ -77,7 +77,7 @@ def split_strings(
     out: Uint8Array,
     sizes: Int64Array,
 ) -> None:
-    """Write chunks of `counts[i]` strings each to `out`, end to end, filled up with zeros to a multiple of the width.
+    """Write chunks of `counts[i]` strings each to `out`, end to end, each padded with zeros to a multiple of `width`.
 
     String `j` is `data[offsets[j] : offsets[j + 1]]`. The caller has checked the offsets and that the chunks fit `out`.
     """

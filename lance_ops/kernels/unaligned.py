@@ -1,8 +1,8 @@
-"""Eight bytes at any place of a byte array, read or written as one little-endian word.
+"""Little-endian numbers at any byte of an array: words of eight bytes, and numbers of 1 to 8 bytes.
 
-Nothing is checked: a kernel that uses these has made sure that the eight bytes lie in the array. When numba is asked to
-check the bounds of arrays (`NUMBA_BOUNDSCHECK=1`) or to compile nothing (`NUMBA_DISABLE_JIT=1`), the bytes are read and
-written one by one, so that they are checked as well.
+`load_word` and `store_word` check nothing: the kernel that calls them has made sure that the eight bytes are in range.
+When numba is asked to check the bounds of arrays (`NUMBA_BOUNDSCHECK=1`) or to compile nothing (`NUMBA_DISABLE_JIT=1`),
+they read and write byte by byte, so that these accesses are checked too.
 """
 
 from __future__ import annotations
@@ -11,47 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite states none
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
+from numba.core import config
 
 from lance_ops.core.ndarrays import Uint8Array
-from lance_ops.kernels.jit import part
+from lance_ops.core.tricks import Trick
+from lance_ops.kernels.compile import part
 
 __all__ = ["load_number", "load_word", "read_number", "store_word"]
 
-_pointer_add: Any = cgutils.pointer_add
-_intrinsic: Any = intrinsic
 _config: Any = config
-
-
-def _place(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(_pointer_add(builder, data, offset), ir.IntType(64).as_pointer())
-
-
-def _load_word(typing_context: Any, array: Any, offset: Any) -> Any:
-    """Return the word at byte `offset`."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = builder.load(_place(context, builder, signature.args[0], *args))
-        word.align = 1
-        return word
-
-    return types.uint64(array, types.intp), generate
-
-
-def _store_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
-    """Write `word` at byte `offset`."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array, offset, word = args
-        store = builder.store(word, _place(context, builder, signature.args[0], array, offset))
-        store.align = 1
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, types.uint64), generate
 
 
 def _load_bytes(array: Uint8Array, offset: int) -> np.uint64:
@@ -68,15 +36,15 @@ def _store_bytes(array: Uint8Array, offset: int, word: np.uint64) -> None:
 
 load_word: Callable[[Uint8Array, int], np.uint64]
 store_word: Callable[[Uint8Array, int, np.uint64], None]
-if _config.BOUNDSCHECK or _config.DISABLE_JIT:
+if _config.BOUNDSCHECK or _config.DISABLE_JIT or not Trick.UNALIGNED_WORDS.is_on():
     load_word, store_word = part(_load_bytes), part(_store_bytes)
 else:
-    load_word, store_word = _intrinsic(_load_word), _intrinsic(_store_word)
+    from lance_ops.kernels.compile.word_intrinsics import load_word, store_word
 
 
 @part
 def read_number(data: Uint8Array, place: int, width: int) -> int:
-    """Read a little-endian number of up to 8 bytes, byte by byte; one of 2^63 or more comes back negative."""
+    """Read a little-endian number of up to 8 bytes, byte by byte; a number of 2^63 or more comes back negative."""
     number = np.uint64(0)
     for byte in range(width):
         number |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
@@ -85,7 +53,7 @@ def read_number(data: Uint8Array, place: int, width: int) -> int:
 
 @part
 def load_number(array: Uint8Array, offset: int, width: int) -> np.uint64:
-    """Read a little-endian number of 1 to 8 bytes, which lie in the array; at once where a word does too."""
+    """Read a little-endian number of 1 to 8 bytes in the array, with one load where eight bytes lie there."""
     if offset + 8 <= len(array):
         return load_word(array, offset) & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * width))
     return np.uint64(read_number(array, offset, width))

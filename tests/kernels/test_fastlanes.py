@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import UnsignedArray
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 from tests.kernels import twins
 
 WIDTHS = [(bits, width) for bits in (8, 16, 32, 64) for width in sorted({0, 1, 3, bits // 2, bits - 1, bits})]
@@ -23,18 +23,18 @@ def packed(values: UnsignedArray, counts: list[int], width: int) -> tuple[bytes,
     bits = values.dtype.itemsize * 8
     # what an array held before must not show
     out, sizes = np.full(len(counts) * 1025 * bits // 8, 0xAA, np.uint8), np.empty(len(counts), np.int64)
-    kernels.pack_runs(readable(values.view(np.uint8)), readable(np.array(counts, np.int64)), width, bits, out, sizes)
+    kernels.pack_runs(read_only(values.view(np.uint8)), read_only(np.array(counts, np.int64)), width, bits, out, sizes)
     return out[: sizes.sum()].tobytes(), sizes.tolist()
 
 
 @pytest.mark.parametrize(("bits", "width"), WIDTHS)
-def test_packing_is_what_the_plain_twin_packs(bits: int, width: int) -> None:
+def test_packing_equals_the_plain_twin(bits: int, width: int) -> None:
     values = values_of(width, bits, seed=bits + width)
     assert packed(values, [1024], width) == (twins.pack_block(values, width, bits).tobytes(), [128 * width])
 
 
 @given(st.sampled_from([8, 16, 32, 64]), st.lists(st.tuples(st.integers(0, 64), st.integers(0, 1024)), max_size=4))
-def test_runs_are_packed_behind_the_width_that_they_need(bits: int, runs: list[tuple[int, int]]) -> None:
+def test_inline_packed_runs_start_with_their_width(bits: int, runs: list[tuple[int, int]]) -> None:
     parts = [values_of(min(width, bits), bits, seed)[:count] for seed, (width, count) in enumerate(runs)]
     expected = b""
     for part in parts:
@@ -46,26 +46,26 @@ def test_runs_are_packed_behind_the_width_that_they_need(bits: int, runs: list[t
 
 
 @pytest.mark.parametrize(("bits", "width"), WIDTHS)
-def test_unpacking_is_what_the_plain_twin_unpacks(bits: int, width: int) -> None:
+def test_unpacking_equals_the_plain_twin(bits: int, width: int) -> None:
     block = np.frombuffer(np.random.default_rng(width).bytes(128 * width), np.uint8)
     out = np.empty(128 * bits, np.uint8)
-    zero = readable(np.zeros(1, np.int64))
-    kernels.unpack_blocks(readable(block), zero, readable(np.array([width])), zero, bits, out)
+    zero = read_only(np.zeros(1, np.int64))
+    kernels.unpack_blocks(read_only(block), zero, read_only(np.array([width])), zero, bits, out)
     assert out.view(f"u{bits // 8}").tolist() == twins.unpack_block(block, width, bits).tolist()
 
 
 @pytest.mark.parametrize(("bits", "width"), WIDTHS)
-def test_a_single_value_is_the_one_that_unpacking_finds_there(bits: int, width: int) -> None:
+def test_a_picked_value_equals_the_unpacked_one(bits: int, width: int) -> None:
     block = np.frombuffer(np.random.default_rng(width).bytes(128 * width), np.uint8)
-    places = readable(np.arange(1024))
+    places = read_only(np.arange(1024))
     out = np.empty(1024, np.uint64)
-    starts, widths = readable(np.zeros(1024, np.int64)), readable(np.full(1024, width))
-    kernels.pick_packed(readable(block), starts, widths, places, bits, out)
+    starts, widths = read_only(np.zeros(1024, np.int64)), read_only(np.full(1024, width))
+    kernels.pick_packed(read_only(block), starts, widths, places, bits, out)
     assert out.tolist() == twins.unpack_block(block, width, bits).tolist()
 
 
 @given(st.sampled_from([8, 16, 32, 64]), st.data())
-def test_blocks_of_several_widths_come_back_from_any_byte(bits: int, data: st.DataObject) -> None:
+def test_blocks_of_several_widths_unpack_from_any_byte(bits: int, data: st.DataObject) -> None:
     widths = np.array(data.draw(st.lists(st.integers(0, bits), max_size=4)), np.int64)
     gaps = np.array(data.draw(st.lists(st.integers(0, 9), min_size=len(widths), max_size=len(widths))), np.int64)
     blocks = [values_of(int(width), bits, seed) for seed, width in enumerate(widths)]
@@ -77,40 +77,40 @@ def test_blocks_of_several_widths_come_back_from_any_byte(bits: int, data: st.Da
     raw = np.concatenate([np.empty(0, f"u{bits // 8}"), *blocks])
     out = np.empty(len(raw) * bits // 8, np.uint8)
     places = np.arange(len(widths)) * 128 * bits
-    kernels.unpack_blocks(readable(laid), readable(starts), readable(widths), readable(places), bits, out)
+    kernels.unpack_blocks(read_only(laid), read_only(starts), read_only(widths), read_only(places), bits, out)
     assert out.tobytes() == raw.tobytes()
 
 
-def test_a_later_block_overwrites_what_an_earlier_one_wrote_too_much() -> None:
+def test_a_later_block_overwrites_the_excess_of_an_earlier_one() -> None:
     values = values_of(5, 32, seed=1)
     block = twins.pack_block(values, 5, 32)
     out = np.empty((3 + 1024) * 4, np.uint8)
-    starts, widths = readable(np.zeros(2, np.int64)), readable(np.array([5, 5]))
-    kernels.unpack_blocks(readable(block), starts, widths, readable(np.array([0, 12])), 32, out)
+    starts, widths = read_only(np.zeros(2, np.int64)), read_only(np.array([5, 5]))
+    kernels.unpack_blocks(read_only(block), starts, widths, read_only(np.array([0, 12])), 32, out)
     assert out.view(np.uint32).tolist() == values[:3].tolist() + values.tolist()
 
 
 @pytest.mark.parametrize(("start", "width"), [(0, 9), (0, -1), (-1, 3), (1, 8), (1 << 62, 8)])
-def test_blocks_are_unpacked_and_picked_up_to_one_that_is_none(start: int, width: int) -> None:
-    block = readable(np.zeros(128 * 8, np.uint8))
-    starts, widths = readable(np.array([0, start])), readable(np.array([8, width]))
-    places = readable(np.zeros(2, np.int64))
+def test_unpacking_and_picking_stop_at_a_malformed_block(start: int, width: int) -> None:
+    block = read_only(np.zeros(128 * 8, np.uint8))
+    starts, widths = read_only(np.array([0, start])), read_only(np.array([8, width]))
+    places = read_only(np.zeros(2, np.int64))
     assert kernels.unpack_blocks(block, starts, widths, places, 8, np.empty(1024, np.uint8)) == 1
     assert kernels.pick_packed(block, starts, widths, places, 8, np.empty(2, np.uint64)) == 1
 
 
 @pytest.mark.parametrize("place", [1024, -1])
-def test_values_are_picked_up_to_one_that_no_block_has(place: int) -> None:
-    block, zeros = readable(np.zeros(128 * 8, np.uint8)), readable(np.zeros(2, np.int64))
-    places, widths = readable(np.array([1023, place])), readable(np.array([8, 8]))
+def test_picking_stops_at_a_place_outside_the_block(place: int) -> None:
+    block, zeros = read_only(np.zeros(128 * 8, np.uint8)), read_only(np.zeros(2, np.int64))
+    places, widths = read_only(np.array([1023, place])), read_only(np.array([8, 8]))
     assert kernels.pick_packed(block, zeros, widths, places, 8, np.empty(2, np.uint64)) == 1
 
 
 @pytest.mark.parametrize(("word", "size", "read"), [(3, 388, 2), (3, 387, 1), (0, 4, 2), (0, 3, 1), (259, 388, 1)])
-def test_the_width_before_a_block_is_read_where_the_block_is_long_enough(word: int, size: int, read: int) -> None:
+def test_a_width_is_read_only_if_its_block_is_long_enough(word: int, size: int, read: int) -> None:
     data = np.zeros(800, np.uint8)
     data[4:8] = np.array([word], "<u4").view(np.uint8)
     widths = np.full(2, 77, np.int64)
-    starts, sizes = readable(np.array([0, 4])), readable(np.array([4, size]))
-    assert kernels.read_widths(readable(data), starts, sizes, 4, widths) == read
+    starts, sizes = read_only(np.array([0, 4])), read_only(np.array([4, size]))
+    assert kernels.read_widths(read_only(data), starts, sizes, 4, widths) == read
     assert widths.tolist() == ([0, word] if read == 2 else [0, 77])

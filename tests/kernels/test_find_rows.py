@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 
 Levels = np.ndarray[tuple[int], np.dtype[np.uint16]]
 
@@ -29,7 +29,7 @@ def laid_out(row_sizes: list[int], chunk_sizes: list[int], seed: int) -> tuple[L
     st.booleans(),
     st.data(),
 )
-def test_entries_of_rows_are_found_across_chunks(
+def test_find_rows_finds_rows_that_span_chunks(
     row_sizes: list[int], chunk_sizes: list[int], seed: int, has_definition: bool, data: st.DataObject
 ) -> None:
     rep, definition, num_levels = laid_out(row_sizes, chunk_sizes, seed)
@@ -50,16 +50,16 @@ def test_entries_of_rows_are_found_across_chunks(
     found, chunk_of, within = (np.zeros(len(rep), np.int64) for _ in range(3))
     levels = definition if has_definition else np.empty(0, np.uint16)
     num_entries, num_values = kernels.find_rows(
-        readable(rep),
-        readable(levels),
-        readable(np.array(num_levels)),
-        readable(num_begun.astype(np.int64)),
+        read_only(rep),
+        read_only(levels),
+        read_only(np.array(num_levels)),
+        read_only(num_begun.astype(np.int64)),
         2,
         1,
-        readable(begins_in.astype(np.int64)),
-        readable(ends_in.astype(np.int64)),
-        readable(ordinals.astype(np.int64)),
-        readable(np.zeros(len(wanted), np.int64)),
+        read_only(begins_in.astype(np.int64)),
+        read_only(ends_in.astype(np.int64)),
+        read_only(ordinals.astype(np.int64)),
+        read_only(np.zeros(len(wanted), np.int64)),
         found,
         chunk_of,
         within,
@@ -68,10 +68,10 @@ def test_entries_of_rows_are_found_across_chunks(
     assert list(zip(chunk_of[:num_values].tolist(), within[:num_values].tolist(), strict=True)) == values
 
 
-def test_a_chunk_that_starts_other_rows_than_it_should_is_told() -> None:
-    rep = readable(np.array([1, 0, 1, 0, 1] * 40, np.uint16))
-    one, none = readable(np.zeros(1, np.int64)), readable(np.empty(0, np.uint16))
+def test_find_rows_reports_a_chunk_with_a_wrong_number_of_rows() -> None:
+    rep = read_only(np.array([1, 0, 1, 0, 1] * 40, np.uint16))
+    one, none = read_only(np.zeros(1, np.int64)), read_only(np.empty(0, np.uint16))
     for num_begun in (119, 121):
         out = tuple(np.zeros(200, np.int64) for _ in range(3))
-        begun, levels = readable(np.array([num_begun])), readable(np.array([200]))
+        begun, levels = read_only(np.array([num_begun])), read_only(np.array([200]))
         assert kernels.find_rows(rep, none, levels, begun, 1, 0, one, one, one, one, *out)[0] == -1

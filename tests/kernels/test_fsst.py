@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 from tests.kernels import twins
 
 Table = tuple["np.ndarray[tuple[int], np.dtype[np.uint64]]", "np.ndarray[tuple[int], np.dtype[np.int64]]"]
@@ -18,14 +18,14 @@ def table_of(symbols: list[bytes], size: int = 256) -> Table:
     words, lengths = np.zeros(size, np.uint64), np.zeros(size, np.int64)
     for code, symbol in enumerate(symbols):
         words[code], lengths[code] = int.from_bytes(symbol, "little"), len(symbol)
-    return readable(words), readable(lengths)
+    return read_only(words), read_only(lengths)
 
 
 def train(strings: list[bytes]) -> list[bytes]:
     words, lengths = np.zeros(255, np.uint64), np.zeros(255, np.int64)
     offsets = np.cumsum([0, *map(len, strings)]).astype(np.int64)
-    data = readable(np.frombuffer(b"".join(strings), np.uint8))
-    num_symbols, num_codes = kernels.fsst_train(data, readable(offsets), words, lengths)
+    data = read_only(np.frombuffer(b"".join(strings), np.uint8))
+    num_symbols, num_codes = kernels.fsst_train(data, read_only(offsets), words, lengths)
     symbols = [int(words[i]).to_bytes(8, "little")[: lengths[i]] for i in range(num_symbols)]
     assert num_codes == sum(map(len, encode(strings, symbols)))
     return symbols
@@ -34,17 +34,17 @@ def train(strings: list[bytes]) -> list[bytes]:
 def encode(strings: list[bytes], symbols: list[bytes]) -> list[bytes]:
     offsets = np.cumsum([0, *map(len, strings)]).astype(np.int64)
     out, ends = np.zeros(2 * int(offsets[-1]) + 32, np.uint8), np.zeros(len(offsets), np.int64)
-    data = readable(np.frombuffer(b"".join(strings), np.uint8))
-    kernels.fsst_encode(data, readable(offsets), *table_of(symbols, 255), out, ends)
+    data = read_only(np.frombuffer(b"".join(strings), np.uint8))
+    kernels.fsst_encode(data, read_only(offsets), *table_of(symbols, 255), out, ends)
     return [out[a:b].tobytes() for a, b in itertools.pairwise(ends)]
 
 
 def decode(codes: list[bytes], symbols: list[bytes]) -> tuple[int, list[bytes]]:
     sizes = np.array([len(code) for code in codes], np.int64)
-    data = readable(np.frombuffer(b"".join(codes), np.uint8))
+    data = read_only(np.frombuffer(b"".join(codes), np.uint8))
     out, ends = np.zeros(8 * len(data) + 8, np.uint8), np.zeros(len(codes) + 1, np.int64)
-    starts = readable(np.cumsum(sizes) - sizes)
-    decoded = kernels.fsst_decode(data, starts, readable(sizes), *table_of(symbols), out, ends)
+    starts = read_only(np.cumsum(sizes) - sizes)
+    decoded = kernels.fsst_decode(data, starts, read_only(sizes), *table_of(symbols), out, ends)
     return decoded, [out[a:b].tobytes() for a, b in itertools.pairwise(ends[: decoded + 1])]
 
 
@@ -58,7 +58,7 @@ strings = st.lists(
 
 
 @given(strings)
-def test_what_is_encoded_with_a_trained_table_decodes_to_itself(values: list[bytes]) -> None:
+def test_values_encoded_with_a_trained_table_decode_to_themselves(values: list[bytes]) -> None:
     symbols = train(values)
     codes = encode(values, symbols)
     assert [twins.fsst_decode(code, symbols) for code in codes] == values
@@ -91,13 +91,13 @@ def test_a_trained_table_has_distinct_symbols_of_one_to_eight_bytes_and_shrinks_
 
 
 @pytest.mark.parametrize("codes", [b"\x02", b"\x00\xfe", b"\xff", b"\x01\xff"])
-def test_codes_without_a_symbol_and_cut_escapes_stop_the_decoding(codes: bytes) -> None:
+def test_decoding_stops_at_a_code_without_a_symbol_or_a_cut_escape(codes: bytes) -> None:
     decoded, values = decode([b"\x00\x01\xffz", codes, b"\x00"], [b"a", b"bcdefghi"])
     assert (decoded, values) == (1, [b"abcdefghiz"])
 
 
 @given(strings, st.sampled_from([4, 8]), st.integers(1, 5))
-def test_chunks_of_codes_decode_as_their_values_do(values: list[bytes], width: int, per_chunk: int) -> None:
+def test_decoding_chunks_equals_decoding_their_values(values: list[bytes], width: int, per_chunk: int) -> None:
     symbols = train(values)
     codes = encode(values, symbols)
     groups = [codes[i : i + per_chunk] for i in range(0, len(codes), per_chunk)]
@@ -108,14 +108,14 @@ def test_chunks_of_codes_decode_as_their_values_do(values: list[bytes], width: i
 
 
 @pytest.mark.parametrize("offsets", [[0, 4], [12, 11], [8, 99], [8, 1 << 31]])
-def test_a_chunk_of_codes_whose_offsets_lie_is_refused(offsets: list[int]) -> None:
+def test_decoding_stops_at_a_chunk_with_wrong_offsets(offsets: list[int]) -> None:
     chunk = np.array(offsets, "<u4").tobytes() + b"\x00" * 8
     assert decode_chunks([chunk], [1], 4, [b"a"])[0] == 0
 
 
 @pytest.mark.parametrize("symbols", [[], [b"a"], [b"a"] * 128, [b"a"] * 129, [b"a"] * 255])
 @pytest.mark.parametrize("place", range(12))
-def test_chunks_hold_no_code_without_a_symbol_wherever_it_stands(symbols: list[bytes], place: int) -> None:
+def test_decoding_chunks_stops_at_a_code_without_a_symbol_at_any_place(symbols: list[bytes], place: int) -> None:
     code = min(len(symbols), 254)
     codes = bytearray(b"\xffz" * 6 if not symbols else [len(symbols) - 1] * 12)
     good, at = bytes(codes), place - place % 2
@@ -126,7 +126,7 @@ def test_chunks_hold_no_code_without_a_symbol_wherever_it_stands(symbols: list[b
 
 
 @pytest.mark.parametrize("before", [0, 1, 7, 8])
-def test_no_escape_reaches_into_the_next_value_of_a_chunk(before: int) -> None:
+def test_decoding_chunks_stops_at_an_escape_that_crosses_values(before: int) -> None:
     codes = [b"\x00" * before + b"\xff", b"\x00" * 9]
     assert decode_chunks([chunk_of(codes, 4)], [2], 4, [b"a"])[0] == 0
 
@@ -138,9 +138,9 @@ def chunk_of(codes: list[bytes], width: int) -> bytes:
 
 def decode_chunks(chunks: list[bytes], counts: list[int], width: int, symbols: list[bytes]) -> tuple[int, list[bytes]]:
     sizes = np.array([len(chunk) for chunk in chunks], np.int64)
-    data = readable(np.frombuffer(b"".join(chunks), np.uint8))
+    data = read_only(np.frombuffer(b"".join(chunks), np.uint8))
     out, ends = np.zeros(8 * len(data) + 8, np.uint8), np.zeros(sum(counts) + 1, np.int64)
-    starts, per_chunk = readable(np.cumsum(sizes) - sizes), readable(np.array(counts, np.int64))
-    code_ends, where = np.zeros(max(sizes, default=0) + 1, np.int64), (data, starts, readable(sizes), per_chunk, width)
+    starts, per_chunk = read_only(np.cumsum(sizes) - sizes), read_only(np.array(counts, np.int64))
+    code_ends, where = np.zeros(max(sizes, default=0) + 1, np.int64), (data, starts, read_only(sizes), per_chunk, width)
     decoded = kernels.fsst_decode_chunks(*where, *table_of(symbols), code_ends, out, ends)
     return decoded, [out[a:b].tobytes() for a, b in itertools.pairwise(ends)]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 from tests.kernels import twins
 
 
@@ -16,7 +16,7 @@ def walk(
     data = b"".join(rows)
     ends = np.cumsum([len(row) for row in rows]).astype(np.int64)
     starts = ends - np.array([len(row) for row in rows], np.int64)
-    given_rows = readable(np.frombuffer(data, np.uint8)), readable(starts), readable(ends)
+    given_rows = read_only(np.frombuffer(data, np.uint8)), read_only(starts), read_only(ends)
     shape = word_bytes, bits_def, most_def, value_bytes, length_bytes
     none = np.empty(0, np.int64)
     num_entries, num_values = kernels.walk_entries(*given_rows, *shape, np.empty(0, np.uint32), none, none)
@@ -48,16 +48,12 @@ shapes = st.tuples(
 
 
 @given(shapes, st.data())
-def test_entries_are_found_as_the_plain_twin_finds_them(
-    shape: tuple[int, int, int, int, int], data: st.DataObject
-) -> None:
+def test_walking_entries_equals_the_plain_twin(shape: tuple[int, int, int, int, int], data: st.DataObject) -> None:
     rows = data.draw(st.lists(zipped(*shape), max_size=6))
     found = walk(rows, *shape)
     assert found is not None and found == twins.walk_entries(rows, *shape)
 
 
 @given(shapes, st.lists(st.binary(max_size=40), max_size=4))
-def test_any_bytes_are_walked_or_refused_as_by_the_plain_twin(
-    shape: tuple[int, int, int, int, int], rows: list[bytes]
-) -> None:
+def test_walking_any_bytes_equals_the_plain_twin(shape: tuple[int, int, int, int, int], rows: list[bytes]) -> None:
     assert walk(rows, *shape) == twins.walk_entries(rows, *shape)

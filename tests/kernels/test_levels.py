@@ -8,24 +8,24 @@ from hypothesis import strategies as st
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint16Array
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 from tests.kernels import twins
 
 
 def levels(values: list[int]) -> Uint16Array:
-    return readable(np.array(values, np.uint16))
+    return read_only(np.array(values, np.uint16))
 
 
 def integers(values: list[int]) -> Int64Array:
-    return readable(np.array(values, np.int64))
+    return read_only(np.array(values, np.int64))
 
 
-NO_LEVELS, NO_FLAGS = levels([]), readable(np.zeros(0, np.uint8))
+NO_LEVELS, NO_FLAGS = levels([]), read_only(np.zeros(0, np.uint8))
 some_levels = st.lists(st.integers(0, 6), max_size=60)
 
 
 @given(some_levels, st.integers(0, 6))
-def test_levels_are_kept_as_the_plain_twin_keeps_them(values: list[int], most: int) -> None:
+def test_keep_levels_equals_the_plain_twin(values: list[int], most: int) -> None:
     out = np.zeros(len(values), np.uint16)
     kept = kernels.keep_levels(levels(values), most, out)
     assert out[:kept].tolist() == twins.keep_levels(levels(values), most).tolist()
@@ -39,7 +39,7 @@ def test_levels_are_kept_as_the_plain_twin_keeps_them(values: list[int], most: i
     null=st.integers(0, 7),
     empty=st.integers(0, 7),
 )
-def test_lists_are_folded_as_the_plain_twin_folds_them(
+def test_collapsing_lists_equals_the_plain_twin(
     entries: list[tuple[int, int]], with_definition: bool, list_level: int, bounds: list[int], null: int, empty: int
 ) -> None:
     rep = levels([rep for rep, _ in entries])
@@ -64,12 +64,12 @@ def test_lists_are_folded_as_the_plain_twin_folds_them(
     present=st.lists(st.booleans(), min_size=20, max_size=20) | st.none(),
     entries=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 19)), max_size=30),
 )
-def test_lists_are_unfolded_as_the_plain_twin_unfolds_them(
+def test_expanding_lists_equals_the_plain_twin(
     sizes: list[int], present: list[bool] | None, entries: list[tuple[int, int, int]]
 ) -> None:
     offsets = integers([0, *itertools.accumulate(sizes)])
     validity = None if present is None else np.array(present)
-    flags = NO_FLAGS if validity is None else readable(validity.view(np.uint8))
+    flags = NO_FLAGS if validity is None else read_only(validity.view(np.uint8))
     rep, codes = levels([rep for rep, _, _ in entries]), levels([code for _, code, _ in entries])
     slots = integers([slot % len(sizes) if code == 0 else -1 for _, code, slot in entries])
     expected = twins.expand_lists(offsets, validity, rep, codes, slots, 1, 8, 9)
@@ -90,10 +90,10 @@ def test_lists_are_unfolded_as_the_plain_twin_unfolds_them(
     sizes=st.lists(st.integers(0, 3), min_size=34, max_size=34),
     present=st.lists(st.booleans(), min_size=34, max_size=34),
 )
-def test_slots_that_follow_one_another_need_not_be_given(
+def test_consecutive_slots_may_be_given_by_the_first_one(
     first_slot: int, codes: list[int], sizes: list[int], present: list[bool]
 ) -> None:
-    offsets, flags = integers([0, *itertools.accumulate(sizes)]), readable(np.array(present).view(np.uint8))
+    offsets, flags = integers([0, *itertools.accumulate(sizes)]), read_only(np.array(present).view(np.uint8))
     ended = 2  # codes above it own slots
     owned = itertools.count(first_slot)
     slots = integers([next(owned) if code == 0 or code > ended else -1 for code in codes])
@@ -110,7 +110,7 @@ def test_slots_that_follow_one_another_need_not_be_given(
 
 
 @given(some_levels)
-def test_codes_become_their_levels(codes: list[int]) -> None:
+def test_renumbering_replaces_codes_by_levels(codes: list[int]) -> None:
     wanted = np.array([0, 3, 1, 0, 2, 5, 4], np.uint16)
     renumbered = np.array(codes, np.uint16)
     kernels.renumber_levels(renumbered, wanted)
@@ -121,12 +121,12 @@ def test_codes_become_their_levels(codes: list[int]) -> None:
     present=st.lists(st.booleans(), min_size=1, max_size=20),
     entries=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 19)), max_size=30),
 )
-def test_nulls_are_marked_as_the_plain_twin_marks_them(present: list[bool], entries: list[tuple[int, int]]) -> None:
+def test_marking_nulls_equals_the_plain_twin(present: list[bool], entries: list[tuple[int, int]]) -> None:
     validity = np.array(present)
     codes = np.array([code for code, _ in entries], np.uint16)
     slots = integers([slot % len(present) if code == 0 else -1 for code, slot in entries])
     expected = twins.mark_nulls(validity, slots, 7, codes).tolist()
     occurs = np.zeros(8, np.uint8)
-    kernels.mark_nulls(readable(validity.view(np.uint8)), slots, 0, 0, 7, codes, occurs)
+    kernels.mark_nulls(read_only(validity.view(np.uint8)), slots, 0, 0, 7, codes, occurs)
     assert codes.tolist() == expected
     assert bool(occurs[7]) == (7 in expected)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 from tests.kernels import twins
 
 LZ4 = pa.Codec("lz4_raw")
@@ -18,8 +18,8 @@ def decode(blocks: list[bytes], raw_sizes: list[int]) -> tuple[int, bytes]:
     sizes = np.array([len(block) for block in blocks], np.int64)
     places = np.concatenate([np.zeros(1, np.int64), np.cumsum(raw_sizes)]).astype(np.int64)
     out = np.full(int(places[-1]) + 64, 0xAB, np.uint8)
-    data, starts = readable(np.frombuffer(b"".join(blocks), np.uint8)), readable(np.cumsum(sizes) - sizes)
-    decoded = kernels.lz4_decode(data, starts, readable(sizes), out[: places[-1]], readable(places))
+    data, starts = read_only(np.frombuffer(b"".join(blocks), np.uint8)), read_only(np.cumsum(sizes) - sizes)
+    decoded = kernels.lz4_decode(data, starts, read_only(sizes), out[: places[-1]], read_only(places))
     assert (out[places[-1] :] == 0xAB).all()
     return decoded, out[: places[-1]].tobytes()
 
@@ -32,7 +32,7 @@ texts = st.one_of(
 
 
 @given(st.lists(texts, max_size=5))
-def test_blocks_decode_to_what_was_compressed(raws: list[bytes]) -> None:
+def test_compressed_blocks_decode_to_the_original(raws: list[bytes]) -> None:
     blocks = [LZ4.compress(raw, asbytes=True) for raw in raws]
     assert [twins.lz4_decode(block) for block in blocks if len(block) < 999] == [
         raw for raw, block in zip(raws, blocks, strict=True) if len(block) < 999
@@ -48,7 +48,7 @@ def test_a_wrong_raw_size_is_refused(difference: int) -> None:
 
 
 @given(st.data())
-def test_damaged_blocks_are_refused_or_decode_as_the_reference_library_decodes_them(data: st.DataObject) -> None:
+def test_damaged_blocks_are_refused_or_decode_like_the_lz4_library(data: st.DataObject) -> None:
     raw = b"a block of text, a block of text and a block of something else: 0123456789" * 4
     block = bytearray(LZ4.compress(raw, asbytes=True))
     for _ in range(data.draw(st.integers(1, 3))):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import OffsetArray, Uint32Array
-from lance_ops.kernels.arrays import readable
+from lance_ops.kernels.arrays import read_only
 from tests.kernels import twins
 
-NO_FLAGS = readable(np.empty(0, np.uint8))
+NO_FLAGS = read_only(np.empty(0, np.uint8))
 
 
 def offsets_of(items: list[bytes], width: int) -> OffsetArray:
@@ -21,24 +21,22 @@ def offsets_of(items: list[bytes], width: int) -> OffsetArray:
 
 
 def places_of(positions: list[int]) -> Uint32Array:
-    return readable(np.array(positions, np.uint32))
+    return read_only(np.array(positions, np.uint32))
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=9), st.sampled_from([4, 8]), st.data())
-def test_items_are_handed_out_as_the_plain_twin_hands_them_out(
-    items: list[bytes], width: int, data: st.DataObject
-) -> None:
+def test_repeating_items_equals_the_plain_twin(items: list[bytes], width: int, data: st.DataObject) -> None:
     picked = data.draw(st.lists(st.tuples(st.integers(0, len(items) - 1), st.booleans()), max_size=30))
     all_there = data.draw(st.booleans())
     # where nothing is there, the position may be anything
     positions = [position if there or all_there else (1 << 32) - 1 for position, there in picked]
     present = [there or all_there for _, there in picked]
-    flags = NO_FLAGS if all_there else readable(np.array(present, np.uint8))
-    offsets, joined, places = readable(offsets_of(items, width)), b"".join(items), places_of(positions)
+    flags = NO_FLAGS if all_there else read_only(np.array(present, np.uint8))
+    offsets, joined, places = read_only(offsets_of(items, width)), b"".join(items), places_of(positions)
     ends = np.zeros(len(positions) + 1, offsets.dtype)
-    size = kernels.end_items(offsets, len(joined), places, flags, ends)
+    size = kernels.place_items(offsets, len(joined), places, flags, ends)
     out = np.zeros(size + 16, np.uint8)
-    kernels.repeat_items(readable(np.frombuffer(joined, np.uint8)), offsets, places, out, readable(ends))
+    kernels.repeat_items(read_only(np.frombuffer(joined, np.uint8)), offsets, places, out, read_only(ends))
     expected = twins.repeat_items(items, positions, present)
     assert (ends[0], ends[-1]) == (0, size)
     assert [out[a:b].tobytes() for a, b in itertools.pairwise(ends)] == expected
@@ -46,18 +44,18 @@ def test_items_are_handed_out_as_the_plain_twin_hands_them_out(
 
 @pytest.mark.parametrize("width", [4, 8])
 @pytest.mark.parametrize("offsets", [[0, 3, 2], [0, -1, 4], [0, 3, 9]])
-def test_items_that_do_not_lie_in_their_bytes_are_refused(width: int, offsets: list[int]) -> None:
-    items = readable(np.array(offsets, f"<i{width}"))
+def test_items_outside_the_bytes_are_refused(width: int, offsets: list[int]) -> None:
+    items = read_only(np.array(offsets, f"<i{width}"))
     ends = np.zeros(3, items.dtype)
-    assert kernels.end_items(items, 8, places_of([0, 1]), NO_FLAGS, ends) == -1
+    assert kernels.place_items(items, 8, places_of([0, 1]), NO_FLAGS, ends) == -1
 
 
 @pytest.mark.parametrize("position", [2, 1 << 31, (1 << 32) - 1])
 def test_a_position_beyond_the_items_is_refused(position: int) -> None:
-    items, ends = readable(offsets_of([b"a", b"bc"], 4)), np.zeros(3, np.int32)
-    assert kernels.end_items(items, 3, places_of([1, position]), NO_FLAGS, ends) == -1
+    items, ends = read_only(offsets_of([b"a", b"bc"], 4)), np.zeros(3, np.int32)
+    assert kernels.place_items(items, 3, places_of([1, position]), NO_FLAGS, ends) == -1
 
 
-def test_more_bytes_than_narrow_offsets_can_count_are_counted() -> None:
-    items, ends = readable(np.array([0, 1 << 30], np.int32)), np.zeros(9, np.int32)
-    assert kernels.end_items(items, 1 << 30, places_of([0] * 8), NO_FLAGS, ends) == 8 << 30
+def test_the_returned_end_may_exceed_narrow_offsets() -> None:
+    items, ends = read_only(np.array([0, 1 << 30], np.int32)), np.zeros(9, np.int32)
+    assert kernels.place_items(items, 1 << 30, places_of([0] * 8), NO_FLAGS, ends) == 8 << 30

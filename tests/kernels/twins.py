@@ -218,7 +218,7 @@ def walk_entries(
     return words, values
 
 
-def index_rows(rep: list[int], row_level: int, chunk_ends: list[int]) -> list[list[int]]:
+def count_chunk_rows(rep: list[int], row_level: int, chunk_ends: list[int]) -> list[list[int]]:
     bounds = [i for i, level in enumerate(rep) if level == row_level]
     row_ends = [*bounds[1:], len(rep)]
     index = []

@@ -18,7 +18,7 @@ from lance_ops.changing.merge_insert.merge_request import BoundMerge, key_column
 from lance_ops.core.arrow import rows_at
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate import Column
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import InsertedKeys
 
@@ -51,7 +51,7 @@ def encode_inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array
         _, offsets, data = whole.buffers()
         ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
         joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-        kernels.xxh64(readable(joined), readable(ends), hashes)
+        kernels.xxh64(read_only(joined), read_only(ends), hashes)
     fields = tuple(snapshot.schema.field(path).id for path in declared)
     return InsertedKeys.from_hashes(fields, hashes).encode()
 

@@ -27,7 +27,7 @@ from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.encodings import check
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = [
@@ -39,8 +39,8 @@ __all__ = [
     "scheme_of",
 ]
 
-_ALL_PRESENT = readable(np.empty(0, np.uint8))
-_IN_A_ROW = readable(np.empty(0, np.int64))
+_ALL_PRESENT = read_only(np.empty(0, np.uint8))
+_IN_A_ROW = read_only(np.empty(0, np.int64))
 
 
 _LIST_KINDS: dict[int, tuple[bool, bool]] = {
@@ -206,7 +206,7 @@ def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
                 codes *= code
                 occurs[code] = not present.all()
             else:
-                kernels.mark_nulls(readable(present), _IN_A_ROW, 0, 0, code, codes, occurs)
+                kernels.mark_nulls(read_only(present), _IN_A_ROW, 0, 0, code, codes, occurs)
         if isinstance(layer, FixedLists):
             codes = None if codes is None else np.repeat(codes, layer.dimension)
             num_slots *= layer.dimension
@@ -228,18 +228,18 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     level = sum(isinstance(layer, Lists) for layer in layers)
     rep = np.full(num_rows, level, dtype=np.uint16)
     for depth, layer in enumerate(layers):
-        present = _ALL_PRESENT if layer.validity is None else readable(layer.validity.view(np.uint8))
+        present = _ALL_PRESENT if layer.validity is None else read_only(layer.validity.view(np.uint8))
         if not isinstance(layer, Lists):
             if layer.validity is not None:
-                kernels.mark_nulls(present, readable(slots), first_slot, ended, _null_code(depth), codes, occurs)
+                kernels.mark_nulls(present, read_only(slots), first_slot, ended, _null_code(depth), codes, occurs)
             if isinstance(layer, FixedLists):
                 size = layer.dimension
                 rep, codes, slots = np.repeat(rep, size), np.repeat(codes, size), _repeat_slots(slots, size)
                 num_rows, first_slot, num_slots = num_rows * size, first_slot * size, num_slots * size
             continue
         level -= 1
-        outer = readable(codes), readable(slots), first_slot, ended
-        outer_rep, offsets = readable(rep), readable(layer.offsets)
+        outer = read_only(codes), read_only(slots), first_slot, ended
+        outer_rep, offsets = read_only(rep), read_only(layer.offsets)
         num_entries, num_slots, first_slot, is_run = kernels.count_children(offsets, present, *outer)
         rep, codes = new_array(num_entries, np.uint16), new_array(num_entries, np.uint16)
         slots = new_array(0 if is_run else num_entries, np.int64)
@@ -351,7 +351,7 @@ def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Uint16
     if not scheme.has_nulls_from(depth):
         return None, int(np.count_nonzero(definition <= end))
     kept = new_array(entries.count, np.uint16)
-    count = kernels.keep_levels(readable(definition), end, kept) if entries.count else 0
+    count = kernels.keep_levels(read_only(definition), end, kept) if entries.count else 0
     return kept[:count], count
 
 
@@ -366,7 +366,7 @@ def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries
     offsets, present = new_array(count + 1, np.int64), new_bytes(len(definition))
     levels = list_level, scheme.segment_ends[depth - 1], scheme.segment_ends[depth], null or scheme.max_def + 1, empty
     num_entries, num_lists = kernels.collapse_lists(
-        readable(rep), readable(definition), *levels, left_rep, left_definition, offsets, present
+        read_only(rep), read_only(definition), *levels, left_rep, left_definition, offsets, present
     )
     validity = present[:num_lists].view(np.bool_) if null and len(definition) else None
     left = Entries(

@@ -19,7 +19,7 @@ from lance_ops import kernels
 from lance_ops.core.addresses import fragment_of, offset_of
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.table.rows.key_code_table import KeyCodeTable
 from lance_ops.table.rows.roaring import offsets_in
 
@@ -91,7 +91,7 @@ class RowAddressMap:
         Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
         """
         moved: Uint64Array = np.empty(len(addresses), np.uint64)
-        beyond = self._move(readable(addresses), moved=moved)
+        beyond = self._move(read_only(addresses), moved=moved)
         if beyond >= 0:
             fragment_id, offset = (int(part(addresses[beyond])) for part in (fragment_of, offset_of))
             raise InvalidInput(f"fragment {fragment_id} has no row that was kept or deleted at offset {offset}")
@@ -106,7 +106,7 @@ class RowAddressMap:
 
     @cached_property
     def _move(self) -> Callable[..., int]:
-        """`move_rows` with what it looks up."""
+        """`remap_rows` with what it looks up."""
         every, new = list(self._old), [fragment for group in self.groups for fragment in group.new]
         if len(self.old_fragment_ids) < len(every):
             raise InvalidInput("a fragment is in two groups of a rewrite")
@@ -128,22 +128,22 @@ class RowAddressMap:
             np.append(shifts, np.uint64(0))[first_new] + begins.view(np.uint64) - (moving << np.uint64(32))
         )
         return partial(
-            kernels.move_rows,
+            kernels.remap_rows,
             shift=shift,
             slots=slots,
             ids=ids,
-            num_rows=readable(num_rows),
-            begins=readable(begins),
-            first_words=readable(_running_total(num_bits)),
-            words=readable(np.concatenate([np.empty(0, np.uint64), *(bits for bits, _ in deleted)])),
-            gone_before=readable(
+            num_rows=read_only(num_rows),
+            begins=read_only(begins),
+            first_words=read_only(_running_total(num_bits)),
+            words=read_only(np.concatenate([np.empty(0, np.uint64), *(bits for bits, _ in deleted)])),
+            gone_before=read_only(
                 _running_total(np.concatenate([np.empty(0, np.int64), *(counts for _, counts in deleted)]))
             ),
-            first_new=readable(first_new),
-            new_ends=readable(new_ends),
-            shifts=readable(shifts),
-            is_straight=readable(is_straight),
-            straight_shifts=readable(straight_shifts),
+            first_new=read_only(first_new),
+            new_ends=read_only(new_ends),
+            shifts=read_only(shifts),
+            is_straight=read_only(is_straight),
+            straight_shifts=read_only(straight_shifts),
             keep_unknown=self.fragments is None,
         )
 

@@ -21,7 +21,7 @@ from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings import ChunkBuffers, Encoding, Picks, Values, check, concat_values, select
 from lance_ops.file.v2_1.layouts.contract import levels_of
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["ChunkFormat", "ChunkParts", "Turn"]
 
@@ -67,9 +67,9 @@ class ChunkFormat:
         num_levels = np.empty(num_chunks, np.int64)
         part_starts, part_sizes = np.empty((2, num_parts, num_chunks), np.int64)
         read = kernels.read_headers(
-            readable(data),
-            readable(starts),
-            readable(stops),
+            read_only(data),
+            read_only(starts),
+            read_only(stops),
             has_rep + has_def,
             self.num_buffers,
             width,

@@ -21,7 +21,7 @@ from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, Unsigne
 from lance_ops.encodings import Picks, check
 from lance_ops.file.container import Extent
 from lance_ops.file.rows import RowSet, RowSlice
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
 
@@ -123,7 +123,7 @@ class ChunkIndex:
     def locate(self, values: Int64Array) -> tuple[Int64Array, Picks]:
         """Return the chunks that hold these values, ascending, and where in those each value is."""
         chunks, chunk_of, within = np.empty((3, len(values)), np.int64)
-        touched = kernels.locate_values(readable(self.first_values), readable(values), chunks, chunk_of, within)
+        touched = kernels.locate_values(read_only(self.first_values), read_only(values), chunks, chunk_of, within)
         return chunks[:touched], Picks(chunk_of, within)
 
     def chunks_of(self, rows: RowSet) -> Int64Array:
@@ -163,5 +163,5 @@ def encode_words(words: Int64Array, large: bool) -> Uint8Array:
 def encode_row_index(rep: Uint16Array, row_level: int, chunk_ends: Int64Array) -> Uint8Array:
     """Return the repetition index of a page whose rows start at `row_level`, cut into chunks at `chunk_ends`."""
     words = np.empty(2 * len(chunk_ends), np.uint64)
-    kernels.index_rows(readable(rep), row_level, readable(chunk_ends), words)
+    kernels.count_chunk_rows(read_only(rep), row_level, read_only(chunk_ends), words)
     return words.view(np.uint8)

@@ -13,7 +13,7 @@ from lance_ops.file.rows import RowSet, RowSlice
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["FoundRows", "find_rows", "find_slice"]
 
@@ -23,7 +23,7 @@ _NO_ROOM = -2
 _ENTRIES_PER_ROW = 64
 """Room for so many is made at first: for all entries of the chunks, it would be memory that is cleared in vain."""
 
-_NO_LEVELS = readable(np.empty(0, np.uint16))
+_NO_LEVELS = read_only(np.empty(0, np.uint16))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,21 +50,21 @@ def find_rows(
     firsts, lasts = rows.starts, rows.starts + (rows.run - 1)
     begins_in = np.searchsorted(begun, firsts, side="right") - 1
     ends_in = np.searchsorted(ended, lasts, side="right") - 1
-    levels = _NO_LEVELS if definition is None or not scheme.has_invisible else readable(definition)
-    num_begun = readable(index.rows.begun[chunks + 1] - begun)
-    ordinals, following = readable(firsts - begun[begins_in]), readable(lasts - firsts)
+    levels = _NO_LEVELS if definition is None or not scheme.has_invisible else read_only(definition)
+    num_begun = read_only(index.rows.begun[chunks + 1] - begun)
+    ordinals, following = read_only(firsts - begun[begins_in]), read_only(lasts - firsts)
     room = min(entries.count, _ENTRIES_PER_ROW * rows.count)
     while True:
         found, chunk_of, within = (np.empty(room, np.int64) for _ in range(3))
         num_entries, num_values = kernels.find_rows(
-            readable(rep),
+            read_only(rep),
             levels,
-            readable(parts.num_levels),
+            read_only(parts.num_levels),
             num_begun,
             scheme.max_rep,
             scheme.max_visible_def,
-            readable(begins_in),
-            readable(ends_in),
+            read_only(begins_in),
+            read_only(ends_in),
             ordinals,
             following,
             found,

@@ -58,7 +58,7 @@ from lance_ops.file.v2_1.layouts.contract import (
     read_scheme,
 )
 from lance_ops.file.v2_1.levels import EncodedLevels, Entries
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 
 __all__ = ["MiniBlockPage", "encode_mini_block"]
@@ -336,7 +336,7 @@ def _entry_ends(levels: EncodedLevels, num_values: Int64Array) -> Int64Array:
     if levels.definition is None or not levels.scheme.has_invisible:
         return np.cumsum(num_values)
     ends = np.empty(len(num_values), np.int64)
-    kernels.end_entries(readable(levels.definition), levels.scheme.max_visible_def, readable(num_values), ends)
+    kernels.end_chunks(read_only(levels.definition), levels.scheme.max_visible_def, read_only(num_values), ends)
     ends[-1] = levels.num_entries
     return ends
 
@@ -353,10 +353,10 @@ def _join_chunks(
     room = sum(len(data) for data, _ in parts) + num_chunks * (header_bytes + _ALIGNMENT * (1 + len(parts)))
     out, places, words = new_bytes(room), np.empty(num_chunks, np.int64), np.empty(num_chunks, np.int64)
     part_sizes = np.concatenate([np.empty(0, np.int64), *(sizes for _, sizes in parts)])
-    counts = readable(chunks.num_values), readable(num_levels), readable(part_sizes)
+    counts = read_only(chunks.num_values), read_only(num_levels), read_only(part_sizes)
     num_bytes = kernels.write_headers(*counts, len(level_parts), width, out, places, words)
     for data, sizes in parts:
-        kernels.write_parts(readable(data), readable(sizes), places, out)
+        kernels.write_parts(read_only(data), read_only(sizes), places, out)
     return words, out[:num_bytes]
 
 

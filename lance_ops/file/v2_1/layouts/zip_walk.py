@@ -7,7 +7,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, UnsignedArray
 from lance_ops.encodings import check
-from lance_ops.kernels import readable
+from lance_ops.kernels import read_only
 
 __all__ = ["read_words", "walk_entries"]
 
@@ -42,7 +42,7 @@ def walk_entries(
 
     With lengths, only entries of definition level 0 have a value; without, all visible ones.
     """
-    rows = readable(data), readable(starts), readable(ends)
+    rows = read_only(data), read_only(starts), read_only(ends)
     shape = word_bytes, bits_def, 0 if length_bytes else max_visible_def, value_bytes, length_bytes
     nothing = np.empty(0, np.int64)
     num_entries, num_values = kernels.walk_entries(*rows, *shape, np.empty(0, np.uint32), nothing, nothing)

@@ -1,9 +1,9 @@
-"""The headers of mini-block chunks: how many levels there are, and where each part of a chunk is."""
+"""Read the headers of mini-block chunks: how many levels a chunk has, and where each of its parts is."""
 
 from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.compile import kernel
 from lance_ops.kernels.unaligned import read_number
 
 __all__ = ["read_headers"]
@@ -25,7 +25,7 @@ def read_headers(
 
     Part `p` of chunk `i`, levels before value buffers, is number `p * len(starts) + i` of `part_starts` and
     `part_sizes`. Sizes are two bytes wide for levels, `width` bytes for value buffers. Returns the number of chunks
-    read: fewer than given when that one's parts do not fit into it.
+    read: fewer than given when the parts of the next chunk do not fit into it.
     """
     num_chunks = len(starts)
     header = 2 + 2 * num_level_parts + width * num_buffers

@@ -1,20 +1,20 @@
-"""Steps from repetition and definition levels to lists; `lance_ops.file.v2_1.levels` says what they mean.
+"""Turn repetition and definition levels into lists, one layer at a time; see `lance_ops.file.v2_1.levels`.
 
-Levels are u16, one an entry. Outputs are as long as the caller could have to keep; how much of them was used is
-returned.
+Levels are u16, one for each entry. The caller makes outputs as long as they can become; the kernels return how much
+they used.
 """
 
 from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.compile import kernel
 
 __all__ = ["collapse_lists", "keep_levels"]
 
 
 @kernel
 def keep_levels(levels: Uint16Array, most: int, out: Uint16Array) -> int:
-    """Copy the levels that are at most `most`."""
+    """Copy the levels that are at most `most`; return how many."""
     count = 0
     for i in range(len(levels)):
         out[count] = levels[i]
@@ -38,12 +38,12 @@ def collapse_lists(
 ) -> tuple[int, int]:
     """Fold entries into the lists that they are items of; return how many entries and how many lists are left.
 
-    An entry starts a list where `rep` is at least `list_level`. It is an item where its level is at most `item_end`,
-    and its list is there where the level is at most `list_end`; `null` and `empty` are the levels of such lists, 0 for
-    never. What starts a list stays, with its levels, for the layers around, unless `out_rep` is empty: nothing around
-    asks for levels. `definition` may be empty: all items.
+    An entry starts a list where `rep` is at least `list_level`. It is an item if its definition level is at most
+    `item_end`, and its list exists if the level is at most `list_end`. `null` and `empty` are the levels of null and of
+    empty lists, 0 if there are none. Entries that start a list are kept with their levels for the outer layers, unless
+    `out_rep` is empty: then no outer layer needs levels. If `definition` is empty, all entries are items.
     """
-    # Without branches: what is written at a place counts only if the place is then moved on.
+    # No branches: a write is kept only if the count that follows advances past it.
     entries, lists, items = 0, 0, 0
     if len(definition) and not len(out_rep):
         for i in range(len(rep)):

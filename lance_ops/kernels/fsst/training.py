@@ -1,7 +1,7 @@
-"""FSST, training: a table of the symbols that shorten a sample most.
+"""Train FSST: find the table of symbols that shortens a sample most.
 
-Follows Boncz, Neumann, Leis: FSST (VLDB 2020): encode a sample with the table so far, count the symbols used and those
-that follow each other, and make the next table of the best symbols and pairs.
+Follows Boncz, Neumann, Leis: FSST (VLDB 2020). Each round encodes a sample with the table so far, counts symbols and
+pairs of adjacent symbols, and makes the next table of the best symbols and pairs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int32Array, Int64Array, Uint8Array, Uint16Array, Uint64Array
-from lance_ops.kernels.fsst_encoding import (
+from lance_ops.kernels.compile import kernel, part
+from lance_ops.kernels.fsst.encoding import (
     ESCAPE,
     MAX_SYMBOLS,
     NUM_PAIRS,
@@ -19,17 +20,16 @@ from lance_ops.kernels.fsst_encoding import (
     next_word,
     slot_of,
 )
-from lance_ops.kernels.jit import kernel, part
 
 __all__ = ["fsst_train"]
 
-# Each round looks at one in so many of the sample's values: the first ones need only tell which bytes are common.
+# Each round looks at every n-th value of the sample: the first rounds need only find which bytes are common.
 _STRIDES = (8, 8, 4, 2, 1)
-# Bytes that hardly shrink with the best bytes and pairs as symbols are noise.
+# If bytes and pairs as symbols shrink the sample by less than 2%, it is noise.
 _HOPELESS = 0.98
-# Of the pairs in a sample of 2 ** n bytes, those met less than 2 ** (n - 13) times cannot become one of the best.
+# A pair that occurs less than 2 ** (n - 13) times in a sample of 2 ** n bytes cannot become one of the best.
 _RARE_SHIFT = 13
-# Codes while counting: 0 to 254 are symbols, 256 + b is byte b, which the table does not have.
+# Codes while counting: 0 to 254 are symbols, 256 + b is the byte b, which has no symbol.
 _NUM_COUNTED = 512
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -74,11 +74,12 @@ def _count(
     followed: Int32Array,
     seen: Int32Array,
 ) -> tuple[int, int, int]:
-    """Encode values and count codes, and codes after codes; the first byte of a long symbol counts beside it.
+    """Encode values and count codes and pairs of codes; a symbol of several bytes counts also as its first byte.
 
-    Returns the bytes of the values, those of their codes, and how many of `seen` were written: the pairs that occur.
+    Returns the number of bytes of the values, the number of bytes of their codes, and how many pairs occur: `seen`
+    lists them.
     """
-    # No branch depends on a code: which comes next cannot be foreseen.
+    # No branch depends on a code: the processor cannot predict which comes next.
     num_bytes, num_codes, num_seen = 0, 0, 0
     for i in range(0, len(offsets) - 1, stride):
         at, end = offsets[i], offsets[i + 1]
@@ -90,7 +91,7 @@ def _count(
             length, code = entry >> 8, entry & 0xFF
             num_codes += 1 + (code == ESCAPE)
             code = byte if code == ESCAPE else code
-            # a later round may want to begin a long symbol with this byte alone
+            # a later round may begin a symbol with this byte alone
             is_long = np.int64(length > 1)
             singles[code] += 1
             singles[byte] += is_long
@@ -112,7 +113,7 @@ def _count(
 def _num_codes(
     data: Uint8Array, offsets: Int64Array, slot_words: Uint64Array, slot_entries: Uint16Array, pairs: Uint16Array
 ) -> int:
-    """Return the bytes of the values' codes."""
+    """Return the number of bytes of the values' codes."""
     num_codes = 0
     for i in range(len(offsets) - 1):
         at, end = offsets[i], offsets[i + 1]
@@ -132,7 +133,7 @@ def _select(
     seen: Int32Array,
     least_count: int,
 ) -> int:
-    """Replace the table by the symbols of the greatest gain among those counted and their pairs, if not too rare."""
+    """Replace the table by the counted symbols and pairs of greatest gain, without pairs rarer than `least_count`."""
     used = np.flatnonzero(singles)
     most = len(used) + len(seen)
     words, sizes, gains = np.empty(most, np.uint64), np.empty(most, np.int64), np.empty(most, np.int64)
@@ -140,7 +141,7 @@ def _select(
     for first in used:
         words[num] = symbols[first] if first < MAX_SYMBOLS else np.uint64(first - 256)
         sizes[num] = lengths[first] if first < MAX_SYMBOLS else 1
-        # a byte that is no symbol costs two
+        # without a symbol, a byte costs two bytes; weigh single bytes as the paper does
         gains[num] = singles[first] * (sizes[num] if sizes[num] > 1 else 8)
         num += 1
     for pair in seen:
@@ -159,7 +160,7 @@ def _select(
 
 @kernel
 def _fill(symbols: Uint64Array, lengths: Int64Array, words: Uint64Array, sizes: Int64Array, gains: Int64Array) -> int:
-    """Take candidates by gain until the table is full: a fraction of them, so that not all are sorted."""
+    """Take candidates by descending gain until the table is full. A heap saves sorting all of them."""
     num = _merge(words, sizes, gains)
     heap = np.arange(num)
     for place in range(num // 2 - 1, -1, -1):
@@ -186,7 +187,7 @@ def _fill(symbols: Uint64Array, lengths: Int64Array, words: Uint64Array, sizes: 
 
 @kernel
 def _merge(words: Uint64Array, sizes: Int64Array, gains: Int64Array) -> int:
-    """Keep each candidate once, in its first place, with what it gains in all; return how many there are."""
+    """Keep each candidate once, at its first index, with the sum of its gains; return how many there are."""
     bits = 1
     while 1 << bits < 2 * len(words):
         bits += 1
@@ -194,7 +195,7 @@ def _merge(words: Uint64Array, sizes: Int64Array, gains: Int64Array) -> int:
     num = 0
     for at in range(len(words)):
         slot = np.int64((words[at] * _MULTIPLIER) >> np.uint64(64 - bits))
-        # equal words of different sizes differ by zero bytes
+        # symbols of different sizes have equal words if they differ only by zero bytes
         while slots[slot] >= 0 and (words[slots[slot]] != words[at] or sizes[slots[slot]] != sizes[at]):
             slot = (slot + 1) & ((1 << bits) - 1)
         if slots[slot] >= 0:
@@ -208,7 +209,7 @@ def _merge(words: Uint64Array, sizes: Int64Array, gains: Int64Array) -> int:
 
 @part
 def _sink(heap: Int64Array, place: int, gains: Int64Array) -> None:
-    """Move down what stands in a place of a heap until it gains more than what is below; of equals the first is up."""
+    """Move an element of a heap down until its gain exceeds those below it; of equal gains the lower index is above."""
     moved = heap[place]
     while 2 * place + 1 < len(heap):
         below = 2 * place + 1

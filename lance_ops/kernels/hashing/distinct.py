@@ -1,25 +1,26 @@
-"""Equal values found among many, by their hashes."""
+"""Number the distinct values of a page by their hashes, and verify that equal hashes meant equal values."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int32Array, Int64Array, Uint8Array, Uint32Array, Uint64Array
-from lance_ops.kernels.jit import kernel, part
-from lance_ops.kernels.measure import first_words
+from lance_ops.kernels.compile import kernel, part
+from lance_ops.kernels.hashing.value_hashes import first_words
 from lance_ops.kernels.unaligned import load_word
 
-__all__ = ["are_entries", "number_words"]
+__all__ = ["is_dictionary_of", "number_distinct"]
 
 _FIRST_SLOTS = 1 << 10
 _MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 @kernel
-def number_words(words: Uint64Array, firsts: Int64Array, indices: Uint32Array) -> int:
-    """Number the distinct words by their first appearance; write which word is the first of each and every number.
+def number_distinct(words: Uint64Array, firsts: Int64Array, indices: Uint32Array) -> int:
+    """Number the distinct words in the order in which they first appear.
 
-    Returns how many there are; -1 as soon as `firsts` has no room for them.
+    `firsts[n]` gets the index of the first word with number `n`, `indices[i]` the number of word `i`. Returns how many
+    distinct words there are, or -1 when `firsts` has no room for them.
     """
     num_slots, done, num = _FIRST_SLOTS, 0, 0
     found = np.empty(len(firsts), np.uint64)
@@ -41,7 +42,7 @@ def _slot_of(word: np.uint64, mask: int) -> int:
 
 @kernel
 def _enter(found: Uint64Array, slots: Int32Array) -> None:
-    """Give a slot to every number."""
+    """Enter every word into the hash table."""
     mask = len(slots) - 1
     for number in range(len(found)):
         slot = _slot_of(found[number], mask)
@@ -60,7 +61,7 @@ def _number_more(
     firsts: Int64Array,
     indices: Uint32Array,
 ) -> tuple[int, int]:
-    """Number words until half of the slots are taken; return where to go on and how many numbers there are."""
+    """Number words until half of the slots are taken; return the index of the next word and the count of numbers."""
     mask = len(slots) - 1
     for i in range(done, len(words)):
         word = words[i]
@@ -84,8 +85,8 @@ def _number_more(
 
 
 @kernel
-def are_entries(data: Uint8Array, offsets: Int64Array, firsts: Int64Array, indices: Uint32Array) -> bool:
-    """Return whether every value `data[offsets[i] : offsets[i + 1]]` is the one at `firsts[indices[i]]`."""
+def is_dictionary_of(data: Uint8Array, offsets: Int64Array, firsts: Int64Array, indices: Uint32Array) -> bool:
+    """Return whether every value `data[offsets[i] : offsets[i + 1]]` equals value number `firsts[indices[i]]`."""
     for i in range(len(indices)):
         first = firsts[indices[i]]
         size = offsets[i + 1] - offsets[i]

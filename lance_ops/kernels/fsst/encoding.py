@@ -1,12 +1,12 @@
-"""FSST, encoding: the longest symbol of a table that the next bytes begin with, again and again.
+"""Encode FSST: replace the longest symbol that the next bytes begin with by its code, until the value ends.
 
-Beside a table (see `lance_ops.kernels.fsst`) there are two indices. `slots` finds the symbol of three bytes or more by
-a hash of its first three; of two that share a slot the later has it. `pairs` has the symbol of one or two bytes for any
-two, and after these for any last one. An entry is `length << 8 | code`.
+Two indices find the symbols of a table (`lance_ops.kernels.fsst.decoding` describes tables). `slots` finds a symbol of
+three bytes or more by a hash of its first three bytes; if two symbols share a slot, the later one has it. `pairs` holds
+the symbol of one or two bytes for each pair of bytes, then for each single byte, which is used for the last byte of a
+value. An entry is `length << 8 | code`.
 
-A byte's code depends on where the symbol before it ended, so one run of codes is one chain of loads, each waiting for
-the last. Four such chains, over four parts of the values, keep the processor busy; no branch is taken for what the
-bytes are, only for where values end.
+A code depends on where the symbol before it ended, so the codes of a value are one chain of dependent loads. Four such
+chains, over four parts of the values, keep the processor busy. Branches depend on where values end, never on bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, Uint64Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.unaligned import load_word, store_word
 
 __all__ = [
@@ -38,7 +38,7 @@ _NO_SYMBOL = 1 << 8 | ESCAPE
 
 @part
 def slot_of(word: np.uint64) -> np.uint64:
-    """Return the slot of a symbol that begins with the lowest three bytes."""
+    """Return the slot of a symbol whose first three bytes are the lowest three of `word`."""
     head = word & np.uint64(0xFFFFFF)
     return (head * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(53)
 
@@ -48,7 +48,7 @@ def index_symbols(
     symbols: Uint64Array, lengths: Int64Array, slot_words: Uint64Array, slot_entries: Uint16Array, pairs: Uint16Array
 ) -> None:
     """Fill the indices of a table."""
-    # what stands in an empty slot begins with bytes that belong to another
+    # an empty slot holds a word that hashes to another slot, so it matches nothing
     slot_words[:] = 0
     slot_words[slot_of(np.uint64(0))] = 1
     slot_entries[:] = 8 << 8
@@ -71,7 +71,7 @@ def index_symbols(
 
 @part
 def next_word(data: Uint8Array, at: int, end: int) -> np.uint64:
-    """Return the eight bytes from `at`; where there are none in the array, those before `end`."""
+    """Return the eight bytes from `at` on; where the array is shorter, the bytes up to `end`."""
     if at + 8 <= len(data):
         return load_word(data, at)
     word = np.uint64(0)
@@ -84,12 +84,12 @@ def next_word(data: Uint8Array, at: int, end: int) -> np.uint64:
 def find_code(
     word: np.uint64, left: int, slot_words: Uint64Array, slot_entries: Uint16Array, pairs: Uint16Array
 ) -> int:
-    """Return the entry for the bytes of a word, of which the lowest `left` count, at least one."""
+    """Return the entry for the lowest `left` bytes of a word; `left` is at least 1."""
     slot = slot_of(word)
     long = np.int64(slot_entries[slot])
     length = long >> 8
     differing = (word ^ slot_words[slot]) << np.uint64(64 - 8 * length)
-    # after the last pair come single bytes
+    # the entries of single bytes follow those of pairs
     place = word & np.uint64(0xFFFF) if left > 1 else (word & np.uint64(0xFF)) | np.uint64(1 << 16)
     short = np.int64(pairs[place])
     return long if (differing == np.uint64(0)) & (length <= left) else short  # type: ignore[return-value]  # an int to numba
@@ -97,7 +97,7 @@ def find_code(
 
 @part
 def _write_code(entry: int, word: np.uint64, out: Uint8Array, place: int) -> int:
-    """Write a code, the byte it may stand for, and six bytes that do not count; return where the next one goes."""
+    """Write a code, the byte that it may escape, and six bytes that the next code overwrites; return the next place."""
     code = np.uint64(entry & 0xFF)
     store_word(out, place, code | (word & np.uint64(0xFF)) << np.uint64(8))
     return place + 1 + np.int64(code == np.uint64(ESCAPE))  # type: ignore[return-value]  # an int to numba
@@ -123,7 +123,7 @@ def fsst_encode(
     num_values = len(offsets) - 1
     bounds = np.searchsorted(offsets, np.arange(5) * offsets[num_values] // 4)
     bounds[0], bounds[4] = 0, num_values
-    # each part writes where it would with nothing but escapes before it, and some bytes too many
+    # each part starts where it would be if all values before it were escapes, with 8 spare bytes for each part
     at, places = offsets[bounds[:4]], 2 * offsets[bounds[:4]] + 8 * np.arange(4)
     begins, values = places.copy(), bounds[:4].copy()
     _encode_abreast(data, offsets, bounds, slot_words, slot_entries, pairs, out, out_offsets, at, places, values)
@@ -161,17 +161,17 @@ def _encode_abreast(
     places: Int64Array,
     values: Int64Array,
 ) -> None:
-    """Encode until one of the four parts is done; leave in `at`, `places` and `values` where each goes on."""
+    """Encode until one of the four parts is done; leave in `at`, `places` and `values` where each part continues."""
     a0, a1, a2, a3 = at[0], at[1], at[2], at[3]
     p0, p1, p2, p3 = places[0], places[1], places[2], places[3]
-    # a part is within the value before number `v`, which ends at `e`
+    # each part is inside value number `v - 1`, which ends at `e`
     v0, v1, v2, v3 = values[0], values[1], values[2], values[3]
     e0, e1, e2, e3 = a0, a1, a2, a3
     stop0, stop1, stop2, stop3 = bounds[1], bounds[2], bounds[3], bounds[4]
     while True:
         ended0, ended1, ended2, ended3 = a0 == e0, a1 == e1, a2 == e2, a3 == e3
         if ended0 | ended1 | ended2 | ended3:
-            # of a value that goes on, an end is written that is not its last
+            # for a value that has not ended this is not its final end, which overwrites it later
             out_offsets[v0], out_offsets[v1], out_offsets[v2], out_offsets[v3] = p0, p1, p2, p3
             if (
                 (ended0 & (v0 == stop0))

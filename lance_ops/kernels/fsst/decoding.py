@@ -1,6 +1,6 @@
-"""FSST, decoding: bytes as codes of up to 255 symbols of 1 to 8 bytes; code 255 stands for the byte after it.
+"""Decode FSST: a code is one byte and stands for a symbol of 1 to 8 bytes; code 255 escapes the byte after it.
 
-A table is `symbols` (the bytes of each, the first one lowest, the rest zero) and `lengths`.
+A table is `symbols` (the bytes of each symbol as a word, the first byte lowest, the rest zero) and `lengths`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint64Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.strings import read_offset
 from lance_ops.kernels.unaligned import load_word, store_word
 
@@ -34,7 +34,7 @@ def fsst_decode(
 
     `lengths` has 256 entries, 0 for a code without a symbol. The caller has checked that the ranges lie in `data`, and
     that `out` is eight times as long as the codes and eight bytes more. Returns the number of values decoded: fewer
-    than given when that value has a code without a symbol or ends inside an escape.
+    than given when the next value has a code without a symbol or ends inside an escape.
     """
     place = 0
     out_offsets[0] = 0
@@ -59,12 +59,12 @@ def fsst_decode_chunks(
     out: Uint8Array,
     out_offsets: OffsetArray,
 ) -> int:
-    """Decode the values of all chunks, which `lance_ops.kernels.strings` describes, as `fsst_decode` does.
+    """Decode the values of all chunks as `fsst_decode` does; `lance_ops.kernels.strings` describes chunks.
 
-    The codes of a chunk are decoded in one go, whatever value they belong to; `ends`, one longer than the longest
-    chunk, keeps what each of them ended. The caller has checked that the chunks lie in `data` and hold their offsets,
-    and that `out` is eight times as long as they are and eight bytes more. Returns the number of chunks decoded: fewer
-    than given when that one is malformed.
+    The codes of a chunk are decoded in one go, across its values. `ends`, one longer than the longest chunk, records
+    where the output of each code ends. The caller has checked that the chunks lie in `data` and hold their offsets, and
+    that `out` is eight times as long as they are and eight bytes more. Returns the number of chunks decoded: fewer than
+    given when the next one is malformed.
     """
     place, value = 0, 0
     out_offsets[0] = 0
@@ -105,8 +105,8 @@ def _decode_codes(
 ) -> int:
     """Decode the codes from `start + at` to `start + last`, of which the first `num_symbols` have a symbol.
 
-    `ends[k]` gets the place before the code at `start + k`, and -1 if that is the second byte of an escape. Returns the
-    place behind all of them; -1 for malformed codes.
+    `ends[k]` gets the place in `out` before the code at `start + k`, or -1 if that byte is the second of an escape.
+    Returns the place after all codes, or -1 if they are malformed.
     """
     top = np.uint64(max(num_symbols, 1) - 1)
     is_high = top >= np.uint64(128)
@@ -116,14 +116,14 @@ def _decode_codes(
         stop = min(at + 8, last)
         if stop == at + 8 and num_symbols > 0:
             codes = load_word(data, start + at)
-            # the highest bit of each byte: whether its lower seven are more than those of the top code
+            # the highest bit of each byte says whether its lower seven bits exceed those of the top code
             above = (codes & _LOW_BITS) + headroom
             if (above & codes if is_high else above | codes) & _HIGH_BIT == 0:
                 for k in range(8):
                     code = codes >> np.uint64(8 * k) & np.uint64(0xFF)
                     store_word(out, place, symbols[code])
                     place += lengths[code]
-                    # an index without a sign spares asking whether it counts from the end
+                    # an unsigned index saves numba's check for negative indices
                     ends[np.uint64(at + k + 1)] = place
                 at = stop
                 continue
@@ -148,7 +148,7 @@ def _decode_codes(
 def _decode_value(
     data: Uint8Array, at: int, end: int, symbols: Uint64Array, lengths: Int64Array, out: Uint8Array, place: int
 ) -> int:
-    """Return where the value's bytes end; -1 for malformed codes."""
+    """Return where the value's bytes end, or -1 if its codes are malformed."""
     while at < end:
         code = data[at]
         if code != _ESCAPE:

@@ -1,11 +1,11 @@
-"""The entries of wanted rows among those of decoded mini-block chunks, where rows are lists and may span chunks."""
+"""Find the entries of wanted rows in the levels of mini-block chunks; a row is a list and may span chunks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.unaligned import load_word
 
 __all__ = ["find_rows"]
@@ -20,7 +20,7 @@ _LOW = 0x7FFF7FFF7FFF7FFF
 
 @part
 def _count_other(levels: Uint8Array, start: int, level: int) -> int:
-    """Count those of `_SKIP` levels, from byte `start` on, that differ from one."""
+    """Count how many of `_SKIP` levels, from byte `start` on, differ from `level`."""
     same = np.uint64(level) * np.uint64(_EACH)
     found = np.uint64(0)
     for place in range(start, start + 2 * _SKIP, 8):
@@ -31,7 +31,7 @@ def _count_other(levels: Uint8Array, start: int, level: int) -> int:
 
 @part
 def _count_above(levels: Uint8Array, start: int, most: int) -> int:
-    """Count those of `_SKIP` levels, from byte `start` on, that are above one."""
+    """Count how many of `_SKIP` levels, from byte `start` on, are above `most`."""
     above = np.uint64(most + 1) * np.uint64(_EACH)
     found = np.uint64(0)
     for place in range(start, start + 2 * _SKIP, 8):
@@ -55,24 +55,24 @@ def find_rows(
     chunk_of: Int64Array,
     within: Int64Array,
 ) -> tuple[int, int]:
-    """Write the positions of the wanted rows' entries, and the chunk and place in it of each value they own.
+    """Write the positions of the wanted rows' entries, and the chunk and index in it of each of their values.
 
-    Chunk `c` has the next `num_levels[c]` entries, of which `num_begun[c]` start a row. Run `i` of wanted rows, in
-    ascending order, begins with the row that starts as number `ordinals[i]` in chunk `begins_in[i]`, and its last row
-    ends in chunk `ends_in[i]`; `lasts[i]` rows follow the first. An entry owns a value where its definition level is
-    at most `most_def`; `definition` may be empty: all do. Outputs have the same room. Returns how many entries and
-    values were found; of entries -1 where a chunk starts other rows than it should, -2 where there is too little room.
+    Chunk `c` has the next `num_levels[c]` entries, of which `num_begun[c]` start a row. Runs of wanted rows ascend. Run
+    `i` begins with the row that starts as number `ordinals[i]` in chunk `begins_in[i]`; `lasts[i]` rows follow it, and
+    the last one ends in chunk `ends_in[i]`. An entry has a value if its definition level is at most `most_def`, or if
+    `definition` is empty. All outputs have the same length. Returns the number of entries and of values. The first is
+    -1 if a chunk starts another number of rows than it should, -2 if the outputs are too short.
     """
     rep_bytes, definition_bytes = rep.view(np.uint8), definition.view(np.uint8)
     num_entries, num_values, run = 0, 0, 0
-    left = np.int64(-1)  # rows still to come of the run being copied; -1: none is
+    left = np.int64(-1)  # rows still to come of the run being copied; -1 if no run is being copied
     base = 0
     for chunk in range(len(num_levels)):
         at, end = base, base + num_levels[chunk]
         started, place = 0, 0
         while at < end:
             if left < 0:
-                # skip to the chunk's next wanted row, counting
+                # skip to the chunk's next wanted row and count rows and values on the way
                 target = num_begun[chunk]
                 if run < len(begins_in) and begins_in[run] == chunk:
                     target = ordinals[run]
@@ -92,7 +92,7 @@ def find_rows(
                 if at == end:
                     break
                 if target == num_begun[chunk]:
-                    return -1, num_values  # one more than there should be
+                    return -1, num_values  # the chunk starts one row more than it should
                 left = lasts[run]
                 started += 1
             elif rep[at] == max_rep:

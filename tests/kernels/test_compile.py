@@ -1,4 +1,4 @@
-"""Where compiled code is kept, asked of fresh processes."""
+"""Where compiled kernels are cached, and when the cache is valid; seen from fresh processes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from pathlib import Path
 import pytest
 
 from lance_ops import kernels
-from lance_ops.kernels.stamp import sources_of
+from lance_ops.kernels.compile.source_hash import module_of, sources_of
 
 PACKAGE = Path(kernels.__file__).parent.parent
+COMPILED = [name for name in kernels.__all__ if name != "read_only"]
 
 USE = """
 import sys
 import numpy as np
 from lance_ops import kernels
-from lance_ops.kernels.arrays import readable
-none = readable(np.zeros(0, np.int64))
-kernels.copy_ranges(readable(np.zeros(8, np.uint8)), none, none, np.zeros(8, np.uint8), none)
+from lance_ops.kernels.arrays import read_only
+none = read_only(np.zeros(0, np.int64))
+kernels.copy_ranges(read_only(np.zeros(8, np.uint8)), none, none, np.zeros(8, np.uint8), none)
 stats = kernels.copy_ranges.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), stats.cache_path)
 print("numba.np.linalg" in sys.modules)
@@ -36,15 +37,15 @@ def copied(tmp_path: Path) -> Path:
     shutil.copytree(PACKAGE / "kernels", root / "lance_ops" / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "lance_ops" / "__init__.py").touch()
     (root / "lance_ops" / "core").mkdir()
-    for name in "ndarrays.py", "lazy_import.py":
+    for name in ("lazy_import.py", "ndarrays.py", "tricks.py"):
         shutil.copy(PACKAGE / "core" / name, root / "lance_ops" / "core")
     return root
 
 
 def use(root: Path, **environment: str) -> tuple[int, int, str]:
-    """Call a kernel in a fresh process; return the cache's hits, its misses and where it is.
+    """Call a kernel in a fresh process; return the cache's hits, its misses and its folder.
 
-    What compiling needs is loaded by those processes alone that compile.
+    A process that finds the kernel in our cache does not load what only a compilation needs.
     """
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA_", "PYTHONDONT"))}
     environ = inherited | {"PYTHONPATH": str(root), "HOME": str(root / "home")} | environment
@@ -53,18 +54,19 @@ def use(root: Path, **environment: str) -> tuple[int, int, str]:
     done = subprocess.run(command, env=environ, cwd=root, capture_output=True, text=True, check=True)
     found, can_compile = done.stdout.splitlines()
     hits, misses, path = found.split(maxsplit=2)
-    assert (can_compile == "True") == (misses != "0")
+    if "LANCE_OPS_DISABLE" not in environment:
+        assert (can_compile == "True") == (misses != "0")
     return int(hits), int(misses), path
 
 
-def test_compiled_code_is_kept_beside_the_source_and_found_again(copied: Path) -> None:
+def test_compiled_code_is_cached_beside_the_source_and_found_again(copied: Path) -> None:
     folder = str(copied / "lance_ops" / "kernels" / "__pycache__")
     assert use(copied) == (0, 1, folder)
     assert use(copied) == (1, 0, folder)
 
 
 @pytest.mark.parametrize(("changed", "compiled"), [("unaligned.py", True), ("strings.py", False)])
-def test_a_change_in_a_file_that_a_kernel_is_made_of_compiles_it_anew(
+def test_a_kernel_is_compiled_again_after_a_file_that_it_imports_changed(
     copied: Path, changed: str, compiled: bool
 ) -> None:
     use(copied)
@@ -73,33 +75,35 @@ def test_a_change_in_a_file_that_a_kernel_is_made_of_compiles_it_anew(
     assert use(copied)[:2] == ((0, 1) if compiled else (1, 0))
 
 
-@pytest.mark.parametrize("path", sorted(Path(kernels.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
-def test_a_stamp_covers_every_module_that_a_file_imports_of_ours(path: Path) -> None:
-    tree = ast.parse(path.read_bytes())
+SOURCES = sorted(map(str, Path(kernels.__file__).parent.rglob("*.py")))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_the_source_hash_covers_every_kernel_module_that_a_file_imports(path: str) -> None:
+    tree = ast.parse(Path(path).read_bytes())
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    ours = {name for name in imported if name.startswith("lance_ops")} - {"lance_ops.core.ndarrays"}  # types alone
-    if path.stem == "__init__":  # makes kernels known, and has none
-        return
-    assert all(name.startswith("lance_ops.kernels.") for name in ours)
-    assert {name.rpartition(".")[2] for name in ours} <= sources_of(path.stem)
+    ours = {name for name in imported if name.startswith("lance_ops")}
+    others = {f"lance_ops.core.{name}" for name in ("lazy_import", "ndarrays", "tricks")}  # not compiled
+    assert all(name.startswith("lance_ops.kernels.") for name in ours - others)
+    assert {name.removeprefix("lance_ops.kernels.") for name in ours - others} <= sources_of(module_of(path))
 
 
-def test_whatever_is_compiled_into_a_kernel_is_in_its_stamp() -> None:
-    for name in kernels.__all__:
+def test_the_source_hash_covers_every_function_that_is_compiled_into_a_kernel() -> None:
+    for name in COMPILED:
         seen, waiting = set(), [getattr(kernels, name).py_func]
-        module = waiting[0].__module__.rpartition(".")[2]
+        module = name_of(waiting[0])
         while waiting:
             function = waiting.pop()
             if function in seen:
                 continue
             seen.add(function)
-            assert function.__module__.rpartition(".")[2] in sources_of(module), (name, function)
+            assert name_of(function) in sources_of(module), (name, function)
             used = [function.__globals__.get(used) for used in function.__code__.co_names]
             waiting += [found.py_func for found in used if hasattr(found, "py_func")]
 
 
-def test_a_filled_read_only_folder_is_used_as_it_is(copied: Path) -> None:
+def test_a_filled_read_only_cache_folder_is_used(copied: Path) -> None:
     use(copied)
     folder = copied / "lance_ops" / "kernels" / "__pycache__"
     blocked = deny_writing(folder)
@@ -109,11 +113,51 @@ def test_a_filled_read_only_folder_is_used_as_it_is(copied: Path) -> None:
         folder.chmod(0o755)
 
 
-def test_without_any_folder_to_write_to_kernels_still_work(copied: Path) -> None:
+def test_kernels_work_when_no_folder_can_be_written(copied: Path) -> None:
     source = copied / "lance_ops" / "kernels"
     (copied / "home").touch()  # a file: no folder can be made below it
     (source / "__pycache__").touch()
     assert use(copied, PYTHONDONTWRITEBYTECODE="1") == (0, 1, "None")
+
+
+def test_with_the_kernel_cache_off_numba_caches_itself(copied: Path) -> None:
+    folder = str(copied / "lance_ops" / "kernels" / "__pycache__")
+    assert use(copied, LANCE_OPS_DISABLE="kernel-cache") == (0, 1, folder)
+    assert use(copied, LANCE_OPS_DISABLE="kernel-cache") == (1, 0, folder)
+
+
+def test_with_the_kernel_cache_off_kernels_work_when_no_folder_can_be_written(copied: Path) -> None:
+    (copied / "home").touch()
+    (copied / "lance_ops" / "kernels" / "__pycache__").touch()
+    assert use(copied, PYTHONDONTWRITEBYTECODE="1", LANCE_OPS_DISABLE="kernel-cache") == (0, 1, "None")
+
+
+WORDS = """
+import hashlib
+import numpy as np
+from lance_ops import kernels
+from lance_ops.kernels import read_only
+values = np.random.default_rng(0).integers(0, 1 << 20, 3000, np.uint64)
+data = read_only(values.view(np.uint8))
+counts, offsets = read_only(np.array([1024, 1024, 952])), read_only(np.arange(0, 24_001, 8))
+packed, sizes, hashes = np.zeros(30_000, np.uint8), np.zeros(3, np.int64), np.zeros(3000, np.uint64)
+kernels.pack_runs(data, counts, -1, 64, packed, sizes)
+kernels.xxh64(data, offsets, hashes)
+print(hashlib.sha256(packed.tobytes() + sizes.tobytes() + hashes.tobytes()).hexdigest())
+print(kernels.pack_runs.stats.cache_misses)
+"""
+
+
+def test_kernels_write_the_same_bytes_with_unaligned_words_off(tmp_path: Path) -> None:
+    def run(disabled: str) -> list[str]:
+        environ = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "LANCE_OPS_DISABLE": disabled}
+        command = [sys.executable, "-c", WORDS]
+        done = subprocess.run(command, env=environ, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    on, off = run(""), run("unaligned-words")
+    assert on[0] == off[0]
+    assert off[1] != "{}"  # code that was compiled with the trick is not loaded without it
 
 
 def test_importing_the_package_does_not_import_numba() -> None:
@@ -127,12 +171,16 @@ def test_an_unknown_kernel_is_an_attribute_error() -> None:
         kernels.no_such_kernel  # noqa: B018 # what raises
 
 
-def test_warming_calls_every_kernel() -> None:
+def test_warm_compiles_every_kernel() -> None:
     from lance_ops.kernels.warm import warm
 
     warm()
-    for name in kernels.__all__:
+    for name in COMPILED:
         assert getattr(kernels, name).signatures, name
+
+
+def name_of(function: object) -> str:
+    return function.__module__.removeprefix("lance_ops.kernels.")
 
 
 def deny_writing(folder: Path) -> dict[str, str]:

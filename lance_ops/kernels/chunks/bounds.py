@@ -1,20 +1,20 @@
-"""Where the chunks of a page end, in values and in entries, and which rows they hold."""
+"""Decide how many values each chunk of a page holds, and find the entries and rows of each chunk."""
 
 from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint16Array, Uint64Array
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.compile import kernel
 
-__all__ = ["cut_chunks", "end_entries", "index_rows"]
+__all__ = ["count_chunk_rows", "cut_chunks", "end_chunks"]
 
 
 @kernel
 def cut_chunks(costs: Int64Array, chunk_bytes: int, max_bytes: int, max_values: int, counts: Int64Array) -> int:
     """Cut values into chunks, write how many values each has, and return how many chunks there are.
 
-    Values `[i, j)` cost `costs[j] - costs[i]`, every chunk `chunk_bytes` more. A chunk takes the largest power of two
-    that fits, one value at least; the values that are left go into one chunk where they fit. `counts` has room for as
-    many chunks as there are values.
+    Values `[i, j)` cost `costs[j] - costs[i]` bytes, and each chunk costs `chunk_bytes` more. A chunk takes the largest
+    power of two of values that fits, and at least one. The last chunk takes all values that are left, if they fit.
+    `counts` has room for as many chunks as there are values.
     """
     num_values, start, num_chunks = len(costs) - 1, 0, 0
     while start < num_values:
@@ -38,10 +38,10 @@ def cut_chunks(costs: Int64Array, chunk_bytes: int, max_bytes: int, max_values: 
 
 
 @kernel
-def end_entries(definition: Uint16Array, most_visible: int, counts: Int64Array, ends: Int64Array) -> None:
-    """Write after which entry each chunk of `counts[i]` values ends: right after its last value.
+def end_chunks(definition: Uint16Array, most_visible: int, counts: Int64Array, ends: Int64Array) -> None:
+    """Write the number of entries up to the end of each chunk of `counts[i]` values, which ends after its last value.
 
-    The levels of entries with a value are at most `most_visible`; there are as many of them as values.
+    An entry has a value if its level is at most `most_visible`; there are as many such entries as values.
     """
     entry = 0
     for chunk in range(len(counts)):
@@ -53,7 +53,7 @@ def end_entries(definition: Uint16Array, most_visible: int, counts: Int64Array, 
 
 
 @kernel
-def index_rows(rep: Uint16Array, row_level: int, chunk_ends: Int64Array, words: Uint64Array) -> None:
+def count_chunk_rows(rep: Uint16Array, row_level: int, chunk_ends: Int64Array, words: Uint64Array) -> None:
     """Write two numbers for each chunk: how many rows end in it, and how many entries after them it has.
 
     A row starts at repetition level `row_level`, and the first entry starts one.

@@ -1,14 +1,14 @@
-"""Row addresses after their fragments were rewritten."""
+"""Map row addresses to their new addresses after fragments were rewritten."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lance_ops.core.ndarrays import BoolArray, Int32Array, Int64Array, Uint64Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.key_codes import code_of
 
-__all__ = ["move_rows"]
+__all__ = ["remap_rows"]
 
 _GONE = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _OFFSET_MASK = np.uint64(0xFFFF_FFFF)
@@ -17,7 +17,7 @@ _ONE = np.uint64(1)
 
 
 @kernel
-def move_rows(
+def remap_rows(
     addresses: Uint64Array,
     shift: int,
     slots: Int32Array,
@@ -33,31 +33,35 @@ def move_rows(
     is_straight: BoolArray,
     straight_shifts: Uint64Array,
     keep_unknown: bool,
-    moved: Uint64Array,
+    remapped: Uint64Array,
 ) -> int:
-    """Write where each row is now; those that are gone get the highest address there is.
+    """Write the new address of each row, or the highest address there is for a row that was deleted.
 
-    `shift`, `slots` and `ids` are a table of fragment ids, see `find_codes`: first the old ones, of which there are as
-    many as there are `num_rows`, then others, whose rows stay. Those of unknown fragments stay, or are gone. By its
-    code an old fragment has `num_rows`, `begins` after so many survivors of those read before it, and has the bits of
-    its deleted rows from `words[first_words]` on; before a word, `gone_before` rows are deleted in all fragments. The
-    row after so many survivors is in the first new fragment from `first_new` on that ends beyond it; adding `shifts`
-    makes its address. An old fragment that `is_straight` has its rows all in one new one, `straight_shifts` further on.
+    `shift`, `slots` and `ids` are a table of fragment ids; see `find_codes`. Its first `len(num_rows)` codes are the
+    rewritten fragments; rows of the other fragments in it keep their addresses. Rows of fragments that the table does
+    not have keep theirs if `keep_unknown`, and count as deleted otherwise.
 
-    Returns -1, or the place of an address that no row had.
+    Arrays indexed by the code of a rewritten fragment: `num_rows`; `begins`, the number of surviving rows in the
+    fragments read before it; `first_words`, where its bitmap of deleted rows starts in `words`; `first_new`, the first
+    new fragment that may hold its rows; `is_straight`, whether all its rows went to one new fragment in order, and
+    `straight_shifts`, what to add to their addresses. `gone_before[w]` counts the deleted rows before word `w` in all
+    bitmaps. For each new fragment, `new_ends` is the number of survivors up to its end, and `shifts` is what to add to
+    a survivor's number to get its address.
+
+    Returns -1, or the index of an address that no row had.
     """
     num_old, unknown = len(num_rows), _NOTHING if keep_unknown else _GONE
     for i in range(len(addresses)):
         address = addresses[i]
         code = code_of(address >> np.uint64(32), shift, slots, ids)
         if code < 0 or code >= num_old:
-            moved[i] = address | unknown if code < 0 else address
+            remapped[i] = address | unknown if code < 0 else address
             continue
         offset = np.int64(address & _OFFSET_MASK)
         if offset >= num_rows[code]:
             return i
         if is_straight[code]:
-            moved[i] = address + straight_shifts[code]
+            remapped[i] = address + straight_shifts[code]
             continue
         survivors = begins[code] + offset
         first, end = first_words[code], first_words[code + 1]
@@ -66,7 +70,7 @@ def move_rows(
             if word < end:
                 bit = _ONE << np.uint64(offset & 63)
                 if words[word] & bit:
-                    moved[i] = _GONE
+                    remapped[i] = _GONE
                     continue
                 survivors -= gone_before[word] - gone_before[first] + _count_ones(words[word] & (bit - _ONE))
             else:
@@ -76,13 +80,13 @@ def move_rows(
             new += 1
         if new == len(new_ends):
             return i
-        moved[i] = np.uint64(survivors) + shifts[new]
+        remapped[i] = np.uint64(survivors) + shifts[new]
     return -1
 
 
 @part
 def _count_ones(word: np.uint64) -> np.int64:
-    """Add up bits in pairs, in fours, in bytes; the product's highest byte is the sum of all bytes."""
+    """Return the number of set bits: sum them in pairs, fours and bytes; the product's highest byte is the total."""
     word -= (word >> _ONE) & np.uint64(0x5555555555555555)
     fours = np.uint64(0x3333333333333333)
     word = (word & fours) + ((word >> np.uint64(2)) & fours)

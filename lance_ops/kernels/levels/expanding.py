@@ -1,8 +1,9 @@
-"""Steps from lists to repetition and definition levels; `lance_ops.file.v2_1.levels` says what they mean.
+"""Turn lists into repetition and definition levels, one layer at a time; see `lance_ops.file.v2_1.levels`.
 
-While levels are built an entry has a code: 0, or that of the layer where it ended; codes rise inwards. Entries own a
-slot unless they ended at the last list or outside of it: up to code `ended`. Slots are given as an array, with anything
-for entries without one, or, where they follow one another, as the first of them and an empty array.
+While levels are built, an entry has a code: 0, or the code of the layer in which it ended. Codes rise inwards. An entry
+has a slot in the layer's arrays, unless its code is 1 to `ended`: then it ended at the last list or outside of it.
+`slots` holds the slot of each entry, and anything for entries without one. Where slots are consecutive, `slots` is
+empty and `first_slot` is the first of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array
-from lance_ops.kernels.jit import kernel
+from lance_ops.kernels.compile import kernel
 
 __all__ = ["count_children", "expand_lists", "mark_nulls", "renumber_levels"]
 
@@ -19,7 +20,7 @@ __all__ = ["count_children", "expand_lists", "mark_nulls", "renumber_levels"]
 def count_children(
     offsets: Int64Array, present: Uint8Array, codes: Uint16Array, slots: Int64Array, first_slot: int, ended: int
 ) -> tuple[int, int, int, bool]:
-    """Return how many entries and items `expand_lists` makes, the first item's slot, and whether slots follow it."""
+    """Return how many entries and items `expand_lists` makes, the first item's slot, and whether slots are a run."""
     num_entries, num_items, first_item, expected = len(codes), 0, -1, -1
     is_run = True
     following = first_slot
@@ -61,11 +62,11 @@ def expand_lists(
     out_slots: Int64Array,
     occurs: Uint8Array,
 ) -> None:
-    """Replace entries that are lists by one for each of their items.
+    """Replace each entry that is a list by one entry for each of its items.
 
-    Entry `i` is a list if its code is 0, and has ended outside otherwise. A list without items ends here, with a code
-    and no slot, and `occurs` is set for that code. All items but the first repeat at `level`. `present` may be empty:
-    no nulls; `out_slots` too: they follow one another.
+    Entry `i` is a list if its code is 0; otherwise it has ended in an outer layer. A list without items ends here: it
+    gets `null_code` or `empty_code` and no slot, and `occurs` is set for that code. All items but the first repeat at
+    `level`. `present` is empty if there are no nulls, `out_slots` if the items' slots are consecutive.
     """
     # most entries are items after the first of their list
     out_rep[:] = level
@@ -107,7 +108,7 @@ def mark_nulls(
     codes: Uint16Array,
     occurs: Uint8Array,
 ) -> None:
-    """Give a code to the entries whose slot holds a null; those that have one already keep theirs."""
+    """Give `code` to the entries whose slot holds a null; entries that already ended keep their code."""
     following = first_slot
     for i in range(len(codes)):
         slot = following

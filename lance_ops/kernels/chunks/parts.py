@@ -1,9 +1,9 @@
-"""Mini-block chunks on their way to a page: headers as `chunk_headers` reads them, and the parts behind them."""
+"""Write mini-block chunks into a page: the headers that `read_headers` reads, and the parts behind each header."""
 
 from __future__ import annotations
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.ranges import copy_bytes
 
 __all__ = ["write_headers", "write_parts"]
@@ -22,7 +22,7 @@ def _write_number(out: Uint8Array, place: int, number: int, width: int) -> int:
 
 @part
 def _pad(out: Uint8Array, place: int) -> int:
-    """Fill up to the next multiple of 8; return that place."""
+    """Pad to the next multiple of 8; return that place."""
     while place & 7:
         out[place] = _PAD
         place += 1
@@ -40,12 +40,12 @@ def write_headers(
     places: Int64Array,
     words: Int64Array,
 ) -> int:
-    """Write the headers of chunks, leaving room for their parts, padded as they are; return the bytes of all chunks.
+    """Write the headers of chunks and leave room for their padded parts; return the size of all chunks in bytes.
 
     Part `p` of chunk `i` has `part_sizes[p * len(counts) + i]` bytes, levels before value buffers; sizes are two bytes
-    wide for levels, `width` bytes for value buffers. `places` gets where each chunk's first part belongs, `words` its
-    bytes and the values in it, as the page's words say them; all chunks but the last have a power of two values. The
-    caller has made `out` long enough.
+    wide for levels, `width` bytes for value buffers. `places[i]` gets the place of the chunk's first part. `words[i]`
+    gets the page's word for the chunk: its size in units of 8 bytes less one, shifted left by 4, and the logarithm of
+    its number of values. All chunks but the last have a power of two values. The caller has made `out` long enough.
     """
     num_chunks = len(counts)
     num_parts = len(part_sizes) // max(num_chunks, 1)
@@ -69,9 +69,9 @@ def write_headers(
 
 @kernel
 def write_parts(data: Uint8Array, sizes: Int64Array, places: Int64Array, out: Uint8Array) -> None:
-    """Copy the next part of every chunk to its place and fill it up; `places` move on behind it.
+    """Copy the next part of every chunk to its place and pad it; each place moves to the end of the part.
 
-    The parts are end to end in `data`, `sizes[i]` bytes of it chunk `i`'s. The caller has left room for them.
+    The parts lie end to end in `data`; that of chunk `i` has `sizes[i]` bytes. The caller has left room for them.
     """
     start = 0
     for i in range(len(sizes)):

@@ -1,11 +1,11 @@
-"""xxHash64 (seed 0) of byte strings, as https://github.com/Cyan4973/xxHash specifies it."""
+"""Compute xxHash64 (seed 0) of byte strings, as https://github.com/Cyan4973/xxHash specifies it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint64Array
-from lance_ops.kernels.jit import kernel, part
+from lance_ops.kernels.compile import kernel, part
 from lance_ops.kernels.unaligned import load_word
 
 __all__ = ["xxh64"]

@@ -1,0 +1,29 @@
+"""The tricks of the operating system and of libraries that can be switched off: `LANCE_OPS_DISABLE=aio,reserve`.
+
+A trick relies on a detail of a system or on a library's private parts, and saves time or memory. With the trick off the
+results are the same. `docs/adr/0019-tricks-of-the-system.md` lists the tricks with their gains.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+
+__all__ = ["Trick"]
+
+
+class Trick(Enum):
+    """Each value is the name that `LANCE_OPS_DISABLE` takes, a list separated by commas."""
+
+    AIO = "aio"
+    COMPILER_MEMORY = "compiler-memory"
+    FILE_MAPPING = "file-mapping"
+    KERNEL_CACHE = "kernel-cache"
+    RESERVE = "reserve"
+    SEALS = "seals"
+    UNALIGNED_WORDS = "unaligned-words"
+    WRITEBACK = "writeback"
+
+    def is_on(self) -> bool:
+        """Return whether the trick may be used now. The environment is read at each call."""
+        return self.value not in os.environ.get("LANCE_OPS_DISABLE", "").split(",")

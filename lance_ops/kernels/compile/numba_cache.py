@@ -1,0 +1,78 @@
+"""Keep compiled kernels on disk, by subclasses of numba's private cache classes.
+
+They differ from numba's own cache in three ways:
+
+- A cached kernel is valid only for the hash of all files that it is compiled from; see `source_hash`.
+- A folder that an image build has filled is used even when it is read-only. Otherwise compiled code goes beside the
+  source, else to the user's cache folder, else nowhere.
+- Loading a kernel does not fill the compiler's tables.
+
+Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=kernel-cache`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from numba.core import caching, config
+from numba.core.runtime.nrt import rtsys
+
+from lance_ops.core.tricks import Trick
+from lance_ops.kernels.compile.compiler_memory import release_compiler
+from lance_ops.kernels.compile.source_hash import hash_sources, module_of
+
+__all__ = ["enable_cache"]
+
+# numba states types for its compiler and not for its cache
+_InTree: Any = caching.InTreeCacheLocator
+_Impl: Any = caching.CompileResultCacheImpl
+_FunctionCache: Any = caching.FunctionCache
+_config: Any = config
+
+
+def enable_cache(compiled: Any) -> None:
+    """Cache the code of a numba function. Raises `OSError` or `RuntimeError` if no folder can be written."""
+    compiled._cache = _Cache(compiled.py_func)
+
+
+class _FilledCacheLocator(_InTree):  # type: ignore[misc]  # Any above
+    """The folder beside the source, when it holds compiled code and cannot be written."""
+
+    def ensure_cache_path(self) -> None:
+        folder = self.get_cache_path()
+        if os.access(folder, os.W_OK) or not any(name.endswith(".nbi") for name in os.listdir(folder)):
+            raise OSError(f"{folder} is writable or holds nothing compiled")
+
+
+def _stamped(locator: Any) -> Any:
+    def stamp(self: Any) -> tuple[str, bool, bool]:
+        # The last two change the compiled code of the same sources; see `lance_ops.kernels.unaligned`.
+        return hash_sources(module_of(self._py_file)), bool(_config.BOUNDSCHECK), Trick.UNALIGNED_WORDS.is_on()
+
+    return type(locator.__name__, (locator,), {"get_source_stamp": stamp})
+
+
+class _CacheImpl(_Impl):  # type: ignore[misc]  # Any above
+    _locator_classes = tuple(_stamped(locator) for locator in (_FilledCacheLocator, *_Impl._locator_classes))
+
+
+class _Cache(_FunctionCache):  # type: ignore[misc]  # Any above
+    _impl_class = _CacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # numba's own method first fills its tables of everything that it can compile. Loading needs only the runtime,
+        # and a later compilation fills the tables itself.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            loaded = self._load_overload(sig, target_context)
+        if loaded is not None:
+            release_compiler()
+        return loaded
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:  # with a full or read-only disk, the next process compiles again
+            self.disable()
+        release_compiler()
