@@ -12,7 +12,7 @@ import hypothesis
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.file.joined import JoinedFile, read_joined
 from lance_ops.reading import joined_fragments
 from lance_ops.table import Manifest, decode_manifest

@@ -10,8 +10,10 @@ A new kind of index is one file or folder here and one line in `ALL_INDEX_TYPES`
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.indices.btree import BTree
+from lance_ops.indices.btree import BTree, BTreeQuery
 from lance_ops.indices.contract import INDEX_ROW, INDEX_VALUE, IndexType, LoadedIndex, RowKey
 from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
 from lance_ops.indices.nested_sort_keys import is_nested_sortable, nested_keys
@@ -27,6 +29,7 @@ __all__ = [
     "INDEX_ROW",
     "INDEX_VALUE",
     "Direction",
+    "IndexQuery",
     "IndexType",
     "LoadedIndex",
     "RowAddressSet",
@@ -41,14 +44,17 @@ __all__ = [
     "sort_rows",
 ]
 
-ALL_INDEX_TYPES: tuple[IndexType, ...] = (BTree(),)
+IndexQuery: TypeAlias = BTreeQuery
+"""The query of any index type in `ALL_INDEX_TYPES`: a union, once there are several."""
+
+ALL_INDEX_TYPES: tuple[IndexType[IndexQuery], ...] = (BTree(),)
 
 _NOT_HERE = frozenset(
     ["BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE", "MINHASHLSH", "JSON", "FM"]
 )
 
 
-def index_type_named(name: str) -> IndexType:
+def index_type_named(name: str) -> IndexType[IndexQuery]:
     """Return the index type of a name, in any case.
 
     Raises `UnsupportedFeature` for a type of the format that is not built here, `InvalidInput` for any other name.
@@ -64,7 +70,7 @@ def index_type_named(name: str) -> IndexType:
     )
 
 
-def index_type_of(metadata: IndexMetadata) -> IndexType:
+def index_type_of(metadata: IndexMetadata) -> IndexType[IndexQuery]:
     """Return the type of an index that a table has; raise `UnsupportedFeature` naming the index for other kinds."""
     found = metadata.details.type_name if metadata.details else "unstated type"
     for index_type in ALL_INDEX_TYPES:
@@ -73,6 +79,6 @@ def index_type_of(metadata: IndexMetadata) -> IndexType:
     raise UnsupportedFeature(f"an index of {found}", f"index {metadata.name!r}")
 
 
-def load_index(store: Store, metadata: IndexMetadata) -> LoadedIndex:
+def load_index(store: Store, metadata: IndexMetadata) -> LoadedIndex[IndexQuery]:
     """Open an index of the table whose root `store` is; see `IndexType.load` for the errors."""
     return index_type_of(metadata).load(store.child(metadata.directory), metadata)

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyroaring import FrozenBitMap
@@ -29,7 +29,7 @@ from lance_ops.store import Store
 from lance_ops.table import IndexDetails, IndexFile, IndexMetadata
 from lance_ops.table.rows import RowAddressMap
 
-__all__ = ["INDEX_ROW", "INDEX_VALUE", "IndexType", "LoadedIndex", "Query", "RowKey", "Rows", "check_rows"]
+__all__ = ["INDEX_ROW", "INDEX_VALUE", "IndexType", "LoadedIndex", "RowKey", "TrainingBatches", "check_training_batch"]
 
 INDEX_VALUE = "value"
 """The column of training rows that holds the indexed column's values."""
@@ -37,11 +37,11 @@ INDEX_VALUE = "value"
 INDEX_ROW = "row"
 """The column of training rows, u64 without nulls, that names the row a value is of; see `RowKey`."""
 
-Rows = Iterable[pa.RecordBatch]
+TrainingBatches: TypeAlias = Iterable[pa.RecordBatch]
 """Batches of `INDEX_VALUE` and `INDEX_ROW`: fragments in any order, the rows of one ascending."""
 
-Query = Any
-"""What an index type makes of a conjunct; only its own indices can read it."""
+Q = TypeVar("Q")
+"""The query that an index type makes of a predicate; only indices of the same type can search for it."""
 
 
 class RowKey(Enum):
@@ -52,7 +52,7 @@ class RowKey(Enum):
 
 
 @dataclass(frozen=True)
-class IndexType(ABC):
+class IndexType(ABC, Generic[Q]):
     """A kind of index and its parameters."""
 
     name: ClassVar[str]
@@ -82,17 +82,17 @@ class IndexType(ABC):
         """Raise `UnsupportedFeature` naming the column if its type cannot be indexed."""
 
     @abstractmethod
-    def serves(self, conjunct: Predicate) -> Query | None:
+    def serves(self, conjunct: Predicate) -> Q | None:
         """Return the search that answers a conjunct on the indexed column, None if this kind of index has none."""
 
     @abstractmethod
-    def train(self, rows: Rows, field: Field, store: Store) -> tuple[IndexFile, ...]:
+    def train(self, rows: TrainingBatches, field: Field, store: Store) -> tuple[IndexFile, ...]:
         """Write an index of these rows; a failure leaves no file behind.
 
         Raises `SchemaMismatch` for values that are not of the field's type.
         """
 
-    def load(self, store: Store, metadata: IndexMetadata) -> LoadedIndex:
+    def load(self, store: Store, metadata: IndexMetadata) -> LoadedIndex[Q]:
         """Open an index; `store` is its directory.
 
         Raises `UnsupportedFeature` for a version newer than is known here, which a reader may take as: no index.
@@ -103,11 +103,11 @@ class IndexType(ABC):
         return self._load(store, metadata)
 
     @abstractmethod
-    def _load(self, store: Store, metadata: IndexMetadata) -> LoadedIndex:
+    def _load(self, store: Store, metadata: IndexMetadata) -> LoadedIndex[Q]:
         """Open an index whose version is known."""
 
 
-class LoadedIndex(ABC):
+class LoadedIndex(ABC, Generic[Q]):
     """One segment of an index, open for reading; safe to use from several threads."""
 
     def __init__(self, metadata: IndexMetadata) -> None:
@@ -119,7 +119,7 @@ class LoadedIndex(ABC):
         return self.metadata.fragment_bitmap
 
     @abstractmethod
-    def search(self, query: Query) -> RowAddressSet:
+    def search(self, query: Q) -> RowAddressSet:
         """Return the rows that match, deleted ones included; see `RowAddressSet.exact`."""
 
     @abstractmethod
@@ -131,7 +131,12 @@ class LoadedIndex(ABC):
 
     @abstractmethod
     def merge(
-        self, others: Sequence[LoadedIndex], rows: Rows, store_out: Store, *, live_fragments: Iterable[int]
+        self,
+        others: Sequence[LoadedIndex[Q]],
+        rows: TrainingBatches,
+        store_out: Store,
+        *,
+        live_fragments: Iterable[int],
     ) -> tuple[IndexFile, ...]:
         """Write one index of this one, of other segments of the same index, and of new rows.
 
@@ -144,7 +149,7 @@ class LoadedIndex(ABC):
         """Return what the reference reports of a segment of this kind, as plain values for JSON."""
 
 
-def check_rows(batch: pa.RecordBatch, value_type: pa.DataType, column: str) -> tuple[pa.Array, pa.Array]:
+def check_training_batch(batch: pa.RecordBatch, value_type: pa.DataType, column: str) -> tuple[pa.Array, pa.Array]:
     """Return the values and the rows of a training batch; raise `SchemaMismatch` for other columns or types."""
     expected = {INDEX_VALUE: value_type, INDEX_ROW: pa.uint64()}
     for name, wanted in expected.items():

@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.predicate import Predicate, split
-from lance_ops.indices import IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
+from lance_ops.indices import IndexQuery, IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, IndexMetadata
 
@@ -50,8 +50,8 @@ class _Answer:
 
     conjunct: Predicate
     segments: tuple[IndexMetadata, ...]
-    index_type: IndexType
-    query: object
+    index_type: IndexType[IndexQuery]
+    query: IndexQuery
 
 
 def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
@@ -118,13 +118,13 @@ def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
     return None
 
 
-def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
+def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[IndexQuery]:
     """Return one segment, opened; the snapshot caches it, so that further queries find its lookup table in memory.
 
     Raises `UnsupportedFeature` as `row_key_of` does.
     """
 
-    def load() -> LoadedIndex:
+    def load() -> LoadedIndex[IndexQuery]:
         by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
         segment = replace(metadata, fragment_bitmap=None) if by_id else metadata  # fragments say nothing about ids
         return load_index(snapshot.file_locations.dataset_root(metadata.base_id, "an index"), segment)
@@ -132,7 +132,7 @@ def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex:
     return snapshot.read_cache.index(metadata.uuid, load)
 
 
-def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
+def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType[IndexQuery]]]:
     """Return (column path, segments, type) of the indices that are read here and say what they cover."""
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
@@ -142,7 +142,7 @@ def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, 
 
 def _usable(
     snapshot: Snapshot, by_name: dict[str, list[IndexMetadata]]
-) -> Iterator[tuple[str, tuple[IndexMetadata, ...], IndexType]]:
+) -> Iterator[tuple[str, tuple[IndexMetadata, ...], IndexType[IndexQuery]]]:
     for segments in by_name.values():
         first = segments[0]
         if first.is_system or len(first.fields) != 1:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pyroaring import BitMap
 
-from lance_ops.indices import LoadedIndex
+from lance_ops.indices import IndexQuery, LoadedIndex
 from lance_ops.snapshot.open_files import OpenFiles
 from lance_ops.table import Fragment, Manifest
 
@@ -32,7 +32,7 @@ class ReadCache:
 
     open_files: OpenFiles = field(default_factory=lambda: OpenFiles(_OPEN_FILES_BYTES))
     _deletion_vectors: dict[_DeletionFile, BitMap] = field(default_factory=dict)
-    _indices: dict[UUID, LoadedIndex] = field(default_factory=dict)
+    _indices: dict[UUID, LoadedIndex[IndexQuery]] = field(default_factory=dict)
 
     def deletion_vector(self, fragment: Fragment, read: Callable[[], BitMap]) -> BitMap:
         """Return the cached deletion vector of a fragment that has a deletion file, or read it and cache it."""
@@ -43,7 +43,7 @@ class ReadCache:
             vector = self._deletion_vectors[file] = read()
         return vector
 
-    def index(self, uuid: UUID, load: Callable[[], LoadedIndex]) -> LoadedIndex:
+    def index(self, uuid: UUID, load: Callable[[], LoadedIndex[IndexQuery]]) -> LoadedIndex[IndexQuery]:
         """Return the cached index segment, or load it and cache it."""
         index = self._indices.get(uuid)
         if index is None:

@@ -11,7 +11,7 @@ from lance_ops.api import LanceDataset
 from lance_ops.committers import PutIfAbsentCommitter
 from lance_ops.committers.opening import DatasetRoot
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, INDICES_DIR
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.writing.commit import create_dataset
 from lance_ops.writing.fragment_writer import FragmentLimits, write_new_table

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileWriter
 from lance_ops.store.contract import BytesLike, StoreWriter

@@ -27,11 +27,12 @@ from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import SchemaMismatch, StoreError, UnsupportedFeature
 from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate
 from lance_ops.core.predicate.building import build
-from lance_ops.core.schema.schema import Field, Schema
+from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import (
     ALL_INDEX_TYPES,
     INDEX_ROW,
     INDEX_VALUE,
+    IndexQuery,
     IndexType,
     LoadedIndex,
     RowKey,
@@ -45,7 +46,7 @@ from lance_ops.store.faulty import Fault, FaultyStore
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
 
-SMALL: dict[str, IndexType] = {"BTREE": BTree(page_rows=3, sort_bytes=1000)}
+SMALL: dict[str, IndexType[IndexQuery]] = {"BTREE": BTree(page_rows=3, sort_bytes=1000)}
 
 NEGATIVE_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8 << 48))[0]
 FLOATS = [-math.inf, -1.5, -0.0, 0.0, 0.5, 2.0, math.inf, math.nan, NEGATIVE_NAN]
@@ -77,7 +78,7 @@ def field_of(value_type: pa.DataType) -> Field:
     return Schema.from_arrow(pa.schema([pa.field("x", value_type)])).fields[0]
 
 
-def can_index(index_type: IndexType, value_type: pa.DataType) -> bool:
+def can_index(index_type: IndexType[IndexQuery], value_type: pa.DataType) -> bool:
     try:
         index_type.check(field_of(value_type))
     except UnsupportedFeature:
@@ -101,13 +102,13 @@ Rows = dict[int, Any]
 class Built:
     """An index of some rows and the directory it is in."""
 
-    index_type: IndexType
+    index_type: IndexType[IndexQuery]
     value_type: pa.DataType
     store: Store
     metadata: IndexMetadata
 
     @property
-    def loaded(self) -> LoadedIndex:
+    def loaded(self) -> LoadedIndex[IndexQuery]:
         return self.index_type.load(self.store, self.metadata)
 
     def rewritten(self, store: Store, files: tuple[IndexFile, ...], fragments: Iterable[int]) -> Built:
@@ -137,7 +138,9 @@ def batches_of(rows: Rows, value_type: pa.DataType, batch_rows: int = 4) -> Iter
         yield pa.record_batch(columns, names=[INDEX_VALUE, INDEX_ROW])
 
 
-def train(index_type: IndexType, rows: Rows, value_type: pa.DataType, fragments: Iterable[int] | None = None) -> Built:
+def train(
+    index_type: IndexType[IndexQuery], rows: Rows, value_type: pa.DataType, fragments: Iterable[int] | None = None
+) -> Built:
     store = MemoryStore()
     files = index_type.train(batches_of(rows, value_type), field_of(value_type), store)
     covered = {address >> 32 for address in rows} if fragments is None else fragments
@@ -168,7 +171,7 @@ def equal_to(value: Any, value_type: pa.DataType) -> Predicate:
     return build.compare(CompareOp.EQ, column, Literal(pa.scalar(value, column.type)))
 
 
-def small(index_type: IndexType) -> IndexType:
+def small(index_type: IndexType[IndexQuery]) -> IndexType[IndexQuery]:
     return SMALL[index_type.name]
 
 
@@ -205,7 +208,9 @@ def predicates_on(draw: st.DrawFn, value_type: pa.DataType) -> Predicate:
 @pytest.mark.parametrize(("index_type", "value_type"), TYPES_BY_INDEX)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_a_search_finds_what_a_scan_finds(index_type: IndexType, value_type: pa.DataType, data: st.DataObject) -> None:
+def test_a_search_finds_what_a_scan_finds(
+    index_type: IndexType[IndexQuery], value_type: pa.DataType, data: st.DataObject
+) -> None:
     rows = data.draw(rows_of(value_type))
     built = train(small(index_type), rows, value_type)
     for predicate in data.draw(st.lists(predicates_on(value_type), min_size=1, max_size=4)):
@@ -215,7 +220,7 @@ def test_a_search_finds_what_a_scan_finds(index_type: IndexType, value_type: pa.
 @INDEX_TYPES
 @settings(max_examples=60)
 @given(data=st.data())
-def test_a_remapped_index_finds_rows_where_they_moved(index_type: IndexType, data: st.DataObject) -> None:
+def test_a_remapped_index_finds_rows_where_they_moved(index_type: IndexType[IndexQuery], data: st.DataObject) -> None:
     value_type = data.draw(st.sampled_from([kind for kind in VALUES if can_index(index_type, kind)]))
     rows = data.draw(rows_of(value_type))
     built = train(small(index_type), rows, value_type, fragments=range(3))
@@ -232,7 +237,7 @@ def test_a_remapped_index_finds_rows_where_they_moved(index_type: IndexType, dat
 @INDEX_TYPES
 @settings(max_examples=60)
 @given(data=st.data())
-def test_a_merged_index_finds_the_rows_of_all_parts(index_type: IndexType, data: st.DataObject) -> None:
+def test_a_merged_index_finds_the_rows_of_all_parts(index_type: IndexType[IndexQuery], data: st.DataObject) -> None:
     value_type = data.draw(st.sampled_from([kind for kind in VALUES if can_index(index_type, kind)]))
     parts = [data.draw(rows_of(value_type, range(start, start + 2))) for start in (0, 2, 4)]
     segments = [
@@ -249,7 +254,7 @@ def test_a_merged_index_finds_the_rows_of_all_parts(index_type: IndexType, data:
 
 
 @INDEX_TYPES
-def test_an_index_answers_for_the_fragments_it_covers_alone(index_type: IndexType) -> None:
+def test_an_index_answers_for_the_fragments_it_covers_alone(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     value = VALUES[value_type][0]
     rows = {fragment << 32 | offset: value for fragment in range(3) for offset in range(2)}
@@ -263,7 +268,7 @@ def test_an_index_answers_for_the_fragments_it_covers_alone(index_type: IndexTyp
 
 
 @INDEX_TYPES
-def test_a_fragment_of_two_segments_is_taken_from_the_first(index_type: IndexType) -> None:
+def test_a_fragment_of_two_segments_is_taken_from_the_first(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     first, second = VALUES[value_type][:2]
     old, new = ({0: value} for value in (first, second))
@@ -276,7 +281,7 @@ def test_a_fragment_of_two_segments_is_taken_from_the_first(index_type: IndexTyp
 
 
 @INDEX_TYPES
-def test_its_metadata_leads_back_to_it(index_type: IndexType) -> None:
+def test_its_metadata_leads_back_to_it(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     built = train(index_type, {0: VALUES[value_type][0]}, value_type)
     metadata = IndexMetadata.from_pb(built.metadata.to_pb(), "manifest")
@@ -294,7 +299,7 @@ def test_its_metadata_leads_back_to_it(index_type: IndexType) -> None:
 
 
 @INDEX_TYPES
-def test_a_newer_index_version_is_refused(index_type: IndexType) -> None:
+def test_a_newer_index_version_is_refused(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     built = train(index_type, {}, value_type)
     newer = replace(built.metadata, index_version=index_type.newest_index_version + 1)
@@ -304,7 +309,7 @@ def test_a_newer_index_version_is_refused(index_type: IndexType) -> None:
 
 @INDEX_TYPES
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_new_index_names_rows_as_its_version_says(index_type: IndexType, stable: bool) -> None:
+def test_a_new_index_names_rows_as_its_version_says(index_type: IndexType[IndexQuery], stable: bool) -> None:
     version = index_type.index_version(stable_row_ids=stable)
     assert 0 <= version <= index_type.newest_index_version
     key = index_type.row_key(version, stable_row_ids=stable)
@@ -312,13 +317,13 @@ def test_a_new_index_names_rows_as_its_version_says(index_type: IndexType, stabl
 
 
 @INDEX_TYPES
-def test_a_column_it_cannot_hold_is_refused_by_name(index_type: IndexType) -> None:
+def test_a_column_it_cannot_hold_is_refused_by_name(index_type: IndexType[IndexQuery]) -> None:
     with pytest.raises(UnsupportedFeature, match="'x'"):
         index_type.check(field_of(pa.struct([pa.field("inner", pa.int8())])))
 
 
 @INDEX_TYPES
-def test_values_of_another_type_are_refused_and_leave_nothing(index_type: IndexType) -> None:
+def test_values_of_another_type_are_refused_and_leave_nothing(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     store = MemoryStore()
     wrong = pa.record_batch({INDEX_VALUE: pa.array([{}]), INDEX_ROW: pa.array([0], pa.uint64())})
@@ -328,7 +333,7 @@ def test_values_of_another_type_are_refused_and_leave_nothing(index_type: IndexT
 
 
 @INDEX_TYPES
-def test_a_store_that_fails_at_any_step_of_training_is_left_empty(index_type: IndexType) -> None:
+def test_a_store_that_fails_at_any_step_of_training_is_left_empty(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     rows = {offset: VALUES[value_type][offset % 2] for offset in range(20)}
     rehearsal = FaultyStore(MemoryStore())

@@ -7,7 +7,7 @@ from typing import Self
 import pyarrow as pa
 import pytest
 
-from lance_ops.core.schema.schema import NO_PARENT, Schema, split_path
+from lance_ops.core.schema import NO_PARENT, Schema, split_path
 from lance_ops.errors import InvalidInput, SchemaMismatch, UnsupportedFeature
 
 ARROW_TYPES = [
@@ -166,7 +166,7 @@ def test_a_schema_from_another_process_is_found_among_our_own() -> None:
     send = f"""
 import pickle, sys
 import pyarrow as pa
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 schema = {make}
 print(hash(schema), file=sys.stderr)
 sys.stdout.buffer.write(pickle.dumps(schema))

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import Schema
-from lance_ops.core.schema.schema_edit import renumbered, with_field, with_new_fields, without_fields
+from lance_ops.core.schema import Schema, renumbered, with_field, with_new_fields, without_fields
 
 ARROW = pa.schema([pa.field("a", pa.int32()), pa.field("p", pa.struct({"x": pa.int8(), "l": pa.list_(pa.int8())}))])
 SCHEMA = Schema.from_arrow(ARROW)

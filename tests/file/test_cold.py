@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.ndarrays import Int64Array
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
 from lance_ops.store import LocalStore, MemoryStore

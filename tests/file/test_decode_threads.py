@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.source import FileSource, Ranges, Steps, run

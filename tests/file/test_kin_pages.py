@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops import kernels
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import ChunkBuffers
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.schema.schema import Field
+from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings.contract import CorruptValues
 from lance_ops.encodings.registry import encoding_from_pb

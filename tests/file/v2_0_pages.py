@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.container import ALIGNMENT, Extent, Footer, add_page, encode_column, encode_extents
 from lance_ops.pb import encodings_v2_0_pb2 as pb

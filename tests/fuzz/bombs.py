@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.writer import FileWriter
 from lance_ops.pb import encodings_v2_0_pb2 as pb20

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.writer import FileWriter
 from lance_ops.store.memory import MemoryStore

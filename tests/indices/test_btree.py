@@ -13,7 +13,7 @@ from pyroaring import FrozenBitMap
 
 from lance_ops.core.errors import CorruptFile, InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Bound, Column, Equals, Range, parse_filter
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, RowKey
 from lance_ops.indices.btree import BTree, BTreeIndex

@@ -18,7 +18,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_ops.core.predicate import parse_filter
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, load_index
 from lance_ops.indices.btree import BTree
@@ -215,6 +215,7 @@ def test_the_reference_remaps_and_extends_our_index(dataset_uri: str) -> None:
     for text in [*FILTERS["text"], "x = 'new'"]:
         assert rows_of(dataset, text, indexed=True) == rows_of(dataset, text), text
         query = BTree().serves(parse_filter(text, dataset.schema))
+        assert query is not None
         assert load_index(root_of(dataset), metadata).search(query).addresses().tolist() == rows_of(dataset, text), text
 
 

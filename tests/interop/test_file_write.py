@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lance_ops
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
 from lance_ops.store.local.local_store import LocalStore

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, ReadTooLarge
 from lance_ops.file.joined import JoinedFile
 from lance_ops.maintenance.compaction import live_rows as room

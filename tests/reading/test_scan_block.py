@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.snapshot.fragment_reader import FragmentReader
 
 ROWS = 400

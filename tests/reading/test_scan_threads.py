@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile
 from lance_ops.reading import scan_execution as scan
 from lance_ops.reading import scan_plan

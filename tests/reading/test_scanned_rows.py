@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import lance_ops
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.reading.filters import bind_filter
 from lance_ops.reading.row_columns import ROW_ADDRESS
 from lance_ops.reading.scan_execution import ScanRequest, scan, scan_rows

@@ -10,8 +10,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from pyroaring import FrozenBitMap
 
-from lance_ops.core.schema.schema import Dictionary, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Schema, with_dictionaries
 from lance_ops.table import (
     WRITER,
     BasePath,

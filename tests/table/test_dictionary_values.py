@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 
 from lance_ops.core.errors import CorruptFile, LanceOpsError, UnsupportedFeature
-from lance_ops.core.schema.schema import Dictionary, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Schema, with_dictionaries
 from lance_ops.table import DataFormat, decode_manifest, encode_manifest, inline_transaction
 from tests.table.samples import DICTIONARIES, DICTIONARY_SCHEMA, index, legacy_manifest, with_values
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.core.errors import CorruptFile
-from lance_ops.core.schema.schema import Dictionary, Schema
-from lance_ops.core.schema.schema_edit import with_dictionaries
+from lance_ops.core.schema import Dictionary, Schema, with_dictionaries
 from lance_ops.pb import table_pb2
 from lance_ops.table import decode_manifest, encode_manifest
 from lance_ops.table.manifest.schema_cache import cached_schema, encoded_schema

@@ -8,7 +8,7 @@ from uuid import UUID
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath, DeletionFile, DeletionFileType, Fragment
 from lance_ops.table.rows.row_sequences import encode_row_id_range

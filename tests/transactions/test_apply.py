@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap
 
 from lance_ops.core.errors import IncompatibleTransaction, InvalidInput, UnsupportedFeature
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.table import (
     WRITER,
     BasePath,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_ops.core.errors import IncompatibleTransaction, InvalidInput
-from lance_ops.core.schema.schema import Schema
+from lance_ops.core.schema import Schema
 from lance_ops.table import TOMBSTONED_FIELD, BasePath
 from lance_ops.transactions import (
     Append,

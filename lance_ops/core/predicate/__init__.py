@@ -2,20 +2,20 @@
 
 `parse_filter` makes it from SQL text or a pyarrow expression, `build` from parts. A `Predicate` says which columns it
 needs (`columns`), which rows of a batch match (`mask`, three-valued), whether rows known by statistics alone may
-(`may_match`), and how it is spelled (`to_sql`). `split` and `index_query` say which part of it an index can answer.
+(`may_match`), and how it is spelled (`to_sql`). `split` and `column_query` say which part of it an index can answer.
 """
 
 from lance_ops.core.predicate.assign import Assignment, parse_assignment, parse_value
 from lance_ops.core.predicate.parse import parse_filter
 from lance_ops.core.predicate.pushdown import (
     Bound,
+    ColumnQuery,
     Equals,
-    IndexQuery,
     NotNull,
     Nulls,
     Range,
+    column_query,
     conjuncts,
-    index_query,
     split,
 )
 from lance_ops.core.predicate.tree import (
@@ -58,6 +58,7 @@ __all__ = [
     "Case",
     "Cast",
     "Column",
+    "ColumnQuery",
     "ColumnStats",
     "Compare",
     "CompareOp",
@@ -67,7 +68,6 @@ __all__ = [
     "Expression",
     "Holds",
     "In",
-    "IndexQuery",
     "IsNull",
     "IsTrue",
     "Like",
@@ -82,9 +82,9 @@ __all__ = [
     "Range",
     "StartsWith",
     "Statistics",
+    "column_query",
     "conjuncts",
     "convert",
-    "index_query",
     "parse_assignment",
     "parse_filter",
     "parse_value",

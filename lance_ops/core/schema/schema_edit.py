@@ -8,7 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.schema.schema import NO_PARENT, Dictionary, Field, Schema
+from lance_ops.core.schema.field import NO_PARENT, Dictionary, Field
+from lance_ops.core.schema.schema import Schema
 
 __all__ = ["renumbered", "with_dictionaries", "with_field", "with_new_fields", "without_fields"]
 

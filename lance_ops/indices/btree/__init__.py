@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.predicate import Like, Predicate, StartsWith, index_query
+from lance_ops.core.predicate import Like, Predicate, StartsWith, column_query
 from lance_ops.core.schema import Field
 from lance_ops.indices.btree.index import BTreeIndex
 from lance_ops.indices.btree.layout import data_rows, write_pages
 from lance_ops.indices.btree.spans import BTreeQuery
-from lance_ops.indices.contract import IndexType, RowKey, Rows, check_rows
+from lance_ops.indices.contract import IndexType, RowKey, TrainingBatches, check_training_batch
 from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
 from lance_ops.indices.sort_keys import is_sortable
 from lance_ops.store import Store
 from lance_ops.table import IndexFile, IndexMetadata
 
-__all__ = ["BTree", "BTreeIndex"]
+__all__ = ["BTree", "BTreeIndex", "BTreeQuery"]
 
 
 @dataclass(frozen=True)
-class BTree(IndexType):
+class BTree(IndexType[BTreeQuery]):
     """`page_rows` values make a page; training takes `sort_bytes` of memory and the local disk for what is more.
 
     It stores row addresses in every table. Version 0 in a table with stable row ids comes from writers that stored
@@ -48,16 +48,16 @@ class BTree(IndexType):
             )
 
     def serves(self, conjunct: Predicate) -> BTreeQuery | None:
-        wanted = index_query(conjunct)
+        wanted = column_query(conjunct)
         if wanted is not None:
             return BTreeQuery(wanted)
         if isinstance(conjunct, Like) and conjunct.prefix:
-            wanted = index_query(StartsWith(conjunct.operand, conjunct.prefix))
+            wanted = column_query(StartsWith(conjunct.operand, conjunct.prefix))
         return BTreeQuery(wanted, exact=False) if wanted is not None else None
 
-    def train(self, rows: Rows, field: Field, store: Store) -> tuple[IndexFile, ...]:
+    def train(self, rows: TrainingBatches, field: Field, store: Store) -> tuple[IndexFile, ...]:
         self.check(field)
-        checked = (data_rows(*check_rows(batch, field.arrow_type, field.name)) for batch in rows)
+        checked = (data_rows(*check_training_batch(batch, field.arrow_type, field.name)) for batch in rows)
         with sort_rows(checked, self.sort_bytes) as ordered:
             return write_pages(ordered, field.arrow_type, self.page_rows, store)
 

@@ -38,7 +38,7 @@ from lance_ops.indices.btree.layout import (
 from lance_ops.indices.btree.lookup import Cut, PageLookup
 from lance_ops.indices.btree.row_ranges import RowRange, join_ranges, split_ranges
 from lance_ops.indices.btree.spans import BTreeQuery, spans_of
-from lance_ops.indices.contract import LoadedIndex, Rows, check_rows
+from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_training_batch
 from lance_ops.indices.external_sort import sort_rows
 from lance_ops.indices.row_address_set import RowAddressSet
 from lance_ops.indices.sort_keys import sort_keys
@@ -57,7 +57,7 @@ _READ_THROUGH = 4
 """Up to so many times the rows asked for, all between the first and the last cost less than to pick them out."""
 
 
-class BTreeIndex(LoadedIndex):
+class BTreeIndex(LoadedIndex[BTreeQuery]):
     """One segment of a B-tree index: page_lookup in memory, page_data opened by the first search that needs it."""
 
     def __init__(self, store: Store, metadata: IndexMetadata, sort_bytes: int) -> None:
@@ -91,7 +91,12 @@ class BTreeIndex(LoadedIndex):
         return write_pages(rows, self.value_type, self._pages.page_rows, store_out, durable=False)
 
     def merge(
-        self, others: Sequence[LoadedIndex], rows: Rows, store_out: Store, *, live_fragments: Iterable[int]
+        self,
+        others: Sequence[LoadedIndex[BTreeQuery]],
+        rows: TrainingBatches,
+        store_out: Store,
+        *,
+        live_fragments: Iterable[int],
     ) -> tuple[IndexFile, ...]:
         """Merge the sorted pages of the segments with the new rows, sorted."""
         streams: list[Iterable[pa.RecordBatch]] = []
@@ -102,7 +107,7 @@ class BTreeIndex(LoadedIndex):
             claimed = unclaimed if index.fragments is None else unclaimed & index.fragments
             unclaimed = unclaimed - claimed
             streams.append(index._rows_of(claimed))
-        new_rows = (data_rows(*check_rows(batch, self.value_type, self.metadata.name)) for batch in rows)
+        new_rows = (data_rows(*check_training_batch(batch, self.value_type, self.metadata.name)) for batch in rows)
         with sort_rows(new_rows, self._sort_bytes) as ordered:
             merged = merge_sorted([*streams, ordered])
             return write_pages(merged, self.value_type, self._pages.page_rows, store_out)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.core.predicate import Equals, IndexQuery, NotNull, Nulls, Range
+from lance_ops.core.predicate import ColumnQuery, Equals, NotNull, Nulls, Range
 from lance_ops.indices.btree.lookup import AFTER_NULLS, BEFORE_NULLS, END, Cut
 from lance_ops.indices.sort_keys import Side, key_of, sort_keys
 
@@ -28,11 +28,11 @@ Span: TypeAlias = tuple[Cut | None, Cut | None]
 class BTreeQuery:
     """Values to look for, and whether their rows are all and only those that match."""
 
-    wanted: IndexQuery
+    wanted: ColumnQuery
     exact: bool = True
 
 
-def spans_of(wanted: IndexQuery, value_type: pa.DataType) -> list[Span]:
+def spans_of(wanted: ColumnQuery, value_type: pa.DataType) -> list[Span]:
     """Return where the rows of a query are in an index on this type. Spans may be empty, or overlap."""
     match wanted:
         case Nulls():

@@ -19,7 +19,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.errors import IndexNotFound, InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import INDICES_DIR, check_index_name
 from lance_ops.core.schema import Field, Schema
-from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexType, RowKey, index_type_named, index_type_of
+from lance_ops.indices import INDEX_ROW, INDEX_VALUE, IndexQuery, IndexType, RowKey, index_type_named, index_type_of
 from lance_ops.maintenance.indexing.segment_commit import commit_segment
 from lance_ops.reading import ScanRequest, awaits_remap, open_index, row_key_of, scan
 from lance_ops.snapshot import Snapshot
@@ -130,7 +130,7 @@ def _can_merge(snapshot: Snapshot, segments: tuple[IndexMetadata, ...]) -> bool:
     )
 
 
-def _train(snapshot: Snapshot, kind: IndexType, field: Field, name: str) -> IndexMetadata:
+def _train(snapshot: Snapshot, kind: IndexType[IndexQuery], field: Field, name: str) -> IndexMetadata:
     directory, index_id = _new_directory()
     stable = snapshot.manifest.uses_stable_row_ids
     row_key = kind.row_key(kind.index_version(stable_row_ids=stable), stable_row_ids=stable)
@@ -140,7 +140,7 @@ def _train(snapshot: Snapshot, kind: IndexType, field: Field, name: str) -> Inde
 
 def _metadata(
     snapshot: Snapshot,
-    kind: IndexType,
+    kind: IndexType[IndexQuery],
     field: Field,
     name: str,
     index_id: uuid.UUID,

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from hypothesis import given
 
 from lance_ops.core.predicate import (
+    ColumnQuery,
     ColumnStats,
     Equals,
-    IndexQuery,
     NotNull,
     Nulls,
     Predicate,
     Range,
-    index_query,
+    column_query,
     parse_filter,
     split,
 )
@@ -68,7 +68,7 @@ def test_statistics_never_rule_out_what_the_rows_hold(case: Case, rows: list[Row
 def test_an_index_query_stands_for_the_rows_that_match(case: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(case.sql, SCHEMA)
-    query = index_query(predicate)
+    query = column_query(predicate)
     if query is not None:
         expected = [answer is True for answer in predicate.mask(table).to_pylist()]
         assert answer_query(query, table) == expected
@@ -78,8 +78,8 @@ def test_an_index_query_stands_for_the_rows_that_match(case: Case, rows: list[Ro
 def test_what_an_index_serves_and_what_remains_make_the_whole(left: Case, right: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(f"({left.sql}) AND ({right.sql})", SCHEMA)
-    served: list[IndexQuery]
-    served, rest = split(predicate, index_query)
+    served: list[ColumnQuery]
+    served, rest = split(predicate, column_query)
     matching = [answer is True for answer in predicate.mask(table).to_pylist()]
     parts = [answer_query(query, table) for query in served]
     if rest is not None:
@@ -113,12 +113,12 @@ def statistics_of(table: pa.Table, truncate: bool) -> dict[str, ColumnStats]:
     return stats
 
 
-def answer_query(query: IndexQuery, table: pa.Table) -> list[bool]:
+def answer_query(query: ColumnQuery, table: pa.Table) -> list[bool]:
     """Answer as an index would: by the order of values alone."""
     return [_in_query(query, value) for value in values_of(table, query.column.path)]
 
 
-def _in_query(query: IndexQuery, value: pa.Scalar) -> bool:
+def _in_query(query: ColumnQuery, value: pa.Scalar) -> bool:
     if not value.is_valid:
         return isinstance(query, Nulls)
     key = reference.order(value.as_py())

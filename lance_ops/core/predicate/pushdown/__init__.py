@@ -1,24 +1,24 @@
 """What an index or a zone map can answer of a predicate, and what remains."""
 
-from lance_ops.core.predicate.pushdown.conjunctions import conjuncts, split
-from lance_ops.core.predicate.pushdown.index_queries import (
+from lance_ops.core.predicate.pushdown.column_queries import (
     Bound,
+    ColumnQuery,
     Equals,
-    IndexQuery,
     NotNull,
     Nulls,
     Range,
-    index_query,
+    column_query,
 )
+from lance_ops.core.predicate.pushdown.conjunctions import conjuncts, split
 
 __all__ = [
     "Bound",
+    "ColumnQuery",
     "Equals",
-    "IndexQuery",
     "NotNull",
     "Nulls",
     "Range",
+    "column_query",
     "conjuncts",
-    "index_query",
     "split",
 ]

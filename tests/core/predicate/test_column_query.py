@@ -8,13 +8,13 @@ import pytest
 from lance_ops.core.predicate import (
     Bound,
     Column,
+    ColumnQuery,
     Equals,
-    IndexQuery,
     NotNull,
     Nulls,
     Range,
+    column_query,
     conjuncts,
-    index_query,
     parse_filter,
     split,
 )
@@ -69,12 +69,12 @@ def integers(*values: int) -> pa.Array:
         ("TRUE", None),
     ],
 )
-def test_a_predicate_is_the_query_it_says(sql: str, query: IndexQuery | None) -> None:
-    assert index_query(parse_filter(sql, SCHEMA)) == query
+def test_a_predicate_is_the_query_it_says(sql: str, query: ColumnQuery | None) -> None:
+    assert column_query(parse_filter(sql, SCHEMA)) == query
 
 
 def test_a_range_may_start_at_nan() -> None:
-    query = index_query(parse_filter("f >= CAST('NaN' AS DOUBLE) AND f > 1", SCHEMA))
+    query = column_query(parse_filter("f >= CAST('NaN' AS DOUBLE) AND f > 1", SCHEMA))
     assert isinstance(query, Range)
     assert query.lower is not None
     assert str(query.lower.value) == "nan"
@@ -84,8 +84,8 @@ def test_a_range_may_start_at_nan() -> None:
 
 def test_split_offers_a_column_whole_then_part_by_part() -> None:
     predicate = parse_filter("i > 1 AND j = 2 AND i < 9 AND s LIKE '%x' AND f > 0 AND f != 3", SCHEMA)
-    served: list[IndexQuery]
-    served, rest = split(predicate, lambda part: index_query(part) if part.columns() != ("j",) else None)
+    served: list[ColumnQuery]
+    served, rest = split(predicate, lambda part: column_query(part) if part.columns() != ("j",) else None)
     assert served == [
         Range(INTEGER, number(1, False), number(9, False)),
         Range(F, Bound(pa.scalar(0.0), False)),

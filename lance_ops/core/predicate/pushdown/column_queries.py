@@ -30,7 +30,7 @@ from lance_ops.core.predicate.tree import (
     order_key,
 )
 
-__all__ = ["Bound", "Equals", "IndexQuery", "NotNull", "Nulls", "Range", "index_query"]
+__all__ = ["Bound", "ColumnQuery", "Equals", "NotNull", "Nulls", "Range", "column_query"]
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class NotNull:
     column: Column
 
 
-IndexQuery: TypeAlias = Equals | Range | Nulls | NotNull
+ColumnQuery: TypeAlias = Equals | Range | Nulls | NotNull
 
 
-def index_query(predicate: Predicate) -> IndexQuery | None:
+def column_query(predicate: Predicate) -> ColumnQuery | None:
     """Return the query that a predicate is; None when it is about more than one column or no such form says it."""
     match predicate:
         case Compare(op, Column() as column, Literal(value)) if value.is_valid and value.type == column.type:
@@ -104,7 +104,7 @@ def index_query(predicate: Predicate) -> IndexQuery | None:
         case Not(Holds(Column() as column)):
             return Equals(column, pa.array([False]))
         case IsTrue(part):
-            return index_query(part)
+            return column_query(part)
         case And(parts):
             return _all(parts)
         case Or(parts):
@@ -113,7 +113,7 @@ def index_query(predicate: Predicate) -> IndexQuery | None:
             return None
 
 
-def _comparison(op: CompareOp, column: Column, value: pa.Scalar) -> IndexQuery | None:
+def _comparison(op: CompareOp, column: Column, value: pa.Scalar) -> ColumnQuery | None:
     match op:
         case CompareOp.EQ:
             return Equals(column, pa.array([value], column.type))
@@ -125,7 +125,7 @@ def _comparison(op: CompareOp, column: Column, value: pa.Scalar) -> IndexQuery |
             return Range(column, lower=Bound(value, op is CompareOp.GE))
 
 
-def _prefix(column: Column, prefix: str) -> IndexQuery | None:
+def _prefix(column: Column, prefix: str) -> ColumnQuery | None:
     if not prefix:
         return NotNull(column)
     lower = Bound(pa.scalar(prefix, column.type), inclusive=True)
@@ -142,9 +142,9 @@ def _text_successor(prefix: str) -> str | None:
     return stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # between the two lie surrogates, no text
 
 
-def _all(parts: Iterable[Predicate]) -> IndexQuery | None:
+def _all(parts: Iterable[Predicate]) -> ColumnQuery | None:
     """Return the query for the rows that all parts ask for; None unless they are about one column."""
-    queries = [index_query(part) for part in parts]
+    queries = [column_query(part) for part in parts]
     result = queries[0]
     for query in queries[1:]:
         if result is None or query is None or result.column != query.column:
@@ -153,9 +153,9 @@ def _all(parts: Iterable[Predicate]) -> IndexQuery | None:
     return result
 
 
-def _any(parts: Iterable[Predicate]) -> IndexQuery | None:
+def _any(parts: Iterable[Predicate]) -> ColumnQuery | None:
     """Return the query for the rows that any part asks for; None unless all want single values of one column."""
-    queries = [index_query(part) for part in parts]
+    queries = [column_query(part) for part in parts]
     wanted = [query for query in queries if isinstance(query, Equals)]
     column = wanted[0].column if wanted else None
     if column is None or len(wanted) < len(queries) or any(query.column != column for query in wanted):
@@ -163,7 +163,7 @@ def _any(parts: Iterable[Predicate]) -> IndexQuery | None:
     return Equals(column, _ordered([value for query in wanted for value in query.values], column.type))
 
 
-def _intersection(left: IndexQuery, right: IndexQuery) -> IndexQuery | None:
+def _intersection(left: ColumnQuery, right: ColumnQuery) -> ColumnQuery | None:
     """Return the query for the rows in both."""
     match left, right:
         case (NotNull(), Equals() | Range() | NotNull()):
