@@ -15,7 +15,7 @@ from pyroaring import BitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.core.predicate import Predicate, split
+from lance_ops.core.predicate import Predicate, split_servable
 from lance_ops.indices import IndexQuery, IndexType, LoadedIndex, RowAddressSet, RowKey, index_type_of, load_index
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import FRAGMENT_REUSE_INDEX, IndexMetadata
@@ -68,7 +68,7 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
                     return _Answer(conjunct, segments, index_type, query)
         return None
 
-    served, remainder = split(predicate, servable)
+    served, remainder = split_servable(predicate, servable)
     if not served:
         return None
     found: RowAddressSet | None = None

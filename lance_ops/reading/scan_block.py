@@ -123,7 +123,7 @@ def _test(
         added = [ROW_ADDRESS]  # a batch of no columns would have no rows
     table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)
     where = range(block.start, block.stop) if offsets is None else offsets
-    mask = block.predicate.holds(with_row_columns(snapshot, table, block.fragment, where, added))
+    mask = block.predicate.true_mask(with_row_columns(snapshot, table, block.fragment, where, added))
     return mask, dict(zip(schema.fields, table.columns, strict=True))
 
 

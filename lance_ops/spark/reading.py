@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.json import table_to_text, text_schema
-from lance_ops.core.predicate.building import build
+from lance_ops.core.predicate.binding import build
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_COLUMNS,

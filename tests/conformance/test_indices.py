@@ -26,7 +26,7 @@ from pyroaring import FrozenBitMap
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import SchemaMismatch, StoreError, UnsupportedFeature
 from lance_ops.core.predicate import Column, CompareOp, Literal, Predicate
-from lance_ops.core.predicate.building import build
+from lance_ops.core.predicate.binding import build
 from lance_ops.core.schema import Field, Schema
 from lance_ops.indices import (
     ALL_INDEX_TYPES,
@@ -201,7 +201,7 @@ def predicates_on(draw: st.DrawFn, value_type: pa.DataType) -> Predicate:
         patterns = st.text(alphabet="ab%_\uffff", max_size=3).map(lambda text: Literal(pa.scalar(text)))
         choices.append(st.builds(build.like, st.just(column), patterns))
     if pa.types.is_boolean(value_type):
-        choices.append(st.sampled_from([build.truth(column), build.negate(build.truth(column))]))
+        choices.append(st.sampled_from([build.as_condition(column), build.negate(build.as_condition(column))]))
     return draw(st.one_of(choices))
 
 

@@ -20,7 +20,7 @@ from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColu
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput
-from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Negate, convert, parse_value
+from lance_ops.core.predicate import Arithmetic, Assignment, Column, Expression, Literal, Minus, convert, parse_value
 from lance_ops.core.schema import Schema, with_new_fields
 from lance_ops.legacy import join_pending_dictionaries
 from lance_ops.reading import schema_with_row_columns
@@ -125,9 +125,9 @@ def _stored_type(value: Expression) -> pa.DataType:
         return value.arrow_type
     if isinstance(value, Literal) and pt.is_decimal(value.type):
         return pa.float64()
-    if not all(isinstance(node, Arithmetic | Negate | Column | Literal) for node in value.walk()):
+    if not all(isinstance(node, Arithmetic | Minus | Column | Literal) for node in value.walk()):
         return value.type
     kinds = {node.arrow_type for node in value.walk() if isinstance(node, Column)}
-    numbers = all(pt.is_integer(node.type) or isinstance(node, Column | Arithmetic | Negate) for node in value.walk())
+    numbers = all(pt.is_integer(node.type) or isinstance(node, Column | Arithmetic | Minus) for node in value.walk())
     (kind,) = kinds if len(kinds) == 1 else (value.type,)
     return kind if numbers and (pt.is_integer(kind) or pt.is_floating(kind)) else value.type

@@ -197,7 +197,7 @@ def _orphaned(merge: BoundMerge, rows: ScannedRows, hits: Int64Array) -> Uint64A
     doomed = np.ones(len(rows), np.bool_)
     doomed[hits] = False
     if merge.delete_condition is not None:
-        doomed &= merge.delete_condition.holds(rows.table)
+        doomed &= merge.delete_condition.true_mask(rows.table)
     return rows.addresses(np.flatnonzero(doomed))
 
 
@@ -209,7 +209,7 @@ def _holds(
         SOURCE: _struct(rows_at(merge.source, source_rows)),
         TARGET: _struct(rows_at(rows, places)),
     }
-    return condition.holds(pa.record_batch(list(sides.values()), names=list(sides)))
+    return condition.true_mask(pa.record_batch(list(sides.values()), names=list(sides)))
 
 
 def _struct(rows: pa.Table) -> pa.StructArray:

@@ -13,7 +13,7 @@ from lance_ops.changing.merge_insert.missing_struct_fields import lacks_struct_f
 from lance_ops.core.arrow import safe_to_take
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column, Predicate, parse_filter
-from lance_ops.core.predicate.building import Name, resolve
+from lance_ops.core.predicate.binding import Name, resolve
 from lance_ops.core.schema import split_path
 from lance_ops.reading import UserFilter, bind_filter
 from lance_ops.snapshot import Snapshot

@@ -1,11 +1,16 @@
-"""One predicate tree for scans, statistics, indices and Spark's pushed filters.
+"""Predicates: one tree for filters of scans, pruning by statistics, index searches and Spark's pushed filters.
 
-`parse_filter` makes it from SQL text or a pyarrow expression, `build` from parts. A `Predicate` says which columns it
-needs (`columns`), which rows of a batch match (`mask`, three-valued), whether rows known by statistics alone may
-(`may_match`), and how it is spelled (`to_sql`). `split` and `column_query` say which part of it an index can answer.
+`parse_filter` makes a `Predicate` from SQL text or from a pyarrow expression; `binding.build` makes one from parts.
+
+    columns()              the columns that it reads
+    mask(batch)            which rows match, in three-valued logic
+    may_match(statistics)  whether any row that the statistics describe may match
+    to_sql()               the predicate as text
+
+`split_servable` and `column_query` say which part of a predicate an index can answer.
 """
 
-from lance_ops.core.predicate.assign import Assignment, parse_assignment, parse_value
+from lance_ops.core.predicate.assignment import Assignment, parse_assignment, parse_value
 from lance_ops.core.predicate.parse import parse_filter
 from lance_ops.core.predicate.pushdown import (
     Bound,
@@ -16,12 +21,13 @@ from lance_ops.core.predicate.pushdown import (
     Range,
     column_query,
     conjuncts,
-    split,
+    split_servable,
 )
 from lance_ops.core.predicate.tree import (
     And,
     Arithmetic,
     ArithmeticOp,
+    BooleanValue,
     Call,
     Case,
     Cast,
@@ -32,17 +38,16 @@ from lance_ops.core.predicate.tree import (
     Contains,
     EndsWith,
     Expression,
-    Holds,
     In,
     IsNull,
     IsTrue,
     Like,
     Literal,
-    Matches,
-    Negate,
+    Minus,
     Not,
     Or,
     Predicate,
+    RegexMatches,
     StartsWith,
     Statistics,
 )
@@ -53,6 +58,7 @@ __all__ = [
     "Arithmetic",
     "ArithmeticOp",
     "Assignment",
+    "BooleanValue",
     "Bound",
     "Call",
     "Case",
@@ -66,20 +72,19 @@ __all__ = [
     "EndsWith",
     "Equals",
     "Expression",
-    "Holds",
     "In",
     "IsNull",
     "IsTrue",
     "Like",
     "Literal",
-    "Matches",
-    "Negate",
+    "Minus",
     "Not",
     "NotNull",
     "Nulls",
     "Or",
     "Predicate",
     "Range",
+    "RegexMatches",
     "StartsWith",
     "Statistics",
     "column_query",
@@ -88,5 +93,5 @@ __all__ = [
     "parse_assignment",
     "parse_filter",
     "parse_value",
-    "split",
+    "split_servable",
 ]

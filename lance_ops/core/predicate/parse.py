@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidFilter
 from lance_ops.core.predicate import sql
 from lance_ops.core.predicate.arrow import parse_arrow
-from lance_ops.core.predicate.building import Name, resolve
+from lance_ops.core.predicate.binding import Name, resolve
 from lance_ops.core.predicate.tree import Column, Predicate
 
 __all__ = ["parse_filter"]

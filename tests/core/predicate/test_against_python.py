@@ -20,13 +20,13 @@ from lance_ops.core.predicate import (
     Range,
     column_query,
     parse_filter,
-    split,
+    split_servable,
 )
-from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.truth_set import TruthSet
 from tests.core.predicate import reference
 from tests.core.predicate.reference import SCHEMA, Case, Row
 
-_TRUTH = {True: Truths.TRUE, False: Truths.FALSE, None: Truths.UNKNOWN}
+_TRUTH = {True: TruthSet.TRUE, False: TruthSet.FALSE, None: TruthSet.UNKNOWN}
 
 
 @given(reference.cases(), reference.rows())
@@ -57,11 +57,11 @@ def test_statistics_never_rule_out_what_the_rows_hold(case: Case, rows: list[Row
     seen = {_TRUTH[answer] for answer in predicate.mask(table).to_pylist()}
     for truncate in (False, True):
         stats = statistics_of(table, truncate)
-        possible = predicate.possible(stats)
-        assert all(truth in possible for truth in seen)
-        assert predicate.may_match(stats) or Truths.TRUE not in seen
+        possible_truths = predicate.possible_truths(stats)
+        assert all(truth in possible_truths for truth in seen)
+        assert predicate.may_match(stats) or TruthSet.TRUE not in seen
         partial = {path: known for path, known in stats.items() if path not in predicate.columns()[:1]}
-        assert all(truth in predicate.possible(partial) for truth in seen)
+        assert all(truth in predicate.possible_truths(partial) for truth in seen)
 
 
 @given(reference.cases(), reference.rows())
@@ -79,7 +79,7 @@ def test_what_an_index_serves_and_what_remains_make_the_whole(left: Case, right:
     table = reference.table(rows)
     predicate = parse_filter(f"({left.sql}) AND ({right.sql})", SCHEMA)
     served: list[ColumnQuery]
-    served, rest = split(predicate, column_query)
+    served, rest = split_servable(predicate, column_query)
     matching = [answer is True for answer in predicate.mask(table).to_pylist()]
     parts = [answer_query(query, table) for query in served]
     if rest is not None:

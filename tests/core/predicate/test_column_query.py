@@ -16,7 +16,7 @@ from lance_ops.core.predicate import (
     column_query,
     conjuncts,
     parse_filter,
-    split,
+    split_servable,
 )
 
 SCHEMA = pa.schema([("i", pa.int32()), ("j", pa.int32()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.bool_())])
@@ -85,7 +85,7 @@ def test_a_range_may_start_at_nan() -> None:
 def test_split_offers_a_column_whole_then_part_by_part() -> None:
     predicate = parse_filter("i > 1 AND j = 2 AND i < 9 AND s LIKE '%x' AND f > 0 AND f != 3", SCHEMA)
     served: list[ColumnQuery]
-    served, rest = split(predicate, lambda part: column_query(part) if part.columns() != ("j",) else None)
+    served, rest = split_servable(predicate, lambda part: column_query(part) if part.columns() != ("j",) else None)
     assert served == [
         Range(INTEGER, number(1, False), number(9, False)),
         Range(F, Bound(pa.scalar(0.0), False)),
@@ -95,6 +95,6 @@ def test_split_offers_a_column_whole_then_part_by_part() -> None:
 
 def test_split_leaves_nothing_when_all_is_served_and_everything_when_nothing_is() -> None:
     predicate = parse_filter("i = 1 AND j = 2", SCHEMA)
-    assert split(predicate, lambda part: part) == ([*conjuncts(predicate)], None)
-    assert split(predicate, lambda part: None) == ([], predicate)
-    assert split(parse_filter("TRUE", SCHEMA), lambda part: part) == ([], None)
+    assert split_servable(predicate, lambda part: part) == ([*conjuncts(predicate)], None)
+    assert split_servable(predicate, lambda part: None) == ([], predicate)
+    assert split_servable(parse_filter("TRUE", SCHEMA), lambda part: part) == ([], None)

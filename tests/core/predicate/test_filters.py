@@ -369,6 +369,6 @@ def test_rows_hold_where_a_predicate_is_true(truths: list[bool | None], offset: 
     flags = pa.table({"flag": pa.array(truths, pa.bool_())})
     table = pa.Table.from_batches(flags.to_batches(max_chunksize=chunk), flags.schema).slice(offset)
     predicate = parse_filter("flag", table.schema)
-    assert predicate.holds(table).tolist() == [truth is True for truth in truths[offset:]]
+    assert predicate.true_mask(table).tolist() == [truth is True for truth in truths[offset:]]
     for batch in table.to_batches():
-        assert predicate.holds(batch).tolist() == [truth is True for truth in batch.column(0).to_pylist()]
+        assert predicate.true_mask(batch).tolist() == [truth is True for truth in batch.column(0).to_pylist()]

@@ -9,7 +9,7 @@ from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeatur
 from lance_ops.core.json.jsonb import encode
 from lance_ops.core.json.jsonb_path import parse_path
 from lance_ops.core.predicate import parse_filter
-from lance_ops.core.predicate.assign import parse_value
+from lance_ops.core.predicate.assignment import parse_value
 
 DOCUMENTS = ['{"a":{"b c":[1,{"d":"x"}],"é":null}}', '["y",null,{"0":2}]', "7", None, '{"0":{"b c":true}}']
 ROWS = pa.record_batch({"j": pa.array([d and encode(d) for d in DOCUMENTS], pa.large_binary())})

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from lance_ops.core.arrow import EXTENSION_NAME
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.building import Name, resolve
-from lance_ops.core.predicate.tree import Column, Expression, Predicate, Statistics, Truths, Values
+from lance_ops.core.predicate.binding import Name, resolve
+from lance_ops.core.predicate.tree import Column, Expression, Predicate, Statistics, TruthSet, Values
 
 __all__ = ["ArrowCondition", "arrow_condition"]
 
@@ -42,8 +42,8 @@ class ArrowCondition(Predicate):
         mask[numbered.filter(self.expression).column(_POSITION).to_numpy()] = True
         return pa.array(mask)
 
-    def possible(self, stats: Statistics) -> Truths:
-        return Truths.TRUE | Truths.FALSE
+    def possible_truths(self, stats: Statistics) -> TruthSet:
+        return TruthSet.TRUE | TruthSet.FALSE
 
     def to_sql(self) -> str:
         return f"pyarrow: {self.expression}"

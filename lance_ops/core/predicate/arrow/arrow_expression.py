@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
 from lance_ops.core.predicate.arrow.arrow_condition import arrow_condition
 from lance_ops.core.predicate.arrow.arrow_nodes import ArrowNodes
-from lance_ops.core.predicate.building import Name, build, call, resolve
+from lance_ops.core.predicate.binding import Name, build, call, resolve
 from lance_ops.core.predicate.tree import ArithmeticOp, CompareOp, Expression, In, IsNull, Literal, Not, Predicate, case
 from lance_ops.core.predicate.types import compute_type
 
@@ -29,7 +29,7 @@ def parse_arrow(expression: pc.Expression, schema: pa.Schema, *, whatever_arrow_
     try:
         nodes = ArrowNodes(expression)
         if not whatever_arrow_can:
-            return build.truth(_Translation(nodes, schema).node())
+            return build.as_condition(_Translation(nodes, schema).node())
         return build.all_of(*(_condition(nodes, start, schema) for start in _conjuncts(nodes, 0)))
     except RecursionError as error:
         raise InvalidFilter("the filter is nested too deeply") from error
@@ -48,7 +48,7 @@ def _conjuncts(nodes: ArrowNodes, start: int) -> Iterator[int]:
 
 def _condition(nodes: ArrowNodes, start: int, schema: pa.Schema) -> Predicate:
     try:
-        return build.truth(_Translation(nodes, schema, start).node())
+        return build.as_condition(_Translation(nodes, schema, start).node())
     except (InvalidFilter, UnsupportedFeature):
         left_to_arrow = arrow_condition(nodes.expression(start), nodes.fields(start), schema)
         if left_to_arrow is None:
@@ -131,7 +131,7 @@ def _named(name: str) -> Callable[[list[Expression], Options], Expression]:
 def _is_null(arguments: list[Expression], options: Options) -> Expression:
     (operand,) = arguments
     if _option(options, "nan_is_null") and pa.types.is_floating(operand.type):
-        return build.any_of(build.is_null(operand), build.truth(call("isnan", [operand])))
+        return build.any_of(build.is_null(operand), build.as_condition(call("isnan", [operand])))
     return build.is_null(operand)
 
 
@@ -145,7 +145,7 @@ def _if_else(arguments: list[Expression], _: Options) -> Expression:
     condition, value, otherwise = arguments
     if isinstance(otherwise, Literal) and not otherwise.value.is_valid and _is_unknown_unless(condition, value):
         return value
-    return case([(build.truth(condition), value)], otherwise)
+    return case([(build.as_condition(condition), value)], otherwise)
 
 
 def _is_unknown_unless(condition: Expression, value: Expression) -> bool:
@@ -182,11 +182,11 @@ def _cast(arguments: list[Expression], options: Options) -> Expression:
 
 
 _FUNCTIONS: dict[str, Callable[[list[Expression], Options], Expression]] = {
-    "and": lambda arguments, _: build.all_of(*map(build.truth, arguments)),
-    "and_kleene": lambda arguments, _: build.all_of(*map(build.truth, arguments)),
-    "or": lambda arguments, _: build.any_of(*map(build.truth, arguments)),
-    "or_kleene": lambda arguments, _: build.any_of(*map(build.truth, arguments)),
-    "invert": lambda arguments, _: build.negate(build.truth(arguments[0])),
+    "and": lambda arguments, _: build.all_of(*map(build.as_condition, arguments)),
+    "and_kleene": lambda arguments, _: build.all_of(*map(build.as_condition, arguments)),
+    "or": lambda arguments, _: build.any_of(*map(build.as_condition, arguments)),
+    "or_kleene": lambda arguments, _: build.any_of(*map(build.as_condition, arguments)),
+    "invert": lambda arguments, _: build.negate(build.as_condition(arguments[0])),
     "equal": _comparison(CompareOp.EQ),
     "not_equal": _comparison(CompareOp.NE),
     "less": _comparison(CompareOp.LT),

@@ -9,7 +9,7 @@ from lance_ops.core.predicate.pushdown.column_queries import (
     Range,
     column_query,
 )
-from lance_ops.core.predicate.pushdown.conjunctions import conjuncts, split
+from lance_ops.core.predicate.pushdown.conjunctions import conjuncts, split_servable
 
 __all__ = [
     "Bound",
@@ -20,5 +20,5 @@ __all__ = [
     "Range",
     "column_query",
     "conjuncts",
-    "split",
+    "split_servable",
 ]

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from lance_ops.core.predicate.tree import (
     And,
+    BooleanValue,
     Column,
     Compare,
     CompareOp,
-    Holds,
     In,
     IsNull,
     IsTrue,
@@ -99,9 +99,9 @@ def column_query(predicate: Predicate) -> ColumnQuery | None:
             return NotNull(column)
         case StartsWith(Column() as column, prefix):
             return _prefix(column, prefix)
-        case Holds(Column() as column):
+        case BooleanValue(Column() as column):
             return Equals(column, pa.array([True]))
-        case Not(Holds(Column() as column)):
+        case Not(BooleanValue(Column() as column)):
             return Equals(column, pa.array([False]))
         case IsTrue(part):
             return column_query(part)

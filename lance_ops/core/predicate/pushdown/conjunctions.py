@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from lance_ops.core.predicate.tree import TRUE, And, Predicate, all_of
 
-__all__ = ["conjuncts", "split"]
+__all__ = ["conjuncts", "split_servable"]
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
     return predicate.parts if isinstance(predicate, And) else (predicate,)
 
 
-def split(predicate: Predicate, servable: Callable[[Predicate], T | None]) -> tuple[list[T], Predicate | None]:
+def split_servable(predicate: Predicate, servable: Callable[[Predicate], T | None]) -> tuple[list[T], Predicate | None]:
     """Offer the conjuncts to `servable`; return its answers that are not None and the conjunction of the rest.
 
     Conjuncts on the same single column are offered together first, so that `x > 1 AND x < 9` is one range of an index,

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
-from lance_ops.core.predicate.building import Name, build, call, number_literal, resolve
+from lance_ops.core.predicate.binding import Name, build, call, number_literal, resolve
 from lance_ops.core.predicate.sql.dialect import LanceDialect
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
@@ -29,7 +29,7 @@ __all__ = ["parse_sql", "parse_sql_value"]
 
 def parse_sql(text: str, schema: pa.Schema) -> Predicate:
     """Read one condition; raises `InvalidFilter` naming the place, or `UnsupportedFeature` naming the construct."""
-    return build.truth(_parse(text, schema, "filter", "condition"))
+    return build.as_condition(_parse(text, schema, "filter", "condition"))
 
 
 def parse_sql_value(text: str, schema: pa.Schema) -> Expression:
@@ -69,7 +69,7 @@ class _Translation:
         return self.expression(syntax.this), self.expression(syntax.expression)
 
     def condition(self, syntax: exp.Expr) -> Predicate:
-        return build.truth(self.expression(syntax))
+        return build.as_condition(self.expression(syntax))
 
     def conditions(self, syntax: exp.Expr) -> Iterator[Predicate]:
         return (self.condition(part) for part in syntax.flatten(unnest=True))

@@ -3,11 +3,22 @@
 from lance_ops.core.predicate.tree.case_when import Case, case
 from lance_ops.core.predicate.tree.column_stats import ColumnStats, Statistics, order_key
 from lance_ops.core.predicate.tree.conditions import Compare, CompareOp, In, IsNull
-from lance_ops.core.predicate.tree.logic import TRUE, UNKNOWN, And, Holds, IsTrue, Not, Or, all_of, any_of, negate
+from lance_ops.core.predicate.tree.logic import (
+    TRUE,
+    UNKNOWN,
+    And,
+    BooleanValue,
+    IsTrue,
+    Not,
+    Or,
+    all_of,
+    any_of,
+    negate,
+)
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, Matches, StartsWith, like_parts
-from lance_ops.core.predicate.tree.spelling import NANOSECONDS, spell_path
-from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.patterns import Contains, EndsWith, Like, RegexMatches, StartsWith, like_parts
+from lance_ops.core.predicate.tree.sql_spelling import NANOSECONDS, spell_path
+from lance_ops.core.predicate.tree.truth_set import TruthSet
 from lance_ops.core.predicate.tree.values import (
     Arithmetic,
     ArithmeticOp,
@@ -15,7 +26,7 @@ from lance_ops.core.predicate.tree.values import (
     Cast,
     Column,
     Literal,
-    Negate,
+    Minus,
     arithmetic_type,
 )
 
@@ -26,6 +37,7 @@ __all__ = [
     "And",
     "Arithmetic",
     "ArithmeticOp",
+    "BooleanValue",
     "Call",
     "Case",
     "Cast",
@@ -36,20 +48,19 @@ __all__ = [
     "Contains",
     "EndsWith",
     "Expression",
-    "Holds",
     "In",
     "IsNull",
     "IsTrue",
     "Like",
     "Literal",
-    "Matches",
-    "Negate",
+    "Minus",
     "Not",
     "Or",
     "Predicate",
+    "RegexMatches",
     "StartsWith",
     "Statistics",
-    "Truths",
+    "TruthSet",
     "Values",
     "all_of",
     "any_of",

@@ -42,7 +42,7 @@ class Case(Expression):
         places: list[Int64Array] = []
         rest, left = batch, np.arange(batch.num_rows)
         for condition, value in self.branches:
-            taken = condition.holds(rest)
+            taken = condition.true_mask(rest)
             if taken.any():
                 parts.append(self._values(value, rest.filter(pa.array(taken))))
                 places.append(left[taken])

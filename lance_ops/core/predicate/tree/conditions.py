@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, order_key
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.tree.spelling import spell_scalar
-from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.sql_spelling import spell_scalar
+from lance_ops.core.predicate.tree.truth_set import TruthSet
 from lance_ops.core.predicate.types import common_type
 
 __all__ = ["Compare", "CompareOp", "In", "IsNull"]
@@ -91,16 +91,16 @@ class Compare(Predicate):
         result = _FUNCTIONS[self.op](left, right)
         return _order_nans(self.op, left, right, result) if pa.types.is_floating(shared) else result
 
-    def possible(self, stats: Statistics) -> Truths:
+    def possible_truths(self, stats: Statistics) -> TruthSet:
         left, right = self.left.bounds(stats), self.right.bounds(stats)
         if self.left.type != self.right.type:  # their keys do not compare
             left, right = Bounds(nulls=left.nulls), Bounds(nulls=right.nulls)
         relations = left.relations_to(right)
-        result = Truths.UNKNOWN if left.nulls or right.nulls else Truths.NONE
+        result = TruthSet.UNKNOWN if left.nulls or right.nulls else TruthSet.NONE
         if relations & self.op.relations:
-            result |= Truths.TRUE
+            result |= TruthSet.TRUE
         if relations & ~self.op.relations:
-            result |= Truths.FALSE
+            result |= TruthSet.FALSE
         return result
 
     def to_sql(self) -> str:
@@ -153,14 +153,14 @@ class In(Predicate):
             unknown = pc.or_(unknown, pc.invert(found))
         return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
 
-    def possible(self, stats: Statistics) -> Truths:
+    def possible_truths(self, stats: Statistics) -> TruthSet:
         bounds = self.operand.bounds(stats)
-        result = Truths.UNKNOWN if bounds.nulls else Truths.NONE
+        result = TruthSet.UNKNOWN if bounds.nulls else TruthSet.NONE
         reached = bounds.values and self._reached(bounds)
         if reached or (bounds.nans and len(self._keys) < len(self.values)):
-            result |= Truths.TRUE
+            result |= TruthSet.TRUE
         if (bounds.values or bounds.nans) and not (reached and bounds.single):
-            result |= Truths.UNKNOWN if self.or_null else Truths.FALSE
+            result |= TruthSet.UNKNOWN if self.or_null else TruthSet.FALSE
         return result
 
     @cached_property
@@ -195,10 +195,10 @@ class IsNull(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return pc.is_null(self.operand.evaluate(batch))
 
-    def possible(self, stats: Statistics) -> Truths:
+    def possible_truths(self, stats: Statistics) -> TruthSet:
         bounds = self.operand.bounds(stats)
-        result = Truths.TRUE if bounds.nulls else Truths.NONE
-        return result | Truths.FALSE if bounds.values or bounds.nans else result
+        result = TruthSet.TRUE if bounds.nulls else TruthSet.NONE
+        return result | TruthSet.FALSE if bounds.values or bounds.nans else result
 
     def to_sql(self) -> str:
         return f"{self.operand.to_operand_sql()} IS NULL"

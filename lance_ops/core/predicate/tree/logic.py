@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from lance_ops.core.predicate.tree.column_stats import Statistics
 from lance_ops.core.predicate.tree.conditions import Compare, IsNull
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.truth_set import TruthSet
 from lance_ops.core.predicate.tree.values import Literal
 
-__all__ = ["FALSE", "TRUE", "UNKNOWN", "And", "Holds", "IsTrue", "Not", "Or", "all_of", "any_of", "negate"]
+__all__ = ["FALSE", "TRUE", "UNKNOWN", "And", "BooleanValue", "IsTrue", "Not", "Or", "all_of", "any_of", "negate"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class And(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return reduce(pc.and_kleene, (part.evaluate(batch) for part in self.parts))
 
-    def possible(self, stats: Statistics) -> Truths:
-        return reduce(Truths.both, (part.possible(stats) for part in self.parts))
+    def possible_truths(self, stats: Statistics) -> TruthSet:
+        return reduce(TruthSet.both, (part.possible_truths(stats) for part in self.parts))
 
     def to_sql(self) -> str:
         return " AND ".join(f"({part.to_sql()})" if isinstance(part, Or) else part.to_sql() for part in self.parts)
@@ -50,8 +50,8 @@ class Or(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return reduce(pc.or_kleene, (part.evaluate(batch) for part in self.parts))
 
-    def possible(self, stats: Statistics) -> Truths:
-        return reduce(Truths.either, (part.possible(stats) for part in self.parts))
+    def possible_truths(self, stats: Statistics) -> TruthSet:
+        return reduce(TruthSet.either, (part.possible_truths(stats) for part in self.parts))
 
     def to_sql(self) -> str:
         return " OR ".join(f"({part.to_sql()})" if isinstance(part, And) else part.to_sql() for part in self.parts)
@@ -70,8 +70,8 @@ class Not(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return pc.invert(self.part.evaluate(batch))
 
-    def possible(self, stats: Statistics) -> Truths:
-        return self.part.possible(stats).negated()
+    def possible_truths(self, stats: Statistics) -> TruthSet:
+        return self.part.possible_truths(stats).negated()
 
     def to_sql(self) -> str:
         if isinstance(self.part, IsNull):
@@ -92,15 +92,15 @@ class IsTrue(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return pc.fill_null(self.part.evaluate(batch), False)
 
-    def possible(self, stats: Statistics) -> Truths:
-        return self.part.possible(stats).is_true()
+    def possible_truths(self, stats: Statistics) -> TruthSet:
+        return self.part.possible_truths(stats).is_true()
 
     def to_sql(self) -> str:
         return f"({self.part.to_sql()}) IS TRUE"
 
 
 @dataclass(frozen=True)
-class Holds(Predicate):
+class BooleanValue(Predicate):
     """A boolean value (a column, a literal, a call) as a condition."""
 
     value: Expression
@@ -112,13 +112,13 @@ class Holds(Predicate):
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return self.value.evaluate(batch)
 
-    def possible(self, stats: Statistics) -> Truths:
+    def possible_truths(self, stats: Statistics) -> TruthSet:
         bounds = self.value.bounds(stats)
-        result = Truths.UNKNOWN if bounds.nulls else Truths.NONE
+        result = TruthSet.UNKNOWN if bounds.nulls else TruthSet.NONE
         if bounds.values and bounds.upper is not False:
-            result |= Truths.TRUE
+            result |= TruthSet.TRUE
         if bounds.values and bounds.lower is not True:
-            result |= Truths.FALSE
+            result |= TruthSet.FALSE
         return result
 
     def to_sql(self) -> str:
@@ -130,7 +130,7 @@ class Holds(Predicate):
 
 # `pa.scalar` and `pa.array` import pandas, where it is installed, before they look at anything.
 _TRUTHS = pa.Array.from_buffers(pa.bool_(), 3, [pa.py_buffer(bytes([0b011])), pa.py_buffer(bytes([0b001]))])
-TRUE, FALSE, UNKNOWN = (Holds(Literal(_TRUTHS[number])) for number in range(3))
+TRUE, FALSE, UNKNOWN = (BooleanValue(Literal(_TRUTHS[number])) for number in range(3))
 
 
 def all_of(*parts: Predicate) -> Predicate:
@@ -162,7 +162,7 @@ def negate(part: Predicate) -> Predicate:
             return all_of(*map(negate, parts))
         case Compare(op, left, right):
             return Compare(op.negated, left, right)
-        case Holds(Literal(value)):
-            return Holds(Literal(pa.scalar(not value.as_py() if value.is_valid else None, pa.bool_())))
+        case BooleanValue(Literal(value)):
+            return BooleanValue(Literal(pa.scalar(not value.as_py() if value.is_valid else None, pa.bool_())))
         case _:
             return Not(part)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
-from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.truth_set import TruthSet
 from lance_ops.core.predicate.types import convert
 
 __all__ = ["Expression", "Predicate", "Values"]
@@ -82,12 +82,12 @@ class Predicate(Expression):
         return pa.bool_()
 
     @abstractmethod
-    def possible(self, stats: Statistics) -> Truths:
+    def possible_truths(self, stats: Statistics) -> TruthSet:
         """Return the truth values that may occur among the rows the statistics describe."""
 
     def may_match(self, stats: Statistics) -> bool:
         """Whether a row described by the statistics may match. Columns without statistics may hold anything."""
-        return Truths.TRUE in self.possible(stats)
+        return TruthSet.TRUE in self.possible_truths(stats)
 
     def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
         """Return one truth value a row, null where it is unknown; chunked for a table.
@@ -105,7 +105,7 @@ class Predicate(Expression):
             return pa.repeat(result.cast(pa.bool_()), batch.num_rows)
         return result
 
-    def holds(self, rows: pa.RecordBatch | pa.Table) -> BoolArray:
+    def true_mask(self, rows: pa.RecordBatch | pa.Table) -> BoolArray:
         """Return for which rows it is true: neither false nor unknown. Raises as `mask` does."""
         if isinstance(rows, pa.RecordBatch):
             return _flags(self.mask(rows))
@@ -113,11 +113,11 @@ class Predicate(Expression):
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.bool_), *parts])
 
     def bounds(self, stats: Statistics) -> Bounds:
-        truths = self.possible(stats)
-        both = Truths.TRUE | Truths.FALSE
+        truths = self.possible_truths(stats)
+        both = TruthSet.TRUE | TruthSet.FALSE
         known = truths & both
-        lower, upper = (None, None) if known in (both, Truths.NONE) else (known is Truths.TRUE,) * 2
-        return Bounds(lower, upper, values=bool(known), nulls=Truths.UNKNOWN in truths, nans=False)
+        lower, upper = (None, None) if known in (both, TruthSet.NONE) else (known is TruthSet.TRUE,) * 2
+        return Bounds(lower, upper, values=bool(known), nulls=TruthSet.UNKNOWN in truths, nans=False)
 
     def to_operand_sql(self) -> str:
         return f"({self.to_sql()})"

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, successor
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
-from lance_ops.core.predicate.tree.spelling import spell_text
-from lance_ops.core.predicate.tree.truth import Truths
+from lance_ops.core.predicate.tree.sql_spelling import spell_text
+from lance_ops.core.predicate.tree.truth_set import TruthSet
 
-__all__ = ["Contains", "EndsWith", "Like", "Matches", "StartsWith", "TextCondition"]
+__all__ = ["Contains", "EndsWith", "Like", "RegexMatches", "StartsWith", "TextCondition"]
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class TextCondition(Predicate):
         """What every text that satisfies the condition starts with."""
         return ""
 
-    def possible(self, stats: Statistics) -> Truths:
+    def possible_truths(self, stats: Statistics) -> TruthSet:
         bounds = self.operand.bounds(stats)
-        result = Truths.UNKNOWN if bounds.nulls else Truths.NONE
+        result = TruthSet.UNKNOWN if bounds.nulls else TruthSet.NONE
         if not bounds.values:
             return result
         prefix = self.prefix.encode("utf-8", "surrogatepass")
         candidates = Bounds(prefix, successor(prefix), upper_open=True, nulls=False, nans=False)
         if bounds.relations_to(candidates) & Relations.EQUAL:
-            result |= Truths.TRUE
-        return result if self._holds_between(bounds) else result | Truths.FALSE
+            result |= TruthSet.TRUE
+        return result if self._holds_between(bounds) else result | TruthSet.FALSE
 
     def _holds_between(self, bounds: Bounds) -> bool:
         """Whether all values within the bounds are known to satisfy the condition."""
@@ -116,7 +116,7 @@ class Like(TextCondition):
 
 
 @dataclass(frozen=True)
-class Matches(TextCondition):
+class RegexMatches(TextCondition):
     """Whether a regular expression (RE2's syntax) matches anywhere in a text."""
 
     ignore_case: bool = False

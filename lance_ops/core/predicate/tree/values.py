@@ -15,10 +15,10 @@ from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.predicate.functions import FUNCTIONS
 from lance_ops.core.predicate.tree.column_stats import Bounds, Statistics
 from lance_ops.core.predicate.tree.nodes import Expression, Values
-from lance_ops.core.predicate.tree.spelling import spell_path, spell_scalar, spell_type
+from lance_ops.core.predicate.tree.sql_spelling import spell_path, spell_scalar, spell_type
 from lance_ops.core.predicate.types import cast_each, compute_type, convert, exact_type
 
-__all__ = ["Arithmetic", "ArithmeticOp", "Call", "Cast", "Column", "Literal", "Negate", "arithmetic_type"]
+__all__ = ["Arithmetic", "ArithmeticOp", "Call", "Cast", "Column", "Literal", "Minus", "arithmetic_type"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Arithmetic(Expression):
 
 
 @dataclass(frozen=True)
-class Negate(Expression):
+class Minus(Expression):
     """A number with its sign turned."""
 
     operand: Expression

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from enum import Flag, auto
 from functools import cache
 
-__all__ = ["Truths"]
+__all__ = ["TruthSet"]
 
 
-class Truths(Flag):
+class TruthSet(Flag):
     """A set of truth values, combined as SQL combines the values themselves (Kleene's logic).
 
     There are eight sets: each combination is worked out once.
@@ -22,39 +22,39 @@ class Truths(Flag):
     ANY = TRUE | FALSE | UNKNOWN
 
     @cache
-    def negated(self) -> Truths:
+    def negated(self) -> TruthSet:
         """Return the values NOT gives for these."""
         return self._each(lambda value: _NOT[value])
 
     @cache
-    def both(self, other: Truths) -> Truths:
+    def both(self, other: TruthSet) -> TruthSet:
         """Return the values AND can give: the least of the two, in the order false, unknown, true."""
         return self._pairs(other, min)
 
     @cache
-    def either(self, other: Truths) -> Truths:
+    def either(self, other: TruthSet) -> TruthSet:
         """Return the values OR can give: the greatest of the two."""
         return self._pairs(other, max)
 
     @cache
-    def is_true(self) -> Truths:
+    def is_true(self) -> TruthSet:
         """Return the values IS TRUE gives: never unknown."""
-        return self._each(lambda value: Truths.TRUE if value is Truths.TRUE else Truths.FALSE)
+        return self._each(lambda value: TruthSet.TRUE if value is TruthSet.TRUE else TruthSet.FALSE)
 
-    def _each(self, function: Callable[[Truths], Truths]) -> Truths:
-        result = Truths.NONE
+    def _each(self, function: Callable[[TruthSet], TruthSet]) -> TruthSet:
+        result = TruthSet.NONE
         for value in self:
             result |= function(value)
         return result
 
-    def _pairs(self, other: Truths, choose: Callable[[int, int], int]) -> Truths:
-        result = Truths.NONE
+    def _pairs(self, other: TruthSet, choose: Callable[[int, int], int]) -> TruthSet:
+        result = TruthSet.NONE
         for left in self:
             for right in other:
                 result |= _BY_RANK[choose(_RANK[left], _RANK[right])]
         return result
 
 
-_NOT = {Truths.TRUE: Truths.FALSE, Truths.FALSE: Truths.TRUE, Truths.UNKNOWN: Truths.UNKNOWN}
-_BY_RANK = (Truths.FALSE, Truths.UNKNOWN, Truths.TRUE)
+_NOT = {TruthSet.TRUE: TruthSet.FALSE, TruthSet.FALSE: TruthSet.TRUE, TruthSet.UNKNOWN: TruthSet.UNKNOWN}
+_BY_RANK = (TruthSet.FALSE, TruthSet.UNKNOWN, TruthSet.TRUE)
 _RANK = {value: rank for rank, value in enumerate(_BY_RANK)}

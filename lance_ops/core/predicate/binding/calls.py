@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter, UnsupportedFeature
-from lance_ops.core.predicate.building import build
-from lance_ops.core.predicate.building.coerce import compare_with_literal, same_for_all
+from lance_ops.core.predicate.binding import build
+from lance_ops.core.predicate.binding.literal_coercion import compare_with_literal, same_for_all
 from lance_ops.core.predicate.functions import FUNCTIONS, Function
 from lance_ops.core.predicate.tree import UNKNOWN, Call, Compare, CompareOp, Expression, Literal
 from lance_ops.core.predicate.types import compute_type

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter
-from lance_ops.core.predicate.building.instants import Instant, parse_instant, parse_time
+from lance_ops.core.predicate.binding.instants import Instant, parse_instant, parse_time
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
     UNKNOWN,
@@ -50,12 +50,14 @@ def compare_with_literal(op: CompareOp, operand: Expression, literal: Literal) -
         return Compare(op, operand, Literal(_rounded(value, operand)))
     if (is_text(kind) and is_text(value.type)) or (is_binary(kind) and is_binary(value.type)):
         return _compare_bytes(op, operand, literal)
-    ladder, place = _ladder(kind), _place(value, kind)
-    if ladder is None or place is None:
+    steps, position = _steps_of(kind), _position(value, kind)
+    if steps is None or position is None:
         raise InvalidFilter(
             f"{operand.to_sql()} is {kind} and cannot be compared with {literal.to_sql()}, which is {value.type}"
         )
-    return _on_ladder(op, operand, ladder, place * ladder.rungs_per_unit if isinstance(place, Fraction) else place)
+    return _compare_at(
+        op, operand, steps, position * steps.steps_per_unit if isinstance(position, Fraction) else position
+    )
 
 
 def same_for_all(operand: Expression, answer: bool) -> Predicate:
@@ -85,31 +87,31 @@ def decimal_literal(number: Decimal) -> Literal | None:
 
 
 @dataclass(frozen=True)
-class _Ladder:
+class _Steps:
     """The values of a type as whole numbers from `lowest` to `highest`, so many to a unit (one, a nanosecond)."""
 
     lowest: int
     highest: int
-    rungs_per_unit: Fraction = Fraction(1)
+    steps_per_unit: Fraction = Fraction(1)
 
 
-def _ladder(kind: pa.DataType) -> _Ladder | None:
+def _steps_of(kind: pa.DataType) -> _Steps | None:
     if pa.types.is_integer(kind):
         bits, signed = kind.bit_width, pa.types.is_signed_integer(kind)
-        return _Ladder(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else _Ladder(0, 2**bits - 1)
+        return _Steps(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else _Steps(0, 2**bits - 1)
     if pa.types.is_decimal(kind):
         most = 10**kind.precision - 1
-        return _Ladder(-most, most, Fraction(10) ** kind.scale)
+        return _Steps(-most, most, Fraction(10) ** kind.scale)
     if pa.types.is_date(kind):
         bits = 31 if pa.types.is_date32(kind) else 63 - 27  # date64 counts milliseconds, 2**26.4 of them a day
-        return _Ladder(-(2**bits), 2**bits - 1, Fraction(1, _NANOSECONDS_A_DAY))
+        return _Steps(-(2**bits), 2**bits - 1, Fraction(1, _NANOSECONDS_A_DAY))
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         bits = 31 if pa.types.is_time32(kind) else 63
-        return _Ladder(-(2**bits), 2**bits - 1, Fraction(1, NANOSECONDS[kind.unit]))
+        return _Steps(-(2**bits), 2**bits - 1, Fraction(1, NANOSECONDS[kind.unit]))
     return None
 
 
-def _place(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
+def _position(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
     """Return where a value stands, in units of the ladder (or an infinity, or NaN); None when it has no place."""
     source = value.type
     if is_numeric(source) and is_numeric(kind):
@@ -118,10 +120,10 @@ def _place(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
             return Fraction(Decimal(repr(number))) if abs(number) < float("inf") else number
         return Fraction(number)
     if is_text(source) and pa.types.is_decimal(kind):
-        return _place_text(value.as_py())
+        return _position_of_text(value.as_py())
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         instant = _instant(value)
-        return None if instant is None else _instant_place(instant, getattr(kind, "tz", None))
+        return None if instant is None else _position_of_instant(instant, getattr(kind, "tz", None))
     if pa.types.is_time(kind):
         nanoseconds = parse_time(value.as_py()) if is_text(source) else _ticks(value, pa.types.is_time(source))
         return None if nanoseconds is None else Fraction(nanoseconds)
@@ -131,7 +133,7 @@ def _place(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
     return None
 
 
-def _place_text(text: str) -> Fraction | None:
+def _position_of_text(text: str) -> Fraction | None:
     try:
         return Fraction(Decimal(text.strip()))
     except (ArithmeticError, ValueError):  # not a number; NaN or an infinity
@@ -150,7 +152,7 @@ def _instant(value: pa.Scalar) -> Instant | None:
     return None
 
 
-def _instant_place(instant: Instant, zone: str | None) -> Fraction | None:
+def _position_of_instant(instant: Instant, zone: str | None) -> Fraction | None:
     if zone is None:
         return None if instant.in_utc else Fraction(instant.nanoseconds)
     return Fraction(instant.nanoseconds if instant.in_utc else instant.wall_time_in(zone))
@@ -160,21 +162,21 @@ def _ticks(value: pa.Scalar, same_family: bool) -> int | None:
     return value.value * NANOSECONDS[value.type.unit] if same_family else None
 
 
-def _on_ladder(op: CompareOp, operand: Expression, ladder: _Ladder, place: Fraction | float) -> Predicate:
-    if place != place or place > ladder.highest:
+def _compare_at(op: CompareOp, operand: Expression, steps: _Steps, position: Fraction | float) -> Predicate:
+    if position != position or position > steps.highest:
         return _compare_beyond(op, operand, above=True)
-    if place < ladder.lowest:
+    if position < steps.lowest:
         return _compare_beyond(op, operand, above=False)
-    rung = floor(place)
-    if rung == place:
-        return Compare(op, operand, _rung(rung, operand.type))
+    step = floor(position)
+    if step == position:
+        return Compare(op, operand, _literal_at(step, operand.type))
     match op:
         case CompareOp.EQ | CompareOp.NE:
             return same_for_all(operand, op is CompareOp.NE)
         case CompareOp.LT | CompareOp.LE:
-            return Compare(CompareOp.LE, operand, _rung(rung, operand.type))
+            return Compare(CompareOp.LE, operand, _literal_at(step, operand.type))
         case CompareOp.GT | CompareOp.GE:
-            return Compare(CompareOp.GT, operand, _rung(rung, operand.type))
+            return Compare(CompareOp.GT, operand, _literal_at(step, operand.type))
 
 
 def _compare_beyond(op: CompareOp, operand: Expression, above: bool) -> Predicate:
@@ -183,12 +185,12 @@ def _compare_beyond(op: CompareOp, operand: Expression, above: bool) -> Predicat
     return same_for_all(operand, op in always)
 
 
-def _rung(rung: int, kind: pa.DataType) -> Literal:
-    value: Any = rung
+def _literal_at(step: int, kind: pa.DataType) -> Literal:
+    value: Any = step
     if pa.types.is_decimal(kind):
-        value = Decimal(f"{rung}E{-kind.scale}")  # scaleb would round to the context's 28 digits
+        value = Decimal(f"{step}E{-kind.scale}")  # scaleb would round to the context's 28 digits
     elif pa.types.is_date64(kind):
-        value = rung * 86_400_000
+        value = step * 86_400_000
     return Literal(pa.scalar(value, kind))
 
 

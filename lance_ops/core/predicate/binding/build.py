@@ -12,28 +12,28 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput, UnsupportedFeature
-from lance_ops.core.predicate.building.coerce import compare_with_literal, same_for_all
-from lance_ops.core.predicate.building.instants import parse_instant
+from lance_ops.core.predicate.binding.instants import parse_instant
+from lance_ops.core.predicate.binding.literal_coercion import compare_with_literal, same_for_all
 from lance_ops.core.predicate.tree import (
     NANOSECONDS,
     UNKNOWN,
     Arithmetic,
     ArithmeticOp,
+    BooleanValue,
     Cast,
     Compare,
     CompareOp,
     Contains,
     EndsWith,
     Expression,
-    Holds,
     In,
     IsNull,
     IsTrue,
     Like,
     Literal,
-    Matches,
-    Negate,
+    Minus,
     Predicate,
+    RegexMatches,
     StartsWith,
     all_of,
     any_of,
@@ -48,6 +48,7 @@ __all__ = [
     "all_of",
     "any_of",
     "arithmetic",
+    "as_condition",
     "between",
     "cast",
     "compare",
@@ -64,13 +65,12 @@ __all__ = [
     "minus",
     "negate",
     "starts_with",
-    "truth",
 ]
 
 _ONE_ROW = pa.record_batch([pa.nulls(1)], names=["nothing"])
 
 
-def truth(value: Expression) -> Predicate:
+def as_condition(value: Expression) -> Predicate:
     """Take a boolean value as a condition."""
     if isinstance(value, Predicate):
         return value
@@ -78,7 +78,7 @@ def truth(value: Expression) -> Predicate:
         return UNKNOWN
     if not pa.types.is_boolean(value.type):
         raise InvalidFilter(f"{value.to_sql()} is {value.type}, not a condition")
-    return Holds(value)
+    return BooleanValue(value)
 
 
 def compare(op: CompareOp, left: Expression, right: Expression) -> Predicate:
@@ -124,7 +124,7 @@ def is_null(operand: Expression) -> Predicate:
 
 def is_true(operand: Expression, value: bool | None = True) -> Predicate:
     """Ask whether a condition is true (or false, or unknown), with no third answer."""
-    condition = truth(operand)
+    condition = as_condition(operand)
     if value is None:
         return IsNull(condition)
     return IsTrue(condition if value else negate(condition))
@@ -185,9 +185,9 @@ def matches(operand: Expression, pattern: Expression, ignore_case: bool = False)
     text = literal_text("regexp_like", operand, pattern)
     if text is None:
         return UNKNOWN
-    condition = Matches(Literal(pa.scalar("")), text, ignore_case)
+    condition = RegexMatches(Literal(pa.scalar("")), text, ignore_case)
     _checked(condition)
-    return Matches(operand, text, ignore_case)
+    return RegexMatches(operand, text, ignore_case)
 
 
 def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Expression:
@@ -208,7 +208,7 @@ def minus(operand: Expression) -> Expression:
     """Turn the sign of a number."""
     if not is_numeric(operand.type):
         raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and - needs a number")
-    return fold(Negate(operand))
+    return fold(Minus(operand))
 
 
 def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Expression:

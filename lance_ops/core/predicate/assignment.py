@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lance_ops.core.errors import InvalidFilter, InvalidInput
 from lance_ops.core.predicate import sql
-from lance_ops.core.predicate.building import build
+from lance_ops.core.predicate.binding import build
 from lance_ops.core.predicate.tree import Expression, Literal
 from lance_ops.core.predicate.types import compute_type, is_numeric, is_text
 

@@ -1,0 +1,12 @@
+"""Build a predicate's tree from parts, with every name resolved and every type checked."""
+
+from lance_ops.core.predicate.binding.calls import call
+from lance_ops.core.predicate.binding.column_names import Name, resolve
+from lance_ops.core.predicate.binding.literal_coercion import number_literal
+
+__all__ = [
+    "Name",
+    "call",
+    "number_literal",
+    "resolve",
+]
