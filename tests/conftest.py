@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.schema import Schema
-from lance_ops.file.joined import JoinedFile, read_joined
+from lance_ops.file.several_files import FileRows, read_files_together
 from lance_ops.reading import joined_fragments
 from lance_ops.table import Manifest, decode_manifest
 from lance_ops.table.manifest.manifest_cache import ManifestCache
@@ -143,9 +143,9 @@ def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Notes how many files were read as one, each time."""
     counts: list[int] = []
 
-    def counting(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
+    def counting(files: Sequence[FileRows], schema: Schema) -> pa.Table:
         counts.append(len(files))
-        return read_joined(files, schema)
+        return read_files_together(files, schema)
 
-    monkeypatch.setattr(joined_fragments, "read_joined", counting)
+    monkeypatch.setattr(joined_fragments, "read_files_together", counting)
     return counts

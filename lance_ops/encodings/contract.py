@@ -183,8 +183,8 @@ class Encoding(ABC):
         """Return the description as a `CompressiveEncoding` message."""
 
     @property
-    def kin(self) -> Hashable:
-        """What encodings must agree in to have values of one shape, in chunks that are laid out alike."""
+    def chunk_key(self) -> Hashable:
+        """Encodings with equal keys have values of one form, in chunks with equal parts."""
         return self
 
     @property

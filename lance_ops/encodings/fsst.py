@@ -69,8 +69,8 @@ class FsstEncoding(Encoding):
         return cls(message.symbol_table, values)
 
     @property
-    def kin(self) -> Hashable:
-        return type(self), self.values  # each page has its own table
+    def chunk_key(self) -> Hashable:
+        return type(self), self.values  # each page has its own symbol table
 
     @cached_property
     def _table(self) -> tuple[bool, Uint64Array, Int64Array]:

@@ -1,13 +1,13 @@
-"""Data files, read and written page by page.
+"""Read and write single data files of every file version.
 
-`LanceFileReader` and `LanceFileWriter` are the reference implementation's names; `FileReader` and `FileWriter`, beneath
-them, work on a store and know fields by their ids, as datasets need.
+`LanceFileReader` and `LanceFileWriter` are the reference implementation's API. They use `FileReader` and `FileWriter`,
+which datasets use directly: these work on a store and know fields by their ids.
 """
 
-from lance_ops.file.arrays import own_copy
-from lance_ops.file.budget import row_bytes
-from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
-from lance_ops.file.lance_file import (
+from lance_ops.file.arrow_values import copy_array, reorder
+from lance_ops.file.page_reading import FileSource, Ranges, RowSelection, RowSet, RowSlice, row_bytes
+from lance_ops.file.reader import FileReader
+from lance_ops.file.reference_api import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
     LanceFileMetadata,
@@ -18,19 +18,16 @@ from lance_ops.file.lance_file import (
     ReaderResults,
     stable_version,
 )
-from lance_ops.file.order import reorder
-from lance_ops.file.reader import FileReader
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import FileSource, Ranges
+from lance_ops.file.several_files import FileRows, can_read_together, read_files_together
 from lance_ops.file.v0_1 import Dictionaries
 from lance_ops.file.writer import FileWriter, WrittenFile, page_budget
 
 __all__ = [
     "Dictionaries",
     "FileReader",
+    "FileRows",
     "FileSource",
     "FileWriter",
-    "JoinedFile",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
     "LanceFileMetadata",
@@ -40,14 +37,14 @@ __all__ = [
     "LancePageMetadata",
     "Ranges",
     "ReaderResults",
+    "RowSelection",
     "RowSet",
     "RowSlice",
-    "Rows",
     "WrittenFile",
-    "can_be_joined",
-    "own_copy",
+    "can_read_together",
+    "copy_array",
     "page_budget",
-    "read_joined",
+    "read_files_together",
     "reorder",
     "row_bytes",
     "stable_version",

@@ -1,68 +1,83 @@
-"""Reading one data file, of any version."""
+"""Read one data file of any version: rows in, Arrow tables out, fields known by their ids."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.core.errors import InvalidInput, ReadTooLarge
+from lance_ops.core.errors import CorruptFile, InvalidInput, ReadTooLarge
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.budget import Budget, row_bytes
-from lance_ops.file.container import Column, Extent, read_footer_version
-from lance_ops.file.decoding_errors import reporting
-from lance_ops.file.opened import Batches, Sections
-from lance_ops.file.order import reorder
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import FileSource, Ranges, run
-from lance_ops.file.v0_1 import BatchColumns, open_v0_1
-from lance_ops.file.v2_1 import StructuralColumns
-from lance_ops.file.v2_1.layouts import PageLayout
-from lance_ops.file.v2_file import open_v2
+from lance_ops.file.arrow_values import reorder
+from lance_ops.file.container import Column
+from lance_ops.file.open_file import LeafPage, OpenFile, Sections
+from lance_ops.file.page_reading import (
+    Budget,
+    Extent,
+    FileSource,
+    Ranges,
+    RowSelection,
+    RowSet,
+    RowSlice,
+    naming_place,
+    row_bytes,
+    run_all,
+)
+from lance_ops.file.v0_1 import V01File
+from lance_ops.file.v2_0 import V20File
+from lance_ops.file.v2_1 import V21File
 from lance_ops.store import Store, View
+from lance_ops.wire import MAGIC
 
 __all__ = ["FileReader", "table_of"]
 
 _TAIL_BYTES = 64 * 1024
-"""Read at once when a file is opened; most files' metadata fits, and of a small file everything."""
+"""The last bytes of a file, read when it is opened: they hold most files' metadata, and all of a small file."""
 
 _MAPPED_TAIL_BYTES = 16 * 1024
-"""The same of a mapped file, where looking again costs less than to copy what nobody asks for."""
+"""The same for a mapped file, where a second read costs less than copying bytes that nobody needs."""
 
-_LEAST_HELD_BYTES = _TAIL_BYTES
-_TIMES_METADATA = 16  # parsed, and as Python objects
-_BYTES_BY_HELD_BYTE = 256  # where each chunk of some kilobytes is takes three numbers
+_LEAST_MEMORY_BYTES = _TAIL_BYTES
+_METADATA_FACTOR = 16  # metadata is parsed, and then Python objects
+_FILE_BYTES_PER_INDEX_BYTE = 256  # three numbers for each chunk of some kilobytes
 
 _WINDOW_BYTES = 32 * 1024 * 1024
 """Encoded bytes that `iter_batches` decodes at a time."""
 
 _DECODED_BYTES = 4 * _WINDOW_BYTES
-"""What they may become in values of fixed width."""
+"""The most bytes of fixed-width values that `iter_batches` decodes at a time."""
+
+_VERSION = struct.Struct("<HH4s")
 
 
 class FileReader:
-    """One data file, open for reading; safe to use from several threads.
+    """One data file, open for reading; several threads may use it.
 
-    Raises `CorruptFile` where bytes contradict each other, `UnsupportedFeature` for what is not read here.
+    Raises `CorruptFile` for bytes that contradict each other, and `UnsupportedFeature` for features that this library
+    does not read.
     """
 
     def __init__(self, store: Store, path: str, size_bytes: int | None = None, *, schema: Schema | None = None) -> None:
         """Read a file's metadata.
 
-        A `size_bytes` other than the file's is an error, but for 0: not recorded. `schema` is that of a 0.1 file which
-        does not hold its own, with the fields that are in the file; all others say what they hold.
+        Raises `CorruptFile` if `size_bytes` is neither the file's size nor 0, which means that no size is recorded.
+        `schema` describes a 0.1 file that does not hold its own schema; all other files hold theirs.
         """
         tail_bytes = _MAPPED_TAIL_BYTES if store.reads_in_place else _TAIL_BYTES
         self._source, tail = FileSource.with_tail(store, path, size_bytes, tail_bytes)
-        self.version = read_footer_version(tail, self._source.name)
+        self.version = _read_version(tail, self._source.name)
+        self._file: OpenFile
         if self.version is FileVersion.V0_1:
-            self._file = open_v0_1(self._source, tail, schema)
+            self._file = V01File(self._source, tail, schema)
+        elif self.version is FileVersion.V2_0:
+            self._file = V20File(self._source, tail)
         else:
-            self._file = open_v2(self._source, tail)
+            self._file = V21File(self._source, tail)
 
     @property
     def schema(self) -> Schema:
@@ -76,7 +91,7 @@ class FileReader:
 
     @property
     def global_buffers(self) -> tuple[Extent, ...]:
-        """Where the buffers are that belong to the file as a whole; the first describes it."""
+        """Where the global buffers are; the first holds the schema and the number of rows. A 0.1 file has none."""
         return self._file.global_buffers
 
     @property
@@ -90,11 +105,10 @@ class FileReader:
         return self._source.size_bytes
 
     @property
-    def held_bytes(self) -> int:
-        """About how many bytes of memory the open file takes when all of it was read once."""
-        sections = self._file.sections
-        metadata_bytes = 0 if sections is None else sections.column_metadata_bytes + sections.global_buffer_bytes
-        return _LEAST_HELD_BYTES + _TIMES_METADATA * metadata_bytes + self.size_bytes // _BYTES_BY_HELD_BYTE
+    def memory_bytes(self) -> int:
+        """About how many bytes of memory the open file takes after all of it has been read once."""
+        index_bytes = self.size_bytes // _FILE_BYTES_PER_INDEX_BYTE
+        return _LEAST_MEMORY_BYTES + _METADATA_FACTOR * self._file.metadata_bytes + index_bytes
 
     @property
     def schema_metadata(self) -> dict[str, str]:
@@ -104,40 +118,37 @@ class FileReader:
     @property
     def num_columns(self) -> int:
         """Number of columns in the file: leaves in 2.1 and later, all fields before."""
-        return self._file.columns.num_columns
+        return self._file.num_columns
 
     @property
     def field_ids(self) -> tuple[int, ...]:
-        """The id of each column's field in the file's schema, which need not be that of the table."""
-        return self._file.columns.field_ids
+        """The id of each column's field in the file's own schema, whose ids may differ from the table's."""
+        return self._file.field_ids
 
     def global_buffer(self, index: int) -> pa.Buffer:
-        """Return a global buffer's bytes; 0 is the file's own description. Raises `InvalidInput` if there is none."""
+        """Return a global buffer's bytes; raise `InvalidInput` if there is none of this number."""
         if not 0 <= index < len(self.global_buffers):
             raise InvalidInput(f"{self.path} has {len(self.global_buffers)} global buffers, there is no {index}")
         return pa.py_buffer(self._source.read(self.global_buffers[index].position, self.global_buffers[index].end))
 
     @property
     def is_in_place(self) -> bool:
-        """Whether all of the file's bytes can be looked at where they are."""
+        """Whether the file is mapped, so that its bytes are read without a copy."""
         return self._source.is_in_place
 
     def view(self) -> View:
-        """Return the bytes of a file that is in place."""
+        """Return all bytes of a mapped file."""
         view = self._source.view()
         assert view is not None
         return view
 
-    def pages(self, fields: Sequence[Field], rows: Rows) -> list[list[list[tuple[PageLayout, Rows]]]]:
-        """Return, for each column of each field, the pages with some of these rows, and which of their own those are.
+    def pages(self, fields: Sequence[Field], rows: RowSelection) -> list[list[list[tuple[LeafPage, RowSelection]]]]:
+        """Return, for each leaf of each field, the pages that hold some of the rows, and those rows of the page.
 
-        The file is of 2.1 or later and has the rows. Raises `CorruptFile`, and `InvalidInput` for a field that it does
-        not have.
+        The caller has checked that the rows are in the file. Raises `CorruptFile`, and `InvalidInput` for a field that
+        the file does not have and for a file older than 2.1.
         """
-        columns = self._file.columns
-        assert isinstance(columns, StructuralColumns)
-        columns.expect(fields)
-        return [columns.pages(field, rows) for field in fields]
+        return self._file.pages(fields, rows)
 
     def buffer(self, extent: Extent) -> pa.Buffer:
         """Return some of the file's bytes: of a mapped file those in the map."""
@@ -147,9 +158,9 @@ class FileReader:
     def read(
         self, schema: Schema | None = None, start: int = 0, stop: int | None = None, *, threads: int = 1
     ) -> pa.Table:
-        """Return the rows in `[start, stop)` of the fields asked for, known by their ids; all of them by default.
+        """Return the rows in `[start, stop)` of the fields in `schema`; all rows and fields by default.
 
-        The pages of a large read are decoded in `threads` threads.
+        Fields are known by their ids. The pages of a large read are decoded in `threads` threads.
         """
         last = self.num_rows if stop is None else min(stop, self.num_rows)
         if start < 0 or start > max(last, start):
@@ -157,7 +168,7 @@ class FileReader:
         return self._read(self.schema if schema is None else schema, RowSlice(start, max(start, last)), threads)
 
     def take(self, schema: Schema | None, offsets: npt.ArrayLike) -> pa.Table:
-        """Return the rows at these offsets, in the order asked for, repeats included.
+        """Return the rows at these offsets, in the given order, repeats included.
 
         Raises `InvalidInput` for an offset outside of the file.
         """
@@ -176,9 +187,9 @@ class FileReader:
 
     def load(self, schema: Schema) -> None:
         """Read the metadata of columns whose rows will be read."""
-        self._file.columns.expect(schema.fields)
+        self._file.prefetch_metadata(schema.fields)
         for field in schema.fields:
-            self._file.columns.load(field)
+            self._file.load_metadata(field)
 
     def iter_batches(
         self,
@@ -210,96 +221,69 @@ class FileReader:
             first += window
 
     def encoded_bytes(self, schema: Schema) -> int:
-        """Return how many bytes of the file the fields asked for take, roughly."""
-        return self._file.columns.encoded_bytes(schema)
+        """Return about how many bytes of the file the fields of `schema` take."""
+        return self._file.encoded_bytes(schema)
 
     def describe(self) -> list[list[tuple[str, ...]]]:
-        """Name, for each column and page, the layout and the encodings met, outermost first."""
-        return [self._file.columns.describe(index) for index in range(self.num_columns)]
+        """Name the layout and the encodings of each page of each column, outermost first."""
+        return [self._file.describe(index) for index in range(self.num_columns)]
 
     def batch_offsets(self) -> tuple[int, ...]:
-        """Return the first row of each batch of a 0.1 file, and the end of the last."""
-        return self._batches().offsets
+        """Return the first row of each batch of a 0.1 file, and the end of the last batch."""
+        return self._file.batch_offsets()
 
     def batch_statistics(self, field_id: int) -> pa.StructArray | None:
-        """Return null_count, min_value and max_value of a field for each batch of a 0.1 file, if it has them.
+        """Return null_count, min_value and max_value of a field for each batch of a 0.1 file; None if it has none.
 
-        Bounds need not be among the values; a null one is unknown.
+        A bound need not be one of the values; a null bound is unknown.
         """
-        batches = self._batches()
-        field = batches.statistics.get(field_id)
-        if field is None or batches.columns is None or len(batches.offsets) < 2:
-            return None
-        rows = RowSlice(0, len(batches.offsets) - 1)
-        ((steps, build),) = batches.columns.tasks(field, rows, Budget(self.size_bytes))
-        return build(run(self._source, steps))
+        return self._file.batch_statistics(field_id)
 
     def dictionary_values(self, field_id: int) -> pa.Array:
-        """Return the values that a 0.1 file holds of a dictionary column, which may be fewer than the table's.
+        """Return the dictionary values that a 0.1 file itself stores for a column; the table may have more.
 
         Raises `InvalidInput` for a file or field that has none.
         """
-        columns, field = self._file.columns, self.schema.by_id(field_id)
-        if not isinstance(columns, BatchColumns) or field is None or not field.is_dictionary:
-            raise InvalidInput(f"{self.path} has no dictionary of a field {field_id}")
-        return run(self._source, [columns.dictionary_values(field_id)])[0]
-
-    def _batches(self) -> Batches:
-        if self._file.batches is None:
-            raise InvalidInput(f"{self.path} is of version {self.version.value}: only 0.1 files have batches")
-        return self._file.batches
+        return self._file.dictionary_values(field_id)
 
     def sections(self) -> Sections:
         """Return how many bytes each part of a 2.x file takes."""
-        if self._file.sections is None:
-            raise self._no_columns()
-        return self._file.sections
+        return self._file.sections()
 
     def column(self, index: int) -> Column:
-        """Return one column's pages and where their buffers are, of a 2.x file.
+        """Return the pages of one column of a 2.x file; raise `InvalidInput` if there is no such column."""
+        return self._file.column(index)
 
-        Raises `InvalidInput` if there is none.
-        """
-        if self._file.load_columns is None:
-            raise self._no_columns()
-        if not 0 <= index < self.num_columns:
-            raise InvalidInput(f"{self.path} has {self.num_columns} columns, there is no {index}")
-        return self._file.load_columns([index])[0]
-
-    def _no_columns(self) -> InvalidInput:
-        return InvalidInput(f"{self.path} is of version {self.version.value}: it has no column metadata")
-
-    def _read(self, projection: Schema, rows: Rows, threads: int = 1) -> pa.Table:
+    def _read(self, projection: Schema, rows: RowSelection, threads: int = 1) -> pa.Table:
         budget = Budget(self.size_bytes)
-        with reporting(self.path, "schema"):
+        with naming_place(self.path, "schema"):
             budget.expect(rows.count, _row_bytes(projection))
-        self._file.columns.expect(projection.fields)
-        chunks = [
-            (at, *chunk)
+        self._file.prefetch_metadata(projection.fields)
+        parts = [
+            (at, *part)
             for at, field in enumerate(projection.fields)
-            for chunk in self._file.columns.tasks(field, rows, budget)
+            for part in self._file.column_parts(field, rows, budget)
         ]
-        steps = [step for _, tasks, _ in chunks for step in tasks]
-        results = run(self._source, steps, threads)
+        results = run_all(self._source, [task for _, steps, _ in parts for task in steps], threads)
         arrays: list[list[pa.Array]] = [[] for _ in projection.fields]
         done = 0
-        for at, tasks, build in chunks:
-            arrays[at].append(build(results[done : done + len(tasks)]))
-            done += len(tasks)
+        for at, steps, to_array in parts:
+            arrays[at].append(to_array(results[done : done + len(steps)]))
+            done += len(steps)
         return table_of(projection, arrays, rows.count, self.path)
 
     def _window_rows(self, projection: Schema, batch_rows: int) -> int:
-        """Return how many rows to decode at a time: whole batches, about `_WINDOW_BYTES` of them."""
+        """Return how many rows to decode at a time: whole batches of about `_WINDOW_BYTES`."""
         size = self.encoded_bytes(projection)
         rows = self.num_rows * _WINDOW_BYTES // max(size, 1)
-        with reporting(self.path, "schema"):
+        with naming_place(self.path, "schema"):
             rows = min(rows, _DECODED_BYTES // max(_row_bytes(projection), 1))
         return max(1, min(rows, 1 << 24) // batch_rows) * batch_rows
 
 
 def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows: int, path: str) -> pa.Table:
-    """Return a table of the fields' arrays, each in parts, with their extension types; `path` is named in errors."""
-    with reporting(path, "schema"):
+    """Return a table with the projection's extension types; each field comes as arrays. Errors name `path`."""
+    with naming_place(path, "schema"):
         storage, wanted = projection.to_arrow_storage(), projection.to_arrow_restored()
     columns = [
         pa.chunked_array(parts, field.arrow_type) for parts, field in zip(arrays, projection.fields, strict=True)
@@ -315,7 +299,17 @@ def table_of(projection: Schema, arrays: Sequence[Sequence[pa.Array]], num_rows:
     return table
 
 
-def _as_rows(ascending: Int64Array) -> Rows:
+def _read_version(tail: bytes, path: str) -> FileVersion:
+    """Return the version in a Lance file's last eight bytes; raise `CorruptFile` if they do not end a Lance file."""
+    if len(tail) < _VERSION.size:
+        raise CorruptFile(path, "footer", f"{len(tail)} bytes are too few for a Lance file")
+    major, minor, magic = _VERSION.unpack(tail[-_VERSION.size :])
+    if magic != MAGIC:
+        raise CorruptFile(path, "footer", f"ends with {magic!r}, not {MAGIC!r}: not a Lance file, or cut short")
+    return FileVersion.from_numbers(major, minor, path)
+
+
+def _as_rows(ascending: Int64Array) -> RowSelection:
     if len(ascending) and int(ascending[-1]) - int(ascending[0]) + 1 == len(ascending):
         return RowSlice(int(ascending[0]), int(ascending[-1]) + 1)
     return RowSet(ascending)
@@ -326,7 +320,7 @@ def _row_bytes(projection: Schema) -> int:
 
 
 def _without_columns(num_rows: int) -> pa.RecordBatch:
-    """Return rows of no columns; Arrow's other ways to make them forget how many they are."""
+    """Return a batch of rows without columns; other ways to make one lose the number of rows."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
 
 

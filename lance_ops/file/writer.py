@@ -1,7 +1,7 @@
-"""Writing one data file.
+"""Write one data file of any version: Arrow batches in, a file out.
 
-Batches are cut into columns as they come; each column collects rows up to a page's budget and is then encoded and
-written, so that memory is bounded by the budget times the number of columns, however long the stream is.
+Each column collects rows up to the page budget, then encodes and writes them as a page. So memory is bounded by the
+page budget times the number of columns, however many rows come.
 """
 
 from __future__ import annotations
@@ -17,30 +17,33 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.json import json_to_storage
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.body import FileBody
-from lance_ops.file.container import Extent
+from lance_ops.file.arrow_values import storage_of
+from lance_ops.file.container import FieldWriter
+from lance_ops.file.container_body import ContainerBody
 from lance_ops.file.copied_columns import columns_to_copy
-from lance_ops.file.held_types import check_types
+from lance_ops.file.file_body import FileBody
+from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader
-from lance_ops.file.v0_1 import BatchBody, Dictionaries
-from lance_ops.file.v2_1 import storage_of
-from lance_ops.file.v2_body import V2Body
+from lance_ops.file.supported_types import check_types
+from lance_ops.file.v0_1 import Dictionaries, V01Body
+from lance_ops.file.v2_0 import V20FieldWriter
+from lance_ops.file.v2_1 import V21FieldWriter
 from lance_ops.store import BytesLike, Store
 
 __all__ = ["DEFAULT_PAGE_BYTES", "FileWriter", "WrittenFile", "page_budget"]
 
 DEFAULT_PAGE_BYTES = 8 * 1024 * 1024
-"""Arrow bytes of one column that make a page."""
+"""Arrow bytes of one column that fill a page."""
 
 _TOTAL_CACHE_BYTES = 256 * 1024 * 1024
-"""With many columns each gets a smaller page, so that all of them together hold no more than this."""
+"""All columns together collect no more than this; with many columns, each gets smaller pages."""
 
 _LEAST_PAGE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A finished file, as a manifest describes it: which field is in which column."""
+    """A finished file as a manifest describes it: `column_indices[i]` is the column of field `fields[i]`."""
 
     path: str
     num_rows: int
@@ -52,9 +55,9 @@ class WrittenFile:
 
 
 def page_budget(num_columns: int, cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int | None:
-    """Return the `page_bytes` of a writer: an even share of `cache_bytes` for each column, `max_page_bytes` at most.
+    """Return a writer's `page_bytes`: an even share of `cache_bytes` for each column, at most `max_page_bytes`.
 
-    None, where neither is given, leaves them to the writer. Raises `InvalidInput` for what is no size.
+    If neither is given, the result is None and the writer decides. Raises `InvalidInput` for sizes out of range.
     """
     if cache_bytes is not None and cache_bytes < 0:
         raise InvalidInput(f"data_cache_bytes must not be negative, not {cache_bytes}")
@@ -67,7 +70,7 @@ def page_budget(num_columns: int, cache_bytes: int | None = None, max_page_bytes
 
 
 class FileWriter:
-    """One data file, being written; it appears with `finish` and leaves nothing after `abort`.
+    """One data file being written. `finish` makes it visible; `abort` leaves nothing behind.
 
     As a context manager it aborts on an exception and finishes otherwise.
     """
@@ -86,8 +89,8 @@ class FileWriter:
     ) -> None:
         """Start a file; raise `UnsupportedFeature` for a column that the version cannot hold.
 
-        `dictionaries` are those of a 0.1 table, which its files share; a file alone has its own. `batch_offsets` say
-        where the batches of a 0.1 file begin and end, as far as they go. `durable` is as for `Store.put`.
+        `dictionaries` are those that the files of a 0.1 table share; a single file has its own. `batch_offsets` say
+        where the first batches of a 0.1 file begin and end. `durable` is as for `Store.put`.
         """
         if page_bytes is not None and page_bytes < 1:
             raise InvalidInput(f"pages of {page_bytes} bytes")
@@ -96,48 +99,51 @@ class FileWriter:
         self.schema = schema
         self.version = version
         self.metadata = dict(schema.metadata)
-        """Metadata of the file's schema; may grow until `finish`."""
+        """Metadata of the file's schema; the caller may add to it until `finish`."""
         self.num_rows = 0
         self._written: WrittenFile | None = None
         self._fields = list(schema.fields)
-        """Those that rows come with."""
-        self._num_copied: int | None = None
+        """The fields that `write_batch` takes: all that are not copied."""
+        self._num_copied_rows: int | None = None
         share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(schema.num_leaves, 1)))
         self._page_bytes = page_bytes or share
         self._sink = store.open_writer(path, durable=durable)
         try:
-            self._body: FileBody = (
-                BatchBody(self._sink, schema, dictionaries or Dictionaries(schema), batch_offsets)
-                if version is FileVersion.V0_1
-                else V2Body(self._sink, schema, version, self._page_bytes)
-            )
+            self._body: FileBody
+            if version is FileVersion.V0_1:
+                self._body = V01Body(self._sink, schema, dictionaries or Dictionaries(schema), batch_offsets)
+            else:
+                self._body = ContainerBody(
+                    self._sink, schema, version, self._page_bytes, _field_writers(schema, version)
+                )
         except BaseException:
             self._sink.abort()
             raise
 
     @property
     def bytes_written(self) -> int:
-        """The file's length so far; rows whose page is not full yet are not in it."""
+        """The file's length so far, without the rows of pages that are not full yet."""
         return self._sink.tell()
 
     def copy_column(self, name: str, reader: FileReader) -> bool:
-        """Take a column, known there by the same id, over from another file: all its rows, in the pages it has there.
+        """Copy all pages of a column from another file, which has the column under the same field id.
 
-        Rows are then written without it, as many in the end as the other file has. Returns False, and nothing is done,
-        where to write the values anew would make other pages, or larger ones. Comes before any rows.
+        The caller calls this before the first `write_batch`, whose batches then lack the column, and writes as many
+        rows as the other file has. Returns False and does nothing if encoding the values anew would give other pages,
+        or larger ones.
         """
         at = self.schema.names.index(name)
         field = self.schema.fields[at]
-        if self.num_rows or field not in self._fields or not isinstance(self._body, V2Body):
+        if self.num_rows or field not in self._fields:
             return False
-        if self._num_copied not in (None, reader.num_rows):
-            raise InvalidInput(f"columns of {self._num_copied} and of {reader.num_rows} rows do not make one file")
+        if self._num_copied_rows not in (None, reader.num_rows):
+            raise InvalidInput(f"columns of {self._num_copied_rows} and of {reader.num_rows} rows do not make one file")
         columns = columns_to_copy(reader, field, self.version, self._page_bytes)
         if columns is None:
             return False
         self._body.copy_columns(at, columns, reader.buffer)
         self._fields.remove(field)
-        self._num_copied = reader.num_rows
+        self._num_copied_rows = reader.num_rows
         return True
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
@@ -156,19 +162,19 @@ class FileWriter:
                 self.num_rows += part.num_rows
 
     def write_buffer(self, data: BytesLike) -> Extent:
-        """Write some bytes that a column's values tell the place of: an inline blob."""
+        """Write bytes that a column's values refer to by position, as inline blobs are; return where they are."""
         return self._body.write_buffer(data)
 
     def add_global_buffer(self, data: BytesLike) -> int:
-        """Write some bytes for the file as a whole and return their number; 0 is the file's own description."""
+        """Write bytes that belong to the file as a whole; return their number, the first being 1."""
         return self._body.add_global_buffer(data)
 
     def finish(self) -> WrittenFile:
-        """Write what is pending and the metadata, and make the file visible. A second call returns the same."""
+        """Write the pending rows and the metadata, and make the file visible. A second call returns the same result."""
         if self._written is None:
             try:
-                if self._num_copied not in (None, self.num_rows):
-                    raise InvalidInput(f"{self.num_rows} rows beside a copied column of {self._num_copied}")
+                if self._num_copied_rows not in (None, self.num_rows):
+                    raise InvalidInput(f"{self.num_rows} rows beside a copied column of {self._num_copied_rows}")
                 fields, column_indices = self._body.finish(self.metadata)
                 size = self._sink.tell()
                 self._sink.close()
@@ -180,7 +186,7 @@ class FileWriter:
         return self._written
 
     def abort(self) -> None:
-        """Drop everything written. Does nothing after `finish`."""
+        """Remove everything written; do nothing after `finish`."""
         if self._written is None:
             self._sink.abort()
 
@@ -196,8 +202,14 @@ class FileWriter:
             self.abort()
 
 
+def _field_writers(schema: Schema, version: FileVersion) -> Sequence[FieldWriter]:
+    if version is FileVersion.V2_0:
+        return [V20FieldWriter(field) for field in schema.fields]
+    return [V21FieldWriter(field, version) for field in schema.fields]
+
+
 def _storage_column(batch: pa.RecordBatch, at: int, field: Field) -> pa.Array:
-    """Return a column of a batch as what its field stores: JSON as JSONB, extension types as their storage."""
+    """Return a column of a batch as its field stores it: JSON as JSONB, extension types as their storage."""
     array = batch.column(at)
     if field.holds_json:
         array = json_to_storage(array, batch.schema.field(at), field.storage_field)

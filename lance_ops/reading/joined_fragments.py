@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_ops.core.errors import CorruptFile, ReadTooLarge
 from lance_ops.core.schema import Schema
-from lance_ops.file import JoinedFile, Rows, can_be_joined, read_joined
+from lance_ops.file import FileRows, RowSelection, can_read_together, read_files_together
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 
@@ -16,7 +16,7 @@ __all__ = ["read_fragments_together"]
 
 
 def read_fragments_together(
-    snapshot: Snapshot, parts: Sequence[tuple[Fragment, Rows]], schema: Schema
+    snapshot: Snapshot, parts: Sequence[tuple[Fragment, RowSelection]], schema: Schema
 ) -> pa.Table | None:
     """Return physical rows of fragments, one fragment after the other; None where they have to be read one by one.
 
@@ -25,8 +25,10 @@ def read_fragments_together(
     try:
         readers = [snapshot.reader(fragment).whole_file(schema) for fragment, _ in parts]
         known = [reader for reader in readers if reader is not None]
-        if len(known) < len(readers) or not can_be_joined(known, schema):
+        if len(known) < len(readers) or not can_read_together(known, schema):
             return None
-        return read_joined([JoinedFile(*pair) for pair in zip(known, (rows for _, rows in parts), strict=True)], schema)
+        return read_files_together(
+            [FileRows(*pair) for pair in zip(known, (rows for _, rows in parts), strict=True)], schema
+        )
     except (CorruptFile, ReadTooLarge):
         return None

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.predicate import Column
 from lance_ops.core.schema import Schema
-from lance_ops.file import own_copy
+from lance_ops.file import copy_array
 from lance_ops.indices import (
     DEFAULT_SORT_BYTES,
     Direction,
@@ -159,7 +159,7 @@ def _key(values: pa.Array, direction: Direction) -> pa.Array:
 
 
 def _without_offset(array: pa.Array) -> pa.Array:
-    return own_copy(array) if array.offset else array
+    return copy_array(array) if array.offset else array
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -26,7 +26,7 @@ class OpenFiles:
         """Cache files that take about `capacity_bytes` of memory; the file that was read last stays in any case."""
         self._capacity_bytes = capacity_bytes
         self._readers: OrderedDict[str, FileReader] = OrderedDict()
-        self._held_bytes: dict[str, int] = {}
+        self._memory_bytes: dict[str, int] = {}
 
     def open(self, place: ObjectLocation, size_bytes: int) -> FileReader:
         """Return a reader; a `size_bytes` of 0 means an unknown size. Raises as `FileReader` does."""
@@ -34,7 +34,7 @@ class OpenFiles:
         reader = self._readers.get(name)
         if reader is None:
             reader = self._readers[name] = FileReader(place.store, place.path, size_bytes or None)
-            self._held_bytes[name] = reader.held_bytes
+            self._memory_bytes[name] = reader.memory_bytes
             self._evict()
         with suppress(KeyError):  # another thread evicted it meanwhile
             self._readers.move_to_end(name)
@@ -42,8 +42,8 @@ class OpenFiles:
 
     def _evict(self) -> None:
         """Remove the least recently read files until the others fit the capacity."""
-        held_bytes = sum(list(self._held_bytes.values()))
+        memory_bytes = sum(list(self._memory_bytes.values()))
         with suppress(KeyError):
-            while held_bytes > self._capacity_bytes and len(self._readers) > 1:
+            while memory_bytes > self._capacity_bytes and len(self._readers) > 1:
                 name, _ = self._readers.popitem(last=False)
-                held_bytes -= self._held_bytes.pop(name)
+                memory_bytes -= self._memory_bytes.pop(name)

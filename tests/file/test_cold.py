@@ -12,7 +12,7 @@ import pytest
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Schema
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.file.source import FileSource, Ranges, SourceBytes, Steps, run
+from lance_ops.file.page_reading import FileSource, Ranges, SourceBytes, Steps, run_all
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.store.contract import View
 from lance_ops.store.local.map_cache import MAPS
@@ -85,6 +85,6 @@ def test_what_all_columns_need_first_is_asked_for_before_any_is_decoded() -> Non
             assert found.view(start, start + 2).tobytes() == bytes(2)
         return at
 
-    assert run(FileSource(store, "file"), [steps(0), steps(10), steps(20)]) == [0, 10, 20]
+    assert run_all(FileSource(store, "file"), [steps(0), steps(10), steps(20)]) == [0, 10, 20]
     assert heard[0] == 3
     assert store.needed[:3] == [(0, 2), (10, 12), (20, 22)]

@@ -12,7 +12,7 @@ from lance_ops.core.errors import CorruptFile
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.file.source import FileSource, Ranges, Steps, run
+from lance_ops.file.page_reading import FileSource, Ranges, Steps, run_all
 from lance_ops.store import LocalStore, MemoryStore
 
 LARGE = 3 << 20
@@ -35,13 +35,13 @@ def _meeting(barrier: threading.Barrier, num_bytes: int) -> Steps[int]:
 
 def test_what_is_done_with_many_bytes_is_done_in_threads(source: FileSource) -> None:
     barrier = threading.Barrier(2, timeout=30)
-    run(source, [_meeting(barrier, LARGE), _meeting(barrier, LARGE)], threads=2)
+    run_all(source, [_meeting(barrier, LARGE), _meeting(barrier, LARGE)], threads=2)
 
 
 @pytest.mark.parametrize(("num_bytes", "threads"), [(LARGE, 1), (1000, 2)])
 def test_one_thread_or_few_bytes_start_no_other(source: FileSource, num_bytes: int, threads: int) -> None:
     alone = threading.Barrier(1)
-    found = run(source, [_meeting(alone, num_bytes) for _ in range(3)], threads)
+    found = run_all(source, [_meeting(alone, num_bytes) for _ in range(3)], threads)
     assert set(found) == {threading.get_ident()}
 
 
@@ -52,7 +52,7 @@ def _failing(number: int) -> Steps[int]:
 
 def test_the_first_error_in_order_is_raised(source: FileSource) -> None:
     with pytest.raises(CorruptFile, match="column 0"):
-        run(source, [_failing(number) for number in range(4)], threads=4)
+        run_all(source, [_failing(number) for number in range(4)], threads=4)
 
 
 @pytest.mark.parametrize("version", [FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2])

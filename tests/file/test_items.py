@@ -5,7 +5,7 @@ import pytest
 
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.encodings.contract import CorruptValues
-from lance_ops.file.items import take_items
+from lance_ops.file.arrow_values.dictionary_items import take_items
 
 WORDS = ["a", "", "longer than two words of a machine", "seven b", "schön", "last"]
 

@@ -19,10 +19,10 @@ from lance_ops.encodings.contract import ChunkBuffers, Encoding
 from lance_ops.encodings.flat import FlatEncoding
 from lance_ops.encodings.inline_bitpacking import InlineBitpackingEncoding
 from lance_ops.encodings.values import Values
-from lance_ops.file import budget
-from lance_ops.file.joined import JoinedFile, can_be_joined, read_joined
+from lance_ops.file.page_reading import budget
+from lance_ops.file.page_reading.rows import RowSet, RowSlice
 from lance_ops.file.reader import FileReader
-from lance_ops.file.rows import RowSet, RowSlice
+from lance_ops.file.several_files import FileRows, can_read_together, read_files_together
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext, ToArray
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
@@ -31,11 +31,11 @@ from tests.file.streaming import StreamedStore
 from tests.file.test_round_trip import PATH, STRUCTURAL, same, written
 
 
-def whole_file(reader: FileReader, schema: Schema) -> JoinedFile | None:
-    return JoinedFile(reader, RowSlice(0, reader.num_rows)) if can_be_joined([reader], schema) else None
+def whole_file(reader: FileReader, schema: Schema) -> FileRows | None:
+    return FileRows(reader, RowSlice(0, reader.num_rows)) if can_read_together([reader], schema) else None
 
 
-def joined(tables: list[pa.Table], version: FileVersion, page_bytes: int | None = None) -> list[JoinedFile]:
+def joined(tables: list[pa.Table], version: FileVersion, page_bytes: int | None = None) -> list[FileRows]:
     schema = Schema.from_arrow(tables[0].schema)
     found = [whole_file(FileReader(written(table, version, page_bytes), PATH), schema) for table in tables]
     assert None not in found
@@ -64,12 +64,12 @@ def test_any_columns_of_several_files_are_read_in_order(
     has_dictionary = any(pa.types.is_dictionary(field.arrow_type) for field in schema.walk())
     assert has_dictionary == (None in files)
     if not has_dictionary:
-        found = read_joined([file for file in files if file is not None], schema)
+        found = read_files_together([file for file in files if file is not None], schema)
         found.validate(full=True)
         assert same(found, table)
         picks = [data.draw(st.sets(st.integers(0, len(part) - 1), min_size=1)) for part in parts]
         wanted = [np.array(sorted(pick), np.int64) for pick in picks]
-        some = read_joined([JoinedFile(*pair) for pair in zip(readers, map(RowSet, wanted), strict=True)], schema)
+        some = read_files_together([FileRows(*pair) for pair in zip(readers, map(RowSet, wanted), strict=True)], schema)
         some.validate(full=True)
         one_by_one = [part.slice(row, 1) for part, rows in zip(tables, wanted, strict=True) for row in rows.tolist()]
         assert same(some, pa.concat_tables(one_by_one))  # not `take`, which is wrong of some nested lists
@@ -92,7 +92,9 @@ def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(mo
 
     counting(FlatEncoding)
     counting(InlineBitpackingEncoding)
-    assert read_joined(files, Schema.from_arrow(tables[0].schema)).equals(pa.concat_tables(tables).combine_chunks())
+    assert read_files_together(files, Schema.from_arrow(tables[0].schema)).equals(
+        pa.concat_tables(tables).combine_chunks()
+    )
     assert sorted(calls) == ["FlatEncoding", "InlineBitpackingEncoding"]
 
 
@@ -114,7 +116,9 @@ def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: p
         return finish(self, num_rows, scheme, entries, to_array)
 
     monkeypatch.setattr(PageContext, "finish", counted)
-    assert read_joined(files, Schema.from_arrow(nulls[0].schema)).equals(pa.concat_tables(nulls).combine_chunks())
+    assert read_files_together(files, Schema.from_arrow(nulls[0].schema)).equals(
+        pa.concat_tables(nulls).combine_chunks()
+    )
     assert made == [6] * 5
 
 
@@ -125,7 +129,7 @@ def test_a_long_value_of_a_constant_page_is_not_kept_with_the_open_file() -> Non
     tracemalloc.start()
     try:
         for _ in range(2):
-            found = read_joined(files, Schema.from_arrow(tables[0].schema))
+            found = read_files_together(files, Schema.from_arrow(tables[0].schema))
             assert found.equals(pa.concat_tables(tables).combine_chunks())
         del found
         assert tracemalloc.get_traced_memory()[0] < 1 << 20
@@ -155,16 +159,16 @@ def test_texts_of_which_every_page_has_its_own_symbols_are_found_by_one_call(
 
     monkeypatch.setattr(ChunkFormat, "locate", counted)
     schema = Schema.from_arrow(tables[0].schema)
-    assert read_joined(files, schema).equals(pa.concat_tables(tables).combine_chunks())
+    assert read_files_together(files, schema).equals(pa.concat_tables(tables).combine_chunks())
     rows = [np.array([3, 4, 1999]), np.array([0]), np.arange(0, 2000, 2), np.array([700, 1500])]
     some = [table.take(wanted) for table, wanted in zip(tables, rows, strict=True)]
-    wanted = [JoinedFile(file.reader, RowSet(picked)) for file, picked in zip(files, rows, strict=True)]
-    assert read_joined(wanted, schema).combine_chunks().equals(pa.concat_tables(some).combine_chunks())
+    wanted = [FileRows(file.reader, RowSet(picked)) for file, picked in zip(files, rows, strict=True)]
+    assert read_files_together(wanted, schema).combine_chunks().equals(pa.concat_tables(some).combine_chunks())
     ranges = [
-        JoinedFile(file.reader, RowSlice(*bound)) for file, bound in zip(files[1:3], [(900, 2000), (0, 9)], strict=True)
+        FileRows(file.reader, RowSlice(*bound)) for file, bound in zip(files[1:3], [(900, 2000), (0, 9)], strict=True)
     ]
     some = [tables[1].slice(900), tables[2].slice(0, 9)]
-    assert read_joined(ranges, schema).combine_chunks().equals(pa.concat_tables(some).combine_chunks())
+    assert read_files_together(ranges, schema).combine_chunks().equals(pa.concat_tables(some).combine_chunks())
     assert len(calls) == 9
 
 
@@ -173,7 +177,10 @@ def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:
     schema = Schema.from_arrow(tables[0].schema)
     wanted = Schema((schema.fields[2], schema.fields[0]))
     files = [whole_file(FileReader(written(table), PATH), wanted) for table in tables]
-    assert read_joined([file for file in files if file], wanted).to_pydict() == {"c": [0, 0.5, 1], "a": [0, 1, 2]}
+    assert read_files_together([file for file in files if file], wanted).to_pydict() == {
+        "c": [0, 0.5, 1],
+        "a": [0, 1, 2],
+    }
 
 
 @pytest.mark.parametrize(
@@ -214,7 +221,7 @@ def test_a_corrupt_file_among_others_is_found_out() -> None:
     schema = Schema.from_arrow(tables[0].schema)
     files = [whole_file(FileReader(store, PATH), schema) for store in stores]
     with pytest.raises(CorruptFile, match="column 'c'"):
-        read_joined([file for file in files if file], schema)
+        read_files_together([file for file in files if file], schema)
 
 
 def test_more_than_one_read_may_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,4 +230,4 @@ def test_more_than_one_read_may_make_is_refused(monkeypatch: pytest.MonkeyPatch)
     tables = [pa.table({"c": np.zeros(100, np.int64) + number}) for number in range(3)]
     files = joined(tables, FileVersion.V2_2)
     with pytest.raises(ReadTooLarge):
-        read_joined(files, Schema.from_arrow(tables[0].schema))
+        read_files_together(files, Schema.from_arrow(tables[0].schema))

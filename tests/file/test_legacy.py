@@ -15,7 +15,7 @@ from lance_ops.core.errors import InvalidInput, SchemaMismatch, UnsupportedFeatu
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader, FileWriter
-from lance_ops.file.v0_1.statistics import BOUNDED_BYTES, bounds_of
+from lance_ops.file.v0_1.page_statistics import BOUNDED_BYTES, bounds_of
 from lance_ops.store.memory import MemoryStore
 
 PATH = "file.lance"

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from lance_ops.core.errors import ReadTooLarge
-from lance_ops.file.order import reorder
+from lance_ops.file.arrow_values.reordering import reorder
 
 WORDS = ["", "a", None, "a word", "ü", "x" * 5000, None, "end", ""]
 

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.container import ALIGNMENT, Extent, Footer, add_page, encode_column, encode_extents
+from lance_ops.file.container import ALIGNMENT, Footer, encode_extents
+from lance_ops.file.container.column_metadata import add_page, encode_column
+from lance_ops.file.page_reading import Extent
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 from lance_ops.pb import file2_pb2, file_pb2
 from lance_ops.wire.fields import schema_to_pb

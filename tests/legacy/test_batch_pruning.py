@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_ops
-from lance_ops.file.v0_1.reader import BatchColumns
+from lance_ops.file.v0_1.batch_columns import BatchColumns
 
 ROWS = 5000
 COLUMNS = {
@@ -30,13 +30,13 @@ COLUMNS = {
 def batches_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, int]]]:
     """The columns and batches that were read so far."""
     read = set()
-    whole: Any = BatchColumns._read_top
+    whole: Any = BatchColumns._read_batch
 
     def counted(self: BatchColumns, field: Any, batch: Any, budget: Any) -> Any:
         read.add((field.name, batch.page))
         return whole(self, field, batch, budget)
 
-    monkeypatch.setattr(BatchColumns, "_read_top", counted)
+    monkeypatch.setattr(BatchColumns, "_read_batch", counted)
     return iter([read])
 
 

@@ -11,7 +11,7 @@ import pytest
 import lance_ops
 from lance_ops.core.schema import Schema
 from lance_ops.errors import CorruptFile, ReadTooLarge
-from lance_ops.file.joined import JoinedFile
+from lance_ops.file.several_files import FileRows
 from lance_ops.maintenance.compaction import live_rows as room
 from lance_ops.maintenance.compaction.live_rows import live_rows
 from lance_ops.reading import joined_fragments
@@ -65,10 +65,10 @@ def test_a_column_that_a_file_does_not_hold_is_null(make: Make, joined: list[int
 
 
 def test_more_than_one_read_may_make_is_read_file_by_file(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(files: Sequence[JoinedFile], schema: Schema) -> pa.Table:
+    def refusing(files: Sequence[FileRows], schema: Schema) -> pa.Table:
         raise ReadTooLarge("too much")
 
-    monkeypatch.setattr(joined_fragments, "read_joined", refusing)
+    monkeypatch.setattr(joined_fragments, "read_files_together", refusing)
     dataset = make()
     assert read(dataset).equals(dataset.to_table().combine_chunks())
 

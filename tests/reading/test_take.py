@@ -156,7 +156,7 @@ def test_files_of_a_table_of_many_fragments_are_opened_once(dataset_uri: str, mo
 def test_open_files_are_kept_up_to_a_size_those_read_last_before_others(dataset_uri: str) -> None:
     snapshot = lance_ops.write_dataset(pa.table({"id": np.arange(6)}), dataset_uri, max_rows_per_file=1).snapshot
     places = [ObjectLocation(snapshot.store, path) for fragment in snapshot.fragments for path in fragment.data_paths()]
-    files = OpenFiles(3 * FileReader(snapshot.store, places[0].path).held_bytes)
+    files = OpenFiles(3 * FileReader(snapshot.store, places[0].path).memory_bytes)
     first, second, third = (files.open(place, 0) for place in places[:3])
     assert files.open(places[0], 0) is first
     files.open(places[3], 0)

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 from lance_ops.core.arrow import child_fields, children_of, with_child_fields, with_children
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
-from lance_ops.file.arrays import is_variable
+from lance_ops.file.arrow_values import is_variable
 
 __all__ = ["Dictionaries", "may_be_dictionary_values"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array
-from lance_ops.file.source import FileSource
+from lance_ops.file.page_reading import FileSource
 
 __all__ = ["PageTable", "read_page_table"]
 

@@ -1,212 +1,135 @@
-"""Reading the pages of 0.1 files.
+"""Open 0.1 files: schema, batches, page table and statistics.
 
-    fixed width     the values side by side; booleans a bit each, lowest first; fixed-size lists flattened
-    byte strings    i64 positions in the file, one more than there are values; the page's position is theirs
-    lists           i32 (large: i64) offsets, one more than there are lists; items are the child's page of that batch
-    dictionaries    keys; the values come with the field asked for, or are where the file's own schema says
-    structs, nulls  no page
+    pages | page table | statistics' pages and page table | [dictionary values] | [manifest] | metadata
+    footer: u64 metadata position | u16 major | u16 minor | "LANC"
 
-No value is null but an empty string: where its field may be null, it stands for one.
+Manifest and metadata are messages, each after a u32 length. The page table has an (i64 position, i64 length) pair for
+every field id, from the least to the greatest in the file, and every batch; fields without pages have zeros.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import Any
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
-from lance_ops.core.errors import InvalidInput, UnsupportedFeature
+from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.core.schema import Field, Schema
-from lance_ops.encodings import VariableWidth, check, gather_ranges
-from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
-from lance_ops.file.budget import Budget
-from lance_ops.file.container import Extent
-from lance_ops.file.decoding_errors import reporting
-from lance_ops.file.opened import Chunk, Columns
-from lance_ops.file.plan import PageRows, split_rows
-from lance_ops.file.rows import Rows, RowSet, RowSlice, rows_of_runs
-from lance_ops.file.source import FileSource, Ranges, Steps, join
-from lance_ops.file.v0_1.page_table import PageTable
-from lance_ops.file.v2_0 import read_values
+from lance_ops.core.versions import FileVersion
+from lance_ops.file.open_file import ColumnPart, OpenFile
+from lance_ops.file.page_reading import Budget, FileSource, RowSelection, RowSlice, run_all
+from lance_ops.file.v0_1.batch_columns import BatchColumns
+from lance_ops.file.v0_1.page_table import PageTable, read_page_table
+from lance_ops.pb import file_pb2, table_pb2
+from lance_ops.wire import parse_message, schema_from_pb
 
-__all__ = ["BatchColumns"]
+__all__ = ["V01File"]
 
-
-_CHUNK_ROWS = 1 << 17
-"""Batches have some thousand rows; their arrays are joined to about this many."""
-
-_MAX_ELEMENTS = 1 << 48
+_FOOTER = struct.Struct("<QHH4s")
+_LENGTH = struct.Struct("<I")
 
 
-class BatchColumns(Columns):
-    """The columns of one file."""
+@dataclass(frozen=True)
+class _Statistics:
+    """The statistics of some fields, by field id: each is a struct column with one row for every batch."""
 
-    def __init__(
-        self, source: FileSource, schema: Schema, batch_offsets: Int64Array, table: PageTable, holds_dictionaries: bool
-    ) -> None:
-        self._path = source.name
-        self._size_bytes = source.size_bytes
-        self._fields = {node.id: node for node in schema.walk()}
-        self._offsets = tuple(batch_offsets.tolist())
-        self._table = table
-        self._holds_dictionaries = holds_dictionaries
-        self._dictionaries: dict[int, pa.Array] = {}
+    fields: Mapping[int, Field]
+    columns: BatchColumns
 
-    @property
-    def field_ids(self) -> tuple[int, ...]:
-        return tuple(self._fields)
+
+class V01File(OpenFile):
+    """An open file of version 0.1."""
+
+    version = FileVersion.V0_1
+
+    def __init__(self, source: FileSource, tail: bytes, schema: Schema | None) -> None:
+        """Read a file's metadata; `schema` is used if the file does not hold its own."""
+        super().__init__(source)
+        name, size = source.name, source.size_bytes
+        if size < _FOOTER.size:
+            raise CorruptFile(name, "footer", f"the file has {size} bytes, the footer alone takes {_FOOTER.size}")
+        (position, *_) = _FOOTER.unpack(tail[-_FOOTER.size :])
+        metadata = parse_message(file_pb2.Metadata, _framed(source, position, "metadata"), name, "metadata")
+        holds_schema = bool(metadata.manifest_position)
+        if holds_schema:
+            framed = _framed(source, metadata.manifest_position, "manifest")
+            manifest = parse_message(table_pb2.Manifest, framed, name, "manifest")
+            schema = schema_from_pb(manifest.fields, manifest.schema_metadata, name)
+        elif schema is None:
+            raise InvalidInput(f"{name} does not hold its schema: it can only be read as part of a dataset")
+        self.schema = schema
+        offsets = _batch_offsets(list(metadata.batch_offsets), name)
+        self.num_rows = int(offsets[-1])
+        ids = [field.id for field in schema.walk()]
+        table = PageTable(min(ids, default=0), np.zeros((0, len(offsets) - 1, 2), np.int64))
+        if ids:
+            table = read_page_table(source, metadata.page_table_position, min(ids), max(ids), len(offsets) - 1)
+        self._columns = BatchColumns(source, schema, offsets, table, holds_dictionaries=holds_schema)
+        self.field_ids = self._columns.field_ids
+        self._batch_offsets = tuple(offsets.tolist())
+        self._statistics = _open_statistics(source, metadata, len(offsets) - 1)
+
+    def load_metadata(self, field: Field) -> None:
+        """Do nothing: columns have no metadata of their own."""
+
+    def column_parts(self, field: Field, rows: RowSelection, budget: Budget) -> list[ColumnPart]:
+        return self._columns.parts(field, rows, budget)
 
     def encoded_bytes(self, schema: Schema) -> int:
         wanted = sum(1 for _ in schema.walk())
-        return self._size_bytes * wanted // max(len(self._fields), 1)
+        return self.source.size_bytes * wanted // max(self.num_columns, 1)
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
-        field = list(self._fields.values())[index]
-        with reporting(self._path, f"column {field.name!r}"):
-            return [(_kind(field),)] * (len(self._offsets) - 1)
+        return self._columns.describe(index)
 
-    def load(self, field: Field) -> None:
-        """Do nothing: columns have no metadata of their own."""
+    def batch_offsets(self) -> tuple[int, ...]:
+        return self._batch_offsets
 
-    def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
-        for node in field.walk():
-            if node.id not in self._fields:
-                raise InvalidInput(f"{self._path} has no column for field {node.name!r} (id {node.id})")
-        chunks: list[Chunk] = []
-        for _, batches in groupby(split_rows(rows, self._offsets), lambda b: self._offsets[b.page] // _CHUNK_ROWS):
-            steps: list[Steps[Any]] = [self._read_top(field, batch, budget) for batch in batches]
-            chunks.append((steps, lambda parts: pa.concat_arrays(parts) if len(parts) > 1 else parts[0]))
-        return chunks
+    def batch_statistics(self, field_id: int) -> pa.StructArray | None:
+        statistics = self._statistics
+        if statistics is None or field_id not in statistics.fields or len(self._batch_offsets) < 2:
+            return None
+        rows = RowSlice(0, len(self._batch_offsets) - 1)
+        (part,) = statistics.columns.parts(statistics.fields[field_id], rows, Budget(self.source.size_bytes))
+        return part.to_array(run_all(self.source, part.steps))
 
-    def dictionary_values(self, field_id: int) -> Steps[pa.Array]:
-        """Read the values that the file holds of a dictionary column of it."""
-        with reporting(self._path, f"dictionary of field {field_id}"):
-            return (yield from self._read_dictionary_values(self._fields[field_id]))
-
-    def _read_top(self, field: Field, batch: PageRows, budget: Budget) -> Steps[pa.Array]:
-        with reporting(self._path, f"column {field.name!r}, batch {batch.page}"):
-            found = yield from self._read(field, batch.page, batch.rows, budget)
-            budget.spend(found.nbytes)
-            return found
-
-    def _read(self, field: Field, batch: int, rows: Rows, budget: Budget) -> Steps[pa.Array]:
-        if not rows.count:
-            return pa.nulls(0, field.arrow_type)
-        match _kind(field):
-            case "struct":
-                children = yield from join([self._read(child, batch, rows, budget) for child in field.children])
-                return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
-            case "null":
-                return pa.nulls(rows.count)
-            case "list":
-                return (yield from self._read_lists(field, batch, rows, budget))
-            case "dictionary":
-                return (yield from self._read_dictionary(field, batch, rows))
-            case "binary":
-                return (yield from self._read_strings(field, self._page(field, batch, rows), rows, field.nullable))
-        return (yield from self._read_plain(field.arrow_type, self._page(field, batch, rows), rows))
-
-    def _read_plain(self, arrow_type: pa.DataType, page: tuple[int, int], rows: Rows) -> Steps[pa.Array]:
-        if pt.is_fixed_size_list(arrow_type):
-            size = arrow_type.list_size
-            items = yield from self._read_plain(arrow_type.value_type, (page[0], page[1] * size), rows.scaled(size))
-            return pa.Array.from_buffers(arrow_type, rows.count, [None], children=[items])
-        values = yield from read_values(
-            self._extent(page, bits_per_value_of(arrow_type)), bits_per_value_of(arrow_type), rows
-        )
-        return array_of(values, arrow_type)
-
-    def _read_strings(self, field: Field, page: tuple[int, int], rows: Rows, empty_is_null: bool) -> Steps[pa.Array]:
-        arrow_type = field.arrow_type.value_type if pt.is_dictionary(field.arrow_type) else field.arrow_type
-        starts, stops = yield from self._read_bounds(page, 64, rows)
-        check(int(stops.max()) <= self._size_bytes, "a string that ends beyond the file")
-        sizes = stops - starts
-        fetched = yield Ranges(starts, stops)
-        there = sizes > 0
-        data = gather_ranges(fetched.data, fetched.locate(starts[there]), sizes[there])
-        values = VariableWidth(np.append(0, np.cumsum(sizes)), data)
-        return array_of(values, arrow_type, None if there.all() or not empty_is_null else there)
-
-    def _read_lists(self, field: Field, batch: int, rows: Rows, budget: Budget) -> Steps[pa.Array]:
-        (child,) = field.children
-        wide = pt.is_large_list(field.arrow_type)
-        position, length = self._page(field, batch, rows, extra=1)
-        starts, stops = yield from self._read_bounds((position, length - 1), 64 if wide else 32, rows)
-        lengths = stops - starts
-        offsets = np.append(0, np.cumsum(lengths))
-        budget.expect_items(int(offsets[-1]), len(starts), child.arrow_type)
-        items = yield from self._read(child, batch, rows_of_runs(starts, lengths), budget)
-        buffer = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
-        return pa.Array.from_buffers(field.arrow_type, rows.count, [None, buffer], children=[items])
-
-    def _read_dictionary(self, field: Field, batch: int, rows: Rows) -> Steps[pa.Array]:
-        keys = yield from self._read_plain(field.arrow_type.index_type, self._page(field, batch, rows), rows)
-        known = field.dictionary  # of a table, whose manifest has the values that all its files share
-        values = self._dictionaries.get(field.id) if known is None or known.values is None else known.values
-        if values is None:
-            values = yield from self._read_dictionary_values(field)
-            self._dictionaries[field.id] = values
-        return pa.DictionaryArray.from_arrays(keys, values, ordered=field.arrow_type.ordered)
-
-    def _read_dictionary_values(self, field: Field) -> Steps[pa.Array]:
-        stored = self._fields[field.id].dictionary
-        if not self._holds_dictionaries or stored is None:
-            raise UnsupportedFeature(f"the dictionary of column {field.name!r}, which is outside of the data file")
-        position, length = stored.offset, stored.length
-        check(0 <= position <= self._size_bytes and length >= 0, "a dictionary outside of the file")
-        value_type = field.arrow_type.value_type
-        if not length:
-            return pa.nulls(0, value_type)
-        if is_variable(value_type):
-            return (yield from self._read_strings(field, (position, length), RowSlice(0, length), empty_is_null=True))
-        return (yield from self._read_plain(value_type, (position, length), RowSlice(0, length)))
-
-    def _read_bounds(self, page: tuple[int, int], bits: int, rows: Rows) -> Steps[tuple[Int64Array, Int64Array]]:
-        """Read where the given values start and stop, from a page of one bound more than there are values."""
-        position, length = page
-        extent = self._extent((position, length + 1), bits)
-        if isinstance(rows, RowSlice):
-            found = yield from read_values(extent, bits, RowSlice(rows.start, rows.stop + 1))
-            bounds = found.data.view(f"<i{bits // 8}").astype(np.int64)
-            starts, stops = bounds[:-1], bounds[1:]
-        else:
-            needed = np.union1d(rows.indices, rows.indices + 1)
-            found = yield from read_values(extent, bits, RowSet(needed))
-            bounds = found.data.view(f"<i{bits // 8}").astype(np.int64)
-            at = np.searchsorted(needed, rows.indices)
-            starts, stops = bounds[at], bounds[at + 1]
-        check(int(starts.min()) >= 0 and (starts <= stops).all(), "bounds that do not ascend")
-        return starts, stops
-
-    def _page(self, field: Field, batch: int, rows: Rows, extra: int = 0) -> tuple[int, int]:
-        """Return a page's position and number of elements; it has all wanted rows, and `extra` elements more."""
-        position, length = self._table.page(field.id, batch)
-        check(rows.last + extra < length, f"row {rows.last} of a page of {length}")
-        return position, length
-
-    def _extent(self, page: tuple[int, int], bits: int) -> Extent:
-        position, length = page
-        check(length <= _MAX_ELEMENTS, f"a page of {length} elements")
-        extent = Extent(position, -(-length * bits // 8))
-        check(extent.end <= self._size_bytes, "a page that ends beyond the file")
-        return extent
+    def dictionary_values(self, field_id: int) -> pa.Array:
+        field = self.schema.by_id(field_id)
+        if field is None or not field.is_dictionary:
+            return super().dictionary_values(field_id)
+        return run_all(self.source, [self._columns.dictionary_values(field_id)])[0]
 
 
-def _kind(field: Field) -> str:
-    """Name how a field's pages are encoded."""
-    kind = field.logical_type.partition(":")[0]
-    if kind in ("struct", "null"):
-        return kind
-    if kind in ("list", "list.struct", "large_list", "large_list.struct"):
-        return "list"
-    if kind == "dict":
-        return "dictionary"
-    if is_variable(field.arrow_type):
-        return "binary"
-    if field.children:
-        raise UnsupportedFeature(f"{field.logical_type} in 0.1 files", f"column {field.name!r}")
-    return "plain"
+def _open_statistics(source: FileSource, metadata: file_pb2.Metadata, num_batches: int) -> _Statistics | None:
+    """Find the statistics of each field; None if the file has none."""
+    stated = metadata.statistics
+    if not metadata.HasField("statistics") or not stated.schema or not stated.fields:
+        return None
+    schema = schema_from_pb(stated.schema, {}, source.name)
+    fields = {int(field.name): field for field in schema.fields if field.name.isdecimal() and field.children}
+    last_id = max(*stated.fields, schema.max_field_id)
+    table = read_page_table(source, stated.page_table_position, 0, last_id, 1)
+    one_batch = np.array([0, num_batches], np.int64)
+    return _Statistics(fields, BatchColumns(source, schema, one_batch, table, holds_dictionaries=False))
+
+
+def _framed(source: FileSource, position: int, place: str) -> bytes:
+    """Read the bytes after a u32 length."""
+    start = position + _LENGTH.size
+    if start > source.size_bytes:
+        raise CorruptFile(source.name, place, f"starts at byte {position} of a file of {source.size_bytes}")
+    (length,) = _LENGTH.unpack(source.read(position, start))
+    if start + length > source.size_bytes:
+        raise CorruptFile(source.name, place, f"{length} bytes stated at {position}, {source.size_bytes - start} there")
+    return source.read(start, start + length)
+
+
+def _batch_offsets(offsets: Sequence[int], path: str) -> Int64Array:
+    found = np.array(offsets or [0], dtype=np.int64)
+    if found[0] != 0 or (np.diff(found) < 0).any():
+        raise CorruptFile(path, "metadata", "batch offsets that do not ascend from 0")
+    return found

@@ -20,16 +20,16 @@ from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.core.schema import Dictionary, Field, Schema, with_dictionaries
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import FixedSizeListValues, FixedWidth, VariableWidth
-from lance_ops.file.arrays import is_variable, own_copy, values_of
-from lance_ops.file.body import FileBody
-from lance_ops.file.container import Extent
+from lance_ops.file.arrow_values import copy_array, is_variable, values_of
+from lance_ops.file.file_body import FileBody
+from lance_ops.file.page_reading import Extent
 from lance_ops.file.v0_1.dictionaries import Dictionaries, may_be_dictionary_values
-from lance_ops.file.v0_1.statistics import bounds_of, has_statistics
+from lance_ops.file.v0_1.page_statistics import bounds_of, has_statistics
 from lance_ops.pb import file_pb2, table_pb2
 from lance_ops.store import BytesLike, StoreWriter
 from lance_ops.wire import MAGIC, frame, metadata_to_pb, schema_to_pb
 
-__all__ = ["BatchBody"]
+__all__ = ["V01Body"]
 
 _BATCH_ROWS = 1024
 """What the reference puts into a batch; statistics prune by it."""
@@ -39,7 +39,7 @@ _CELL = np.dtype("<i8")
 _EMPTY = (0, 0)
 
 
-class BatchBody(FileBody):
+class V01Body(FileBody):
     """Pages batch by batch; tables, statistics and schema at the end."""
 
     def __init__(
@@ -194,7 +194,7 @@ class BatchBody(FileBody):
 
         def placed(field: Field) -> Dictionary:
             values = self._dictionaries.values_of(field)
-            position = self._put_values(own_copy(values), field.name) if len(values) else 0
+            position = self._put_values(copy_array(values), field.name) if len(values) else 0
             return Dictionary(position, len(values))
 
         schema = with_dictionaries(self._schema, placed)

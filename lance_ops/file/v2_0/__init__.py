@@ -1,11 +1,9 @@
-"""Files of version 2.0: a column for every field, its pages described by trees of array encodings."""
+"""Files of version 2.0: a column for every field; a tree of array encodings describes each page."""
 
-from lance_ops.file.v2_0.fixed import read_values
-from lance_ops.file.v2_0.reader import ArrayColumns
-from lance_ops.file.v2_0.writer import ArrayRoot
+from lance_ops.file.v2_0.reader import V20File
+from lance_ops.file.v2_0.writer import V20FieldWriter
 
 __all__ = [
-    "ArrayColumns",
-    "ArrayRoot",
-    "read_values",
+    "V20FieldWriter",
+    "V20File",
 ]

@@ -29,12 +29,11 @@ from lance_ops.encodings import (
     offsets_of_lengths,
     select,
 )
-from lance_ops.file.arrays import array_of, spread
-from lance_ops.file.rows import Rows, RowSlice
-from lance_ops.file.source import Steps
+from lance_ops.file.arrow_values import array_of, with_empty_slots
+from lance_ops.file.page_reading import RowSelection, RowSlice, Steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray
-from lance_ops.file.v2_0.ends import encode_ends, read_offsets, read_spans
 from lance_ops.file.v2_0.fixed import Flat, encode_compressed, encode_flat
+from lance_ops.file.v2_0.stored_offsets import encode_ends, read_offsets, read_spans
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["Binary", "FixedSizeBinary", "Fsst", "encode_binary"]
@@ -64,11 +63,11 @@ class Binary(ArrayEncoding):
     def inner(self) -> Sequence[ArrayEncoding]:
         return (self._ends, self._data)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         values, validity = yield from self.read_values(rows)
         return array_of(values, self._arrow_type, validity)
 
-    def read_values(self, rows: Rows) -> Steps[tuple[VariableWidth, BoolArray | None]]:
+    def read_values(self, rows: RowSelection) -> Steps[tuple[VariableWidth, BoolArray | None]]:
         """Read byte strings and which of them are not null; the bytes of consecutive ones are not copied."""
         if isinstance(rows, RowSlice):
             first, offsets, validity = yield from read_offsets(self._ends, rows, self._null_adjustment)
@@ -100,7 +99,7 @@ class Fsst(ArrayEncoding):
     def inner(self) -> Sequence[ArrayEncoding]:
         return (self._codes,)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         codes, validity = yield from self._codes.read_values(rows)
         offsets = codes.offsets.astype(np.int64)
         values = self._decoder.decode_zipped(codes.data, offsets[:-1], np.diff(offsets))
@@ -126,7 +125,7 @@ class FixedSizeBinary(ArrayEncoding):
     def inner(self) -> Sequence[ArrayEncoding]:
         return (self._data,)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         check_expansion(rows.count * self._width, self._stored_bytes, "strings of one size")
         offsets = np.arange(rows.count + 1, dtype=np.int64) * self._width
         if not self._width:
@@ -168,6 +167,6 @@ def _without_nulls(values: VariableWidth, validity: BoolArray) -> VariableWidth:
         return values
     kept = select(values, np.flatnonzero(validity))
     assert isinstance(kept, VariableWidth)
-    spread_out = spread(kept, validity)
+    spread_out = with_empty_slots(kept, validity)
     assert isinstance(spread_out, VariableWidth)
     return spread_out

@@ -13,12 +13,13 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.encodings import check
-from lance_ops.file.container import Extent
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Steps
+from lance_ops.file.page_reading import Extent, RowSelection, Steps
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["ArrayContext", "ArrayEncoding", "PageBuffers", "ReadArray", "with_validity"]
+__all__ = ["ARRAY_ENCODING_URL", "ArrayContext", "ArrayEncoding", "PageBuffers", "ReadArray", "with_validity"]
+
+ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
+"""The type of page descriptions."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class ArrayEncoding(ABC):
         """Read the description; `nested` reads those inside it. Raises as `array_encoding_from_pb` does."""
 
     @abstractmethod
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         """Read values: at least one. The array has no offset."""
 
     def inner(self) -> Sequence[ArrayEncoding]:

@@ -17,10 +17,8 @@ import pyarrow.types as pt
 
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.encodings import check
-from lance_ops.file.arrays import validity_of
-from lance_ops.file.items import take_items
-from lance_ops.file.rows import Rows, RowSlice
-from lance_ops.file.source import Steps
+from lance_ops.file.arrow_values import take_items, validity_of
+from lance_ops.file.page_reading import RowSelection, RowSlice, Steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
@@ -55,7 +53,7 @@ class Dictionary(ArrayEncoding):
     def inner(self) -> Sequence[ArrayEncoding]:
         return (self._positions, self._item_encoding)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         items = self._items
         if items is None:
             items = pa.nulls(0, self._item_type)

@@ -17,15 +17,21 @@ import pyarrow as pa
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, Uint8Array
 from lance_ops.encodings import FixedWidth, check, codec_of_scheme, gather_ranges, lanes, select
-from lance_ops.file.arrays import array_of, bits_per_value_of
-from lance_ops.file.container import Extent
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.arrow_values import array_of, bits_per_value_of
+from lance_ops.file.page_reading import Ranges, RowSelection, RowSet, RowSlice, Steps, read_flat_values
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 from lance_ops.pb import encodings_v2_1_pb2 as pb21
 
-__all__ = ["Bitpacked", "BitpackedForNonNeg", "Constant", "Flat", "encode_compressed", "encode_flat", "read_values"]
+__all__ = [
+    "Bitpacked",
+    "BitpackedForNonNeg",
+    "Constant",
+    "Flat",
+    "encode_compressed",
+    "encode_flat",
+    "read_flat_values",
+]
 
 
 _SCHEMES = {
@@ -60,13 +66,13 @@ class Flat(ArrayEncoding):
     def encodings(self) -> list[str]:
         return [self.MESSAGE] if self._scheme is None else [self._scheme, self.MESSAGE]
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         if self._scheme is not None:
             data = yield from self._decompress()
             check(len(data) * 8 >= self._context.length * self._bits, "fewer bytes than values in a compressed buffer")
             values = FixedWidth(data, self._bits, self._context.length)
             return array_of(_pick(values, rows), self._context.arrow_type)
-        values = yield from read_values(self._extent, self._bits, rows)
+        values = yield from read_flat_values(self._extent, self._bits, rows)
         return array_of(values, self._context.arrow_type)
 
     def read_bytes(self, start: int, stop: int) -> Steps[Uint8Array]:
@@ -120,7 +126,7 @@ class Constant(ArrayEncoding):
     def from_pb(cls, message: pb.Constant, context: ArrayContext, nested: ReadArray) -> Self:
         return cls(message, context)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         yield from ()
         return array_of(FixedWidth(np.tile(self._value, rows.count), self._bits, rows.count), self._arrow_type)
 
@@ -145,7 +151,7 @@ class Bitpacked(ArrayEncoding):
     def from_pb(cls, message: pb.Bitpacked, context: ArrayContext, nested: ReadArray) -> Self:
         return cls(message, context)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         # Eight values take as many bytes as one takes bits; those of the last eight may be fewer.
         base, size = self._extent.position, self._packed_bits
         if isinstance(rows, RowSlice):
@@ -189,7 +195,7 @@ class BitpackedForNonNeg(ArrayEncoding):
     def from_pb(cls, message: pb.BitpackedForNonNeg, context: ArrayContext, nested: ReadArray) -> Self:
         return cls(message, context)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         if isinstance(rows, RowSlice):
             blocks = np.arange(rows.start // lanes.BLOCK, (rows.stop - 1) // lanes.BLOCK + 1, dtype=np.int64)
         else:
@@ -221,27 +227,6 @@ def encode_compressed(data: Uint8Array, scheme: str, level: int | None, buffers:
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=8, buffer=buffers.add(packed), compression=compression))
 
 
-def read_values(extent: Extent, bits: int, rows: Rows) -> Steps[FixedWidth]:
-    """Read values of one width that lie side by side; consecutive ones are not copied."""
-    base = extent.position
-    if isinstance(rows, RowSlice):
-        start, stop = base + rows.start * bits // 8, base + -(-rows.stop * bits // 8)
-        fetched = yield Ranges.of((start, stop))
-        skipped = rows.start * bits % 8 // bits if bits else 0
-        values = FixedWidth(fetched.view(start, stop), bits, skipped + rows.count)
-        return values.slice(skipped, skipped + rows.count) if skipped else values
-    if bits % 8:
-        places = rows.indices * bits
-        starts = base + places // 8
-        fetched = yield Ranges(starts, starts + 1)
-        flags = fetched.data[fetched.locate(starts)] >> (places % 8).astype(np.uint8) & 1
-        return FixedWidth(np.packbits(flags, bitorder="little"), bits, rows.count)
-    starts = base + rows.starts * (bits // 8)
-    sizes = np.full(len(starts), rows.run * (bits // 8), np.int64)
-    fetched = yield Ranges(starts, starts + sizes)
-    return FixedWidth(gather_ranges(fetched.data, fetched.locate(starts), sizes), bits, rows.count)
-
-
 def _unpack_bits(packed: Uint8Array, bits: int, signed: bool) -> FixedWidth:
     """Return the eight values of each row, which has as many bytes as a value has bits."""
     num_rows, packed_bits = packed.shape
@@ -258,7 +243,7 @@ def _unpack_bits(packed: Uint8Array, bits: int, signed: bool) -> FixedWidth:
     return FixedWidth(out.reshape(-1).view(np.uint8), bits, num_rows * 8)
 
 
-def _pick(values: FixedWidth, rows: Rows) -> FixedWidth:
+def _pick(values: FixedWidth, rows: RowSelection) -> FixedWidth:
     if isinstance(rows, RowSlice):
         return values.slice(rows.start, rows.stop)
     picked = select(values, rows.indices)

@@ -13,11 +13,9 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Uint8Array
 from lance_ops.encodings import FixedWidth, check
-from lance_ops.file.arrays import array_of, bits_per_value_of
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Steps
+from lance_ops.file.arrow_values import array_of, bits_per_value_of
+from lance_ops.file.page_reading import RowSelection, Steps, read_flat_values
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, ReadArray
-from lance_ops.file.v2_0.fixed import read_values
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["FixedSizeList", "PackedStruct"]
@@ -47,7 +45,7 @@ class FixedSizeList(ArrayEncoding):
     def inner(self) -> Sequence[ArrayEncoding]:
         return (self._items,)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         items = yield from self._items.read(rows.scaled(self._arrow_type.list_size))
         return pa.Array.from_buffers(self._arrow_type, rows.count, [None], children=[items])
 
@@ -68,8 +66,8 @@ class PackedStruct(ArrayEncoding):
     def from_pb(cls, message: pb.PackedStruct, context: ArrayContext, nested: ReadArray) -> Self:
         return cls(message, context)
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
-        packed = yield from read_values(self._extent, self._width * 8, rows)
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
+        packed = yield from read_flat_values(self._extent, self._width * 8, rows)
         return _unpack(packed.data[: packed.size_bytes].reshape(rows.count, self._width), self._arrow_type)
 
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from lance_ops.core.ndarrays import BoolArray
 from lance_ops.encodings import FixedWidth, check
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Steps, join
+from lance_ops.file.page_reading import RowSelection, Steps, combine_steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray, with_validity
 from lance_ops.file.v2_0.fixed import encode_flat
 from lance_ops.pb import encodings_v2_0_pb2 as pb
@@ -50,12 +49,12 @@ class Nullable(ArrayEncoding):
     def encodings(self) -> list[str]:
         return [self._kind, *(name for part in self._parts for name in part.encodings())]
 
-    def read(self, rows: Rows) -> Steps[pa.Array]:
+    def read(self, rows: RowSelection) -> Steps[pa.Array]:
         if not self._parts:
             return pa.nulls(rows.count, self._arrow_type)
         if len(self._parts) == 1:
             return (yield from self._parts[0].read(rows))
-        values, validity = yield from join([part.read(rows) for part in self._parts])
+        values, validity = yield from combine_steps([part.read(rows) for part in self._parts])
         check(validity.null_count == 0, "validity that is itself null")
         check(not values.null_count and not validity.null_count, "nulls inside nullable values")
         return with_validity(values, validity)

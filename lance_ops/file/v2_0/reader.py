@@ -1,7 +1,7 @@
-"""Reading 2.0 files: lists and structs are columns too, above those of their children.
+"""Read 2.0 files: lists and structs have columns of their own, before the columns of their children.
 
-A list's pages say where each list ends among the page's items; items go on from page to page in the next column. A
-struct's column is empty.
+A page of lists stores where each list ends among the page's items. The items are in the child's column, whose pages
+are cut at other places. The pages of a struct's column hold no values.
 """
 
 from __future__ import annotations
@@ -24,79 +24,75 @@ from lance_ops.encodings import (
     gather_ranges,
     offsets_of_lengths,
 )
-from lance_ops.file.arrays import array_of, bitmap_of, is_variable
-from lance_ops.file.budget import Budget
+from lance_ops.file.arrow_values import array_of, bitmap_of, is_variable
 from lance_ops.file.container import Column
-from lance_ops.file.decoding_errors import reporting
+from lance_ops.file.container_file import ContainerFile
 from lance_ops.file.leaves import is_packed
-from lance_ops.file.opened import Chunk, Columns, LoadColumns
-from lance_ops.file.plan import PageRows, cut_rows, shared_boundaries, split_rows
-from lance_ops.file.rows import Rows, RowSlice, rows_of_runs
-from lance_ops.file.source import Ranges, Steps, join
-from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding
-from lance_ops.file.v2_0.ends import read_offsets, read_spans
+from lance_ops.file.open_file import ColumnPart
+from lance_ops.file.page_reading import (
+    Budget,
+    FileSource,
+    PageRows,
+    Ranges,
+    RowSelection,
+    RowSlice,
+    Steps,
+    combine_steps,
+    cut_rows,
+    naming_place,
+    rows_of_runs,
+    shared_boundaries,
+    split_rows,
+)
+from lance_ops.file.v2_0.contract import ARRAY_ENCODING_URL, ArrayContext, ArrayEncoding
+from lance_ops.file.v2_0.field_columns import columns_of_field, fields_of_rows, is_single_column, project
 from lance_ops.file.v2_0.registry import array_encoding_from_pb
+from lance_ops.file.v2_0.stored_offsets import read_offsets, read_spans
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 from lance_ops.wire import parse_message
 
-__all__ = ["ARRAY_ENCODING_URL", "ArrayColumns", "columns_of_field"]
-
-ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
-
+__all__ = ["V20File"]
 
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
 _MAX_I32 = np.iinfo(np.int32).max
 
 
-def columns_of_field(field: Field) -> list[Field]:
-    """Return the fields that have columns, in column order: all, but for those whose values lie in their parents'."""
-    if _is_single(field):
-        return [field]
-    return [field, *(node for child in field.children for node in columns_of_field(child))]
+class V20File(ContainerFile):
+    """An open file of version 2.0."""
 
-
-class ArrayColumns(Columns):
-    """The columns of one file, opened as far as they were needed."""
-
-    def __init__(self, path: str, schema: Schema, num_rows: int, size_bytes: int, load: LoadColumns) -> None:
-        self._path = path
-        self._num_rows = num_rows
-        self._size_bytes = size_bytes
-        self._load = load
-        self._fields = [node for root in schema.fields for node in columns_of_field(root)]
+    def __init__(self, source: FileSource, tail: bytes) -> None:
+        super().__init__(source, tail)
+        self._fields = [node for root in self.schema.fields for node in columns_of_field(root)]
+        self.field_ids = tuple([field.id for field in self._fields])
         self._index_of = {field.id: index for index, field in enumerate(self._fields)}
         if len(self._index_of) < len(self._fields):
-            raise CorruptFile(path, "schema", "two fields have the same id")
+            raise CorruptFile(self.path, "schema", "two fields have the same id")
+        self._check_num_columns()
         self._pages: dict[tuple[int, int], ArrayEncoding] = {}
-        self._items_before: dict[int, list[int]] = {}
-
-    @property
-    def field_ids(self) -> tuple[int, ...]:
-        return tuple(field.id for field in self._fields)
+        self._first_items: dict[int, list[int]] = {}
 
     def encoded_bytes(self, schema: Schema) -> int:
         wanted = [self._find(node) for root in schema.fields for node in columns_of_field(root)]
-        return sum(column.size_bytes for column in self._load(wanted))
+        return sum(column.size_bytes for column in self._load_columns(wanted))
 
-    def load(self, field: Field) -> None:
-        self._load([self._find(node) for node in columns_of_field(field)])
+    def load_metadata(self, field: Field) -> None:
+        self._load_columns([self._find(node) for node in columns_of_field(field)])
 
-    def tasks(self, field: Field, rows: Rows, budget: Budget) -> list[Chunk]:
-        at_row_level = list(_fields_of_rows(field))
+    def column_parts(self, field: Field, rows: RowSelection, budget: Budget) -> list[ColumnPart]:
         starts = []
-        for node in at_row_level:
-            column = self._column(node)
-            if column.length != self._num_rows:
-                reason = f"pages of {column.length} rows in a file of {self._num_rows}"
-                raise CorruptFile(self._path, self._place(node), reason)
+        for node in fields_of_rows(field):
+            column = self._column_of(node)
+            if column.length != self.num_rows:
+                reason = f"pages of {column.length} rows in a file of {self.num_rows}"
+                raise CorruptFile(self.path, self._place(node), reason)
             starts.append(column.page_starts)
-        boundaries = shared_boundaries(starts or [(0, self._num_rows)])
+        boundaries = shared_boundaries(starts or [(0, self.num_rows)])
         cut = cut_rows(rows, boundaries)
-        return [([self._read_field(field, part, budget)], lambda parts: parts[0]) for part in cut]
+        return [ColumnPart([self._read_field(field, part, budget)], lambda arrays: arrays[0]) for part in cut]
 
     def describe(self, index: int) -> list[tuple[str, ...]]:
         field = self._fields[index]
-        (column,) = self._load([index])
+        (column,) = self._load_columns([index])
         found: list[tuple[str, ...]] = []
         for page in range(len(column.pages)):
             message = self._parse(index, column, page)
@@ -106,31 +102,31 @@ class ArrayColumns(Columns):
             elif kind == "list":
                 found.append((kind, *self._page(index, column, page, pa.uint64(), message.list.offsets).encodings()))
             else:
-                blob = ("blob",) if _is_blob(column, self._path, self._place(field)) else ()
+                blob = ("blob",) if _is_blob(column, self.path, self._place(field)) else ()
                 arrow_type = POSITION_AND_SIZE if blob else field.arrow_type
                 found.append((*blob, *self._page(index, column, page, arrow_type, message).encodings()))
         return found
 
-    def _read_field(self, field: Field, rows: Rows, budget: Budget) -> Steps[pa.Array]:
+    def _read_field(self, field: Field, rows: RowSelection, budget: Budget) -> Steps[pa.Array]:
         if field.logical_type == "struct" and not is_packed(field):
-            children = yield from join([self._read_field(child, rows, budget) for child in field.children])
-            with reporting(self._path, f"column {field.name!r}"):
+            children = yield from combine_steps([self._read_field(child, rows, budget) for child in field.children])
+            with naming_place(self.path, f"column {field.name!r}"):
                 return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
         if field.logical_type in _LISTS:
             return (yield from self._read_lists(field, rows, budget))
-        if field.children and not _is_single(field):
-            raise UnsupportedFeature(f"{field.logical_type} in 2.0 files", f"{self._path}: {self._place(field)}")
-        column = self._column(field)
+        if field.children and not is_single_column(field):
+            raise UnsupportedFeature(f"{field.logical_type} in 2.0 files", f"{self.path}: {self._place(field)}")
+        column = self._column_of(field)
         pages = self._split(field, column, rows)
-        parts = yield from join([self._read_page(field, column, page, budget) for page in pages])
+        parts = yield from combine_steps([self._read_page(field, column, page, budget) for page in pages])
         return _concat(parts, field.arrow_type)
 
     def _read_page(self, field: Field, column: Column, page: PageRows, budget: Budget) -> Steps[pa.Array]:
         index = self._find(field)
         place = f"{self._place(field)}, page {page.page}"
-        with reporting(self._path, place):
+        with naming_place(self.path, place):
             message = self._parse(index, column, page.page)
-            is_blob = _is_blob(column, self._path, place)
+            is_blob = _is_blob(column, self.path, place)
             stored = self._fields[index]
             arrow_type = stored.arrow_type if field.children else field.arrow_type
             found = yield from self._page(
@@ -140,21 +136,21 @@ class ArrayColumns(Columns):
                 check(is_variable(field.arrow_type), f"blobs in a column of {field.arrow_type}")
                 found = yield from self._read_blobs(field, found)
             elif not is_blob:
-                found = _project(found, stored, field)
+                found = project(found, stored, field)
             budget.spend(found.nbytes)
             return found
 
-    def _read_lists(self, field: Field, rows: Rows, budget: Budget) -> Steps[pa.Array]:
+    def _read_lists(self, field: Field, rows: RowSelection, budget: Budget) -> Steps[pa.Array]:
         (child,) = field.children
-        column = self._column(field)
-        first_items = self._first_items(field, column)
+        column = self._column_of(field)
+        first_items = self._first_items_of(field, column)
         pages = self._split(field, column, rows)
-        parts = yield from join([self._read_list_page(field, column, page, first_items) for page in pages])
+        parts = yield from combine_steps([self._read_list_page(field, column, page, first_items) for page in pages])
         offsets = _join_offsets([part.offsets for part in parts])
         items = pa.nulls(0, child.arrow_type)
         if int(offsets[-1]):
             starts = np.concatenate([part.starts for part in parts])
-            with reporting(self._path, self._place(field)):
+            with naming_place(self.path, self._place(field)):
                 budget.expect_items(int(offsets[-1]), len(starts), child.arrow_type)
             runs = rows_of_runs(starts, np.concatenate([part.sizes for part in parts]))
             items = yield from self._read_field(child, runs, budget)
@@ -169,27 +165,27 @@ class ArrayColumns(Columns):
         self, field: Field, column: Column, page: PageRows, first_items: Sequence[int]
     ) -> Steps[_PageLists]:
         index = self._find(field)
-        with reporting(self._path, f"{self._place(field)}, page {page.page}"):
+        with naming_place(self.path, f"{self._place(field)}, page {page.page}"):
             described = self._parse(index, column, page.page).list
-            ends = self._page(index, column, page.page, pa.uint64(), described.offsets)
+            stored = self._page(index, column, page.page, pa.uint64(), described.offsets)
             adjustment, first_item = described.null_offset_adjustment, first_items[page.page]
             if isinstance(page.rows, RowSlice):
-                first, offsets, validity = yield from read_offsets(ends, page.rows, adjustment)
+                first, offsets, validity = yield from read_offsets(stored, page.rows, adjustment)
                 starts, sizes = np.array([first], np.int64), offsets[-1:].astype(np.int64)
             else:
-                starts, stops, validity = yield from read_spans(ends, page.rows, adjustment)
+                starts, stops, validity = yield from read_spans(stored, page.rows, adjustment)
                 sizes = stops - starts
                 offsets = offsets_of_lengths(sizes, 32)
             last = int((starts + sizes).max())
             check(last <= described.num_items, f"a list ends beyond the page's {described.num_items} items")
             return _PageLists(starts + first_item, sizes, offsets, validity)
 
-    def _first_items(self, field: Field, column: Column) -> list[int]:
-        """Return how many items come before each page of lists."""
+    def _first_items_of(self, field: Field, column: Column) -> list[int]:
+        """Return how many items come before each page of lists, and how many there are in all."""
         index = self._find(field)
-        first_items = self._items_before.get(index)
+        first_items = self._first_items.get(index)
         if first_items is None:
-            first_items = self._items_before[index] = self._count_items(field, index, column)
+            first_items = self._first_items[index] = self._count_items(field, index, column)
         return first_items
 
     def _count_items(self, field: Field, index: int, column: Column) -> list[int]:
@@ -197,18 +193,18 @@ class ArrayColumns(Columns):
         for page in range(len(column.pages)):
             message = self._parse(index, column, page)
             if message.WhichOneof("array_encoding") != "list":
-                raise CorruptFile(self._path, self._place(field), f"page {page} is not of lists")
+                raise CorruptFile(self.path, self._place(field), f"page {page} is not of lists")
             first_items.append(first_items[-1] + message.list.num_items)
         (child,) = field.children
-        found = self._column(child).length
+        found = self._column_of(child).length
         if found != first_items[-1]:
-            raise CorruptFile(self._path, self._place(child), f"{found} items where lists count {first_items[-1]}")
+            raise CorruptFile(self.path, self._place(child), f"{found} items where lists count {first_items[-1]}")
         return first_items
 
     def _read_blobs(self, field: Field, described: pa.Array) -> Steps[pa.Array]:
         positions, sizes = (described.field(i).to_numpy(zero_copy_only=False) for i in range(2))
         there = sizes > 0
-        size_bytes = self._size_bytes
+        size_bytes = self.source.size_bytes
         inside = int(sizes.max(initial=0)) <= size_bytes and (positions[there] <= size_bytes - sizes[there]).all()
         check(inside, "a blob that ends beyond the file")
         starts, lengths = positions[there].astype(np.int64), sizes[there].astype(np.int64)
@@ -219,38 +215,38 @@ class ArrayColumns(Columns):
         validity = there | (positions == 0)
         return array_of(VariableWidth(offsets, data), field.arrow_type, None if validity.all() else validity)
 
-    def _split(self, field: Field, column: Column, rows: Rows) -> list[PageRows]:
+    def _split(self, field: Field, column: Column, rows: RowSelection) -> list[PageRows]:
         if rows.last >= column.length:
             reason = f"row {rows.last} is needed, pages hold {column.length}"
-            raise CorruptFile(self._path, self._place(field), reason)
+            raise CorruptFile(self.path, self._place(field), reason)
         return split_rows(rows, column.page_starts)
 
-    def _column(self, field: Field) -> Column:
-        return self._load([self._find(field)])[0]
+    def _column_of(self, field: Field) -> Column:
+        return self._load_columns([self._find(field)])[0]
 
     def _find(self, field: Field) -> int:
         index = self._index_of.get(field.id)
         if index is None:
-            raise InvalidInput(f"{self._path} has no column for field {field.name!r} (id {field.id})")
+            raise InvalidInput(f"{self.path} has no column for field {field.name!r} (id {field.id})")
         return index
 
     def _parse(self, index: int, column: Column, page: int) -> pb.ArrayEncoding:
         place = f"{self._place(self._fields[index])}, page {page}"
         if column.pages[page].type_url != ARRAY_ENCODING_URL:
-            raise UnsupportedFeature(f"the page description {column.pages[page].type_url!r}", f"{self._path}: {place}")
-        return parse_message(pb.ArrayEncoding, column.pages[page].encoding, self._path, place)
+            raise UnsupportedFeature(f"the page description {column.pages[page].type_url!r}", f"{self.path}: {place}")
+        return parse_message(pb.ArrayEncoding, column.pages[page].encoding, self.path, place)
 
     def _page(
         self, index: int, column: Column, page: int, arrow_type: pa.DataType, described: pb.ArrayEncoding
     ) -> ArrayEncoding:
-        opened = self._pages.get((index, page))
-        if opened is None:
+        encoding = self._pages.get((index, page))
+        if encoding is None:
             info = column.pages[page]
-            with reporting(self._path, f"{self._place(self._fields[index])}, page {page}"):
+            with naming_place(self.path, f"{self._place(self._fields[index])}, page {page}"):
                 context = ArrayContext(info.buffers, info.length, arrow_type, column.buffers)
-                opened = array_encoding_from_pb(described, context)
-            self._pages[index, page] = opened
-        return opened
+                encoding = array_encoding_from_pb(described, context)
+            self._pages[index, page] = encoding
+        return encoding
 
     def _place(self, field: Field) -> str:
         return f"column {self._index_of[field.id]} ({field.name})"
@@ -258,7 +254,7 @@ class ArrayColumns(Columns):
 
 @dataclass(frozen=True, eq=False)
 class _PageLists:
-    """Some lists of one page: the runs of items they are made of, by their places in the child's column."""
+    """Some lists of one page: `starts` and `sizes` are the runs of their items in the child's column."""
 
     starts: Int64Array
     sizes: Int64Array
@@ -267,7 +263,7 @@ class _PageLists:
 
 
 def _join_offsets(parts: Sequence[OffsetArray]) -> OffsetArray:
-    """Return the offsets of lists that follow each other; each part counts from 0."""
+    """Return the offsets of lists that follow each other; the offsets of each part begin at 0."""
     if len(parts) == 1:
         return parts[0]
     return offsets_of_lengths(np.concatenate([np.diff(part).astype(np.int64) for part in parts]), 32)
@@ -279,33 +275,8 @@ def _join_validity(parts: Sequence[_PageLists]) -> BoolArray | None:
     return np.concatenate([np.ones(len(p.offsets) - 1, np.bool_) if p.validity is None else p.validity for p in parts])
 
 
-def _is_single(field: Field) -> bool:
-    """Return whether one column holds a field and all below it: the structs in it, if there are, are packed."""
-    return is_packed(field) or field.logical_type.startswith("fixed_size_list:")
-
-
-def _project(array: pa.Array, stored: Field, wanted: Field) -> pa.Array:
-    """Return of values that share a column the fields that are wanted, by their ids."""
-    if not wanted.children or array.type.equals(wanted.arrow_type):
-        return array
-    if pt.is_struct(array.type):
-        places = {child.id: index for index, child in enumerate(stored.children)}
-        pairs = [(places[child.id], child) for child in wanted.children]
-        children = [_project(array.field(place), stored.children[place], child) for place, child in pairs]
-    else:
-        children = [_project(array.values, stored.children[0], wanted.children[0])]
-    return pa.Array.from_buffers(wanted.arrow_type, len(array), array.buffers()[:1], children=children)
-
-
-def _fields_of_rows(field: Field) -> list[Field]:
-    """Return the fields of a column whose pages count rows and hold something: structs give way to their children."""
-    if field.logical_type == "struct" and not is_packed(field):
-        return [node for child in field.children for node in _fields_of_rows(child)]
-    return [field]
-
-
 def _is_blob(column: Column, path: str, place: str) -> bool:
-    """Return whether the pages of a column tell where its values are. Statistics of zones are not needed to read it."""
+    """Return whether the pages of a column store the positions of blobs. Zone statistics around it are skipped."""
     encoding = parse_message(pb.ColumnEncoding, column.encoding, path, place)
     kind, is_blob = encoding.WhichOneof("column_encoding"), False
     while kind in ("zone_index", "blob"):

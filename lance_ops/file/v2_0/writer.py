@@ -15,27 +15,22 @@ from lance_ops.core.arrow import items_of
 from lance_ops.core.errors import SchemaMismatch, UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, OffsetArray
 from lance_ops.core.schema import Field
-from lance_ops.encodings import (
-    EncodingOptions,
-    VariableWidth,
-)
-from lance_ops.file.arrays import own_copy, validity_of, values_of
-from lance_ops.file.column_writer import PLAIN_COLUMN, ColumnWriter, RootWriter, WriteBytes
-from lance_ops.file.encoded import EncodedPage
+from lance_ops.encodings import EncodingOptions, VariableWidth
+from lance_ops.file.arrow_values import copy_array, validity_of, values_of
+from lance_ops.file.container import PLAIN_COLUMN, ColumnWriter, EncodedPage, FieldWriter, WriteBytes
 from lance_ops.file.leaves import is_packed
-from lance_ops.file.v2_0.contract import PageBuffers
-from lance_ops.file.v2_0.encode import encode_array, encode_descriptors
-from lance_ops.file.v2_0.ends import encode_ends
-from lance_ops.file.v2_0.reader import ARRAY_ENCODING_URL
+from lance_ops.file.v2_0.array_encoder import encode_array, encode_descriptors
+from lance_ops.file.v2_0.contract import ARRAY_ENCODING_URL, PageBuffers
+from lance_ops.file.v2_0.stored_offsets import encode_ends
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["ArrayRoot"]
+__all__ = ["V20FieldWriter"]
 
 
 _BLOB_COLUMN = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding.FromString(PLAIN_COLUMN))).SerializeToString()
 
 
-class ArrayRoot(RootWriter):
+class V20FieldWriter(FieldWriter):
     """A top-level column, taken apart to all fields below it."""
 
     def __init__(self, field: Field) -> None:
@@ -107,7 +102,7 @@ class _ListNode(_Node):
         if validity is not None:
             lengths = np.diff(offsets)
             if lengths[~validity].any():
-                items = own_copy(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
+                items = copy_array(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
                 offsets = np.append(0, np.cumsum(np.where(validity, lengths, 0)))
         self._writer.add(_Lists(offsets[1:], validity), first_row)
         if len(items) or not self._has_page:  # readers expect a page of items, even if it has none
@@ -211,7 +206,7 @@ class _LeafWriter(ColumnWriter[pa.Array]):
         return int(piece.nbytes)
 
     def _copy_of(self, piece: pa.Array) -> pa.Array:
-        return own_copy(piece)
+        return copy_array(piece)
 
 
 class _BlobWriter(_LeafWriter):

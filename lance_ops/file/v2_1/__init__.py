@@ -1,16 +1,14 @@
-"""Files of versions 2.1 and 2.2: a column for every leaf, its pages with levels for the nesting."""
+"""Files of versions 2.1 and 2.2: a column for every leaf; levels in its pages store the nesting."""
 
 from lance_ops.file.v2_1.assembly import assemble, concat_rows
-from lance_ops.file.v2_1.pages import read_pages
-from lance_ops.file.v2_1.reader import StructuralColumns
-from lance_ops.file.v2_1.shred import storage_of
-from lance_ops.file.v2_1.writer import StructuralRoot
+from lance_ops.file.v2_1.page_reader import read_pages
+from lance_ops.file.v2_1.reader import V21File
+from lance_ops.file.v2_1.writer import V21FieldWriter
 
 __all__ = [
-    "StructuralColumns",
-    "StructuralRoot",
+    "V21FieldWriter",
+    "V21File",
     "assemble",
     "concat_rows",
     "read_pages",
-    "storage_of",
 ]

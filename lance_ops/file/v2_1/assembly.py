@@ -15,7 +15,7 @@ from lance_ops.core.arrow import new_array
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.schema import Field
 from lance_ops.encodings import CorruptValues, check
-from lance_ops.file.arrays import bitmap_of
+from lance_ops.file.arrow_values import bitmap_of
 from lance_ops.file.leaves import is_leaf
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists
 from lance_ops.file.v2_1.layouts import LeafRows

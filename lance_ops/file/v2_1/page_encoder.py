@@ -1,4 +1,4 @@
-"""Rows of one leaf made into a 2.1 or 2.2 page."""
+"""Encode rows of one leaf as a 2.1 or 2.2 page."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lance_ops.encodings import (
     choose_structure,
     select,
 )
-from lance_ops.file.arrays import validity_of, values_of
-from lance_ops.file.container import Extent
-from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.arrow_values import validity_of, values_of
+from lance_ops.file.container import EncodedPage
+from lance_ops.file.page_reading import Extent
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts import (
     LeafRows,

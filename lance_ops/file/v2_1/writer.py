@@ -1,4 +1,4 @@
-"""Writing columns of 2.1 and 2.2 files: leaves with the layers around them."""
+"""Write the columns of 2.1 and 2.2 files: one for every leaf, with the layers around it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.arrays import buffer_bytes
-from lance_ops.file.column_writer import ColumnWriter, RootWriter, WriteBytes
-from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.arrow_values import buffer_bytes
+from lance_ops.file.container import ColumnWriter, EncodedPage, FieldWriter, WriteBytes
 from lance_ops.file.leaves import Leaf, leaves_of_field
 from lance_ops.file.v2_1.assembly import concat_rows
 from lance_ops.file.v2_1.layouts import LeafRows, PageChoice
 from lance_ops.file.v2_1.page_encoder import encode_blob_page, encode_page
-from lance_ops.file.v2_1.pages import PAGE_LAYOUT_URL
+from lance_ops.file.v2_1.page_reader import PAGE_LAYOUT_URL
 from lance_ops.file.v2_1.shred import shred
 
-__all__ = ["StructuralRoot"]
+__all__ = ["V21FieldWriter"]
 
 
-class StructuralRoot(RootWriter):
-    """A top-level column, shredded to its leaves."""
+class V21FieldWriter(FieldWriter):
+    """The writer of a top-level field, which is shredded into its leaves."""
 
     def __init__(self, field: Field, version: FileVersion) -> None:
         self._field = field
@@ -51,14 +50,14 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         if self._leaf.field.is_blob_v1:
             return [encode_blob_page(concat_rows(pieces), self._choice, write)]
         if pt.is_dictionary(self._leaf.arrow_type):
-            return [encode_page(rows, self._choice) for rows in _with_common_keys(pieces)]
+            return [encode_page(rows, self._choice) for rows in _with_unified_dictionary(pieces)]
         return [encode_page(concat_rows(pieces), self._choice)]
 
     def _size_of(self, piece: LeafRows) -> int:
-        return int(piece.values.nbytes) + _bytes_around(piece)
+        return int(piece.values.nbytes) + _layer_bytes(piece)
 
-    def _most_of(self, piece: LeafRows) -> int:
-        return buffer_bytes(piece.values) + _bytes_around(piece)
+    def _bound_of(self, piece: LeafRows) -> int:
+        return buffer_bytes(piece.values) + _layer_bytes(piece)
 
     def _copy_of(self, piece: LeafRows) -> LeafRows:
         return piece.copy()
@@ -67,12 +66,12 @@ class _LeafWriter(ColumnWriter[LeafRows]):
         return page.length // self._leaf.elements_per_row
 
 
-def _bytes_around(piece: LeafRows) -> int:
+def _layer_bytes(piece: LeafRows) -> int:
     return sum([8 * layer.length for layer in piece.layers])
 
 
-def _with_common_keys(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
-    """Join rows of a dictionary column; leave them apart where one dictionary has more entries than keys."""
+def _with_unified_dictionary(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
+    """Concatenate rows of a dictionary column; return them as they are if one dictionary has too many entries."""
     try:
         return [concat_rows(pieces)]
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""How the values of one 2.1 or 2.2 page are laid out: one file a layout, reading and writing side by side."""
+"""The layouts of 2.1 and 2.2 pages: one module for each layout reads and writes it."""
 
 from lance_ops.file.v2_1.layouts.blob import encode_blob
 from lance_ops.file.v2_1.layouts.constant import encode_constant

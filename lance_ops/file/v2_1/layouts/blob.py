@@ -1,8 +1,8 @@
-"""Blob: very large values outside of the page, which holds where each one is.
+"""Blob: very large values that lie outside the page, which stores where each one is.
 
-The inner page has a packed (u64 position, u64 size) for every entry, positions counted in the file. The entry's levels
-take the place of the position where the size is 0, as definition << 16 | repetition: (0, 0) is an empty value,
-(1 << 16, 0) a null. An entry with bytes has no room for a repetition level, so blobs do not stand in lists.
+The inner page has a packed (u64 position, u64 size) for every entry; the position is that in the file. If the size is
+0, the position holds the entry's levels instead, as definition << 16 | repetition: (0, 0) is an empty value,
+(1 << 16, 0) a null. An entry with bytes has no room for a repetition level, so lists of blobs are not supported.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from lance_ops.encodings import (
     check_expansion,
     gather_ranges,
 )
-from lance_ops.file.arrays import is_variable
-from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.arrow_values import is_variable
+from lance_ops.file.container import EncodedPage
 from lance_ops.file.leaves import Leaf, Step
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Ranges, Steps
+from lance_ops.file.page_reading import Ranges, RowSelection, Steps
 from lance_ops.file.v2_1.layers import Items
 from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
@@ -58,7 +57,7 @@ DESCRIPTOR = Leaf(
     ),
     (Step(),),
 )
-"""The inner page's only leaf."""
+"""The only leaf of the inner page."""
 
 _DEF_SHIFT = 16
 _REP_MASK = (1 << _DEF_SHIFT) - 1
@@ -77,9 +76,9 @@ class BlobPage(PageLayout):
         self._as_described = context.leaf.arrow_type == POSITION_AND_SIZE
         in_place = self._as_described or is_variable(context.leaf.arrow_type)
         check(in_place, f"blobs in a column of {context.leaf.arrow_type}")
-        inside = PageContext(DESCRIPTOR, context.length, context.buffers, context.size_bytes)
+        inner = PageContext(DESCRIPTOR, context.length, context.buffers, context.size_bytes)
         check(not message.inner_layout.HasField("blob_layout"), "a blob page inside a blob page")
-        self._inner = nested(message.inner_layout, inside)
+        self._inner = nested(message.inner_layout, inner)
 
     @classmethod
     def from_pb(cls, message: pb.BlobLayout, context: PageContext, nested: ReadLayout) -> Self:
@@ -88,7 +87,7 @@ class BlobPage(PageLayout):
     def encodings(self) -> Sequence[str]:
         return ["blob", *self._inner.encodings()]
 
-    def read(self, rows: Rows) -> Steps[LeafRows]:
+    def read(self, rows: RowSelection) -> Steps[LeafRows]:
         elements = rows.scaled(self._context.leaf.elements_per_row)
         described = yield from self._inner.read(elements)
         positions = _numbers(described.values, 0)
@@ -124,7 +123,7 @@ class BlobPage(PageLayout):
 def encode_blob(
     positions: Sequence[int], sizes: Sequence[int], levels: EncodedLevels, choice: PageChoice
 ) -> EncodedPage:
-    """Return a page of blobs whose bytes are in the file already, one position and size a visible slot."""
+    """Return a page of blobs whose bytes are in the file already: a position and a size for every entry."""
     if levels.rep is not None:
         raise UnsupportedFeature("blobs in lists")
     described = np.zeros((levels.num_entries, 2), np.dtype("<u8"))

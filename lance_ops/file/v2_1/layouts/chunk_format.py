@@ -1,11 +1,11 @@
-"""How the chunks of a mini-block page are encoded, and what is in them.
+"""Decode the chunks of a mini-block page: find the parts of each chunk, then its levels and values.
 
     chunk    u16 num_levels | [u16 rep size] | [u16 def size] | size of each value buffer (u16, or u32 in pages with
              large chunks) | repetition levels | definition levels | value buffers
              the header and every buffer are padded to 8 bytes
 
-`num_levels` is 0 where neither kind of levels is stored. All wanted chunks are looked at together, so that the cost of
-Python is paid once for them.
+`num_levels` is 0 if the page stores no levels. All wanted chunks are decoded by one call, so that Python's cost is paid
+once.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from lance_ops.file.v2_1.layouts.contract import levels_of
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
 from lance_ops.kernels import read_only
 
-__all__ = ["ChunkFormat", "ChunkParts", "Turn"]
+__all__ = ["ChunkFormat", "ChunkParts", "EncodingRun"]
 
 
 _PICK_BELOW = 4
-"""Values are picked one by one where at most one in so many is wanted; else all of them are decoded."""
+"""Values are decoded one by one if at most one in so many is wanted; otherwise all values are decoded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,8 @@ class ChunkParts:
     values: ChunkBuffers
 
 
-class Turn(NamedTuple):
-    """Chunks of some that are read together, `start` to `stop`, and how the values in these are encoded."""
+class EncodingRun(NamedTuple):
+    """Consecutive chunks whose values have one encoding: `start` to `stop` of the chunks that are read."""
 
     encoding: Encoding
     start: int
@@ -50,7 +50,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True)
 class ChunkFormat:
-    """What is the same for all chunks of a page. Pages that agree in it have chunks of one kind."""
+    """How all chunks of a page are encoded. Chunks of pages with equal formats are decoded by one call."""
 
     scheme: LevelScheme
     rep: Encoding | None
@@ -60,7 +60,7 @@ class ChunkFormat:
     large: bool
 
     def locate(self, data: Uint8Array, starts: Int64Array, stops: Int64Array, counts: Int64Array) -> ChunkParts:
-        """Read the headers of the chunks at these places, which lie in `data` and hold `counts[i]` values each."""
+        """Read the headers of chunks: chunk `i` is `data[starts[i]:stops[i]]` and holds `counts[i]` values."""
         num_chunks, width = len(starts), 4 if self.large else 2
         has_rep, has_def = self.rep is not None, self.definition is not None
         num_parts = has_rep + has_def + self.num_buffers
@@ -81,7 +81,7 @@ class ChunkFormat:
         if not (has_rep or has_def):
             num_levels = counts
         elif not has_rep:
-            check((num_levels == counts).all(), "definition levels are not one a value")
+            check((num_levels == counts).all(), "not one definition level a value")
         first = has_rep + has_def
         levels = [
             ChunkBuffers(data, (part_starts[i],), (part_sizes[i],), num_levels, located=True) for i in range(first)
@@ -96,10 +96,10 @@ class ChunkFormat:
             rep = levels_of(self.rep.decode_blocks(parts.rep))
         if self.definition is not None and parts.definition is not None:
             definition = levels_of(self.definition.decode_blocks(parts.definition))
-        return self._checked(Entries(int(parts.num_levels.sum()), rep, definition))
+        return self._check(Entries(int(parts.num_levels.sum()), rep, definition))
 
     def pick_entries(self, parts: ChunkParts, picks: Picks) -> Entries:
-        """Return the entries of some values, where there are no lists and so every entry owns one."""
+        """Return the entries of some values in a page without lists, where every entry owns a value."""
         definition = None
         if self.definition is not None and parts.definition is not None:
             blocks = parts.definition
@@ -109,48 +109,48 @@ class ChunkFormat:
                 definition = self.decode_entries(parts).definition
                 assert definition is not None
                 definition = definition[picks.positions(blocks.num_values)]
-        return self._checked(Entries(picks.count, None, definition))
+        return self._check(Entries(picks.count, None, definition))
 
     @property
-    def alike(self) -> Hashable:
-        """What formats must agree in for chunks of all of them to be read together, if their values in turn."""
-        return self.scheme, self.rep, self.definition, self.values.kin, self.num_buffers, self.large
+    def read_key(self) -> Hashable:
+        """Chunks of formats with equal keys are read by one call; their values are decoded encoding by encoding."""
+        return self.scheme, self.rep, self.definition, self.values.chunk_key, self.num_buffers, self.large
 
-    def decode_values(self, parts: ChunkParts, turns: Sequence[Turn] = ()) -> Values:
-        """Return all values of the chunks; `turns` tell which are encoded in which way, where there are several."""
-        if not turns:
-            return _decoded(self.values, parts.values)
-        return concat_values([_decoded(turn.encoding, parts.values.slice(turn.start, turn.stop)) for turn in turns])
+    def decode_values(self, parts: ChunkParts, runs: Sequence[EncodingRun] = ()) -> Values:
+        """Return all values of the chunks; `runs` give their encodings if there are several."""
+        if not runs:
+            return _decode(self.values, parts.values)
+        return concat_values([_decode(run.encoding, parts.values.slice(run.start, run.stop)) for run in runs])
 
-    def pick_values(self, parts: ChunkParts, picks: Picks, turns: Sequence[Turn] = ()) -> Values:
-        """Return some values of the chunks."""
-        if not turns:
-            return _picked(self.values, parts.values, picks)
+    def pick_values(self, parts: ChunkParts, picks: Picks, runs: Sequence[EncodingRun] = ()) -> Values:
+        """Return some values of the chunks; `runs` give their encodings if there are several."""
+        if not runs:
+            return _pick(self.values, parts.values, picks)
         return concat_values(
             [
-                _picked(turn.encoding, parts.values.slice(turn.start, turn.stop), picks.slice(turn.start, turn.stop))
-                for turn in turns
+                _pick(run.encoding, parts.values.slice(run.start, run.stop), picks.slice(run.start, run.stop))
+                for run in runs
             ]
         )
 
-    def _checked(self, entries: Entries) -> Entries:
-        check(entries.rep is None or len(entries.rep) == entries.count, "repetition levels are not one an entry")
+    def _check(self, entries: Entries) -> Entries:
+        check(entries.rep is None or len(entries.rep) == entries.count, "not one repetition level an entry")
         whole = entries.definition is None or len(entries.definition) == entries.count
-        check(whole, "definition levels are not one an entry")
+        check(whole, "not one definition level an entry")
         return entries
 
 
-def _decoded(encoding: Encoding, chunks: ChunkBuffers) -> Values:
+def _decode(encoding: Encoding, chunks: ChunkBuffers) -> Values:
     values = encoding.decode_chunks(chunks)
-    check(values.num_values == chunks.total_values, "an encoding that lost count of its values")
+    check(values.num_values == chunks.total_values, "an encoding that decoded another number of values")
     return values
 
 
-def _picked(encoding: Encoding, chunks: ChunkBuffers, picks: Picks) -> Values:
+def _pick(encoding: Encoding, chunks: ChunkBuffers, picks: Picks) -> Values:
     if not _is_sparse(picks, chunks.total_values):
-        return select(_decoded(encoding, chunks), picks.positions(chunks.num_values))
+        return select(_decode(encoding, chunks), picks.positions(chunks.num_values))
     values = encoding.pick_chunks(chunks, picks)
-    check(values.num_values == picks.count, "an encoding that lost count of its values")
+    check(values.num_values == picks.count, "an encoding that decoded another number of values")
     return values
 
 

@@ -1,12 +1,12 @@
-"""Where the chunks of a mini-block page are, and which rows they hold.
+"""The chunk index of a mini-block page: where the chunks are, and which values and rows they hold.
 
-Each chunk has a word: its bytes and the values in it.
+Each chunk has a word, which holds its size and the number of its values.
 
     word = ((size_bytes / 8 - 1) << 4) | log2(num_values)      u16, or u32 in pages with large chunks
 
-The last chunk holds the values that are left, whatever its word says. With repetition, a row may span chunks; then the
-repetition index has two u64 a chunk: the rows that end in it, and the entries after them, which belong to a row that
-goes on in the next chunk.
+The last chunk holds the remaining values, whatever its word says. With repetition, a row may span chunks. Then the
+repetition index has two u64 for each chunk: the number of rows that end in it, and the number of entries after them,
+which belong to a row that continues in the next chunk.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint8Array, Uint16Array, UnsignedArray
 from lance_ops.encodings import Picks, check
-from lance_ops.file.container import Extent
-from lance_ops.file.rows import RowSet, RowSlice
+from lance_ops.file.page_reading import Extent, RowSet, RowSlice
 from lance_ops.kernels import read_only
 
 __all__ = ["ChunkIndex", "RowIndex", "encode_row_index", "encode_words"]
@@ -33,14 +32,14 @@ _MAX_VALUE_COUNT = 1 << 48
 
 @dataclass(frozen=True, eq=False)
 class RowIndex:
-    """Which rows chunks hold: `ended[c]` rows end, and `begun[c]` rows begin, before chunk `c`."""
+    """The rows of each chunk: `ended[c]` rows end, and `begun[c]` rows begin, before chunk `c`."""
 
     ended: Int64Array
     begun: Int64Array
 
     @classmethod
     def decode(cls, data: Uint8Array, num_chunks: int, depth: int, num_rows: int) -> RowIndex:
-        """Parse a repetition index; deeper levels of it are not needed for rows."""
+        """Parse a repetition index; its deeper levels are not needed to find rows."""
         stride = depth + 1
         check(
             depth > 0 and len(data) == num_chunks * stride * 8,
@@ -50,7 +49,7 @@ class RowIndex:
         check(words.max(initial=0) <= num_rows + _MAX_VALUE_COUNT, "a repetition index with absurd counts")
         ended = np.zeros(num_chunks + 1, np.int64)
         np.cumsum(words[:, 0].astype(np.int64), out=ended[1:])
-        check((ended[1:] >= ended[:-1]).all(), "a repetition index with absurd counts")  # sums may wrap around
+        check((ended[1:] >= ended[:-1]).all(), "a repetition index whose counts overflow")
         begun = ended.copy()
         begun[1:] += words[:, 1] > 0
         check(begun[-1] == ended[-1] == num_rows, f"a repetition index of {begun[-1]} rows for a page of {num_rows}")
@@ -59,9 +58,9 @@ class RowIndex:
 
 @dataclass(frozen=True, eq=False)
 class ChunkIndex:
-    """The chunks of a page, or of several: chunk `c` is the bytes `starts[c]` to `stops[c]` of the file.
+    """The chunks of one or several pages: chunk `c` is the bytes `[starts[c], stops[c])` of the file.
 
-    `first_values` counts values and ends with their total. `rows` is None where every value is a row.
+    `first_values` has the number of values before each chunk, and their total. `rows` is None if every value is a row.
     """
 
     starts: Int64Array
@@ -89,18 +88,20 @@ class ChunkIndex:
         return cls(stops - sizes, stops, first_values, None)
 
     @classmethod
-    def join(cls, parts: Sequence[ChunkIndex]) -> ChunkIndex:
-        """Return the chunks of pages that follow each other, as those of one page."""
+    def concat(cls, parts: Sequence[ChunkIndex]) -> ChunkIndex:
+        """Return the chunks of consecutive pages as those of one page."""
         rows = [part.rows for part in parts if part.rows is not None]
         return cls(
             np.concatenate([part.starts for part in parts]),
             np.concatenate([part.stops for part in parts]),
-            _join_counts([part.first_values for part in parts]),
-            RowIndex(_join_counts([r.ended for r in rows]), _join_counts([r.begun for r in rows])) if rows else None,
+            _concat_counts([part.first_values for part in parts]),
+            RowIndex(_concat_counts([r.ended for r in rows]), _concat_counts([r.begun for r in rows]))
+            if rows
+            else None,
         )
 
-    def moved(self, distance: int) -> ChunkIndex:
-        """Return the same chunks, so much farther on."""
+    def shifted(self, distance: int) -> ChunkIndex:
+        """Return the same chunks at positions that are higher by `distance`."""
         return ChunkIndex(self.starts + distance, self.stops + distance, self.first_values, self.rows)
 
     @property
@@ -121,13 +122,13 @@ class ChunkIndex:
         return slice(first, int(ended.searchsorted(rows.last, side="right")))
 
     def locate(self, values: Int64Array) -> tuple[Int64Array, Picks]:
-        """Return the chunks that hold these values, ascending, and where in those each value is."""
+        """Return the chunks that hold these values, ascending, and where in those chunks each value is."""
         chunks, chunk_of, within = np.empty((3, len(values)), np.int64)
         touched = kernels.locate_values(read_only(self.first_values), read_only(values), chunks, chunk_of, within)
         return chunks[:touched], Picks(chunk_of, within)
 
     def chunks_of(self, rows: RowSet) -> Int64Array:
-        """Return the chunks that hold any part of these rows, ascending, where a row may span several."""
+        """Return the chunks that hold any part of these rows, ascending; a row may span several chunks."""
         assert self.rows is not None
         lasts = np.searchsorted(self.rows.ended, rows.indices, side="right") - 1
         firsts = np.searchsorted(self.rows.begun, rows.indices, side="right") - 1
@@ -144,15 +145,15 @@ def _without_repeats(ascending: Int64Array) -> Int64Array:
     return kept
 
 
-def _join_counts(parts: Sequence[Int64Array]) -> Int64Array:
-    """Join counts that each begin with 0 and end with their total."""
+def _concat_counts(parts: Sequence[Int64Array]) -> Int64Array:
+    """Concatenate running counts that each begin with 0 and end with their total."""
     bases = np.cumsum([0, *(int(part[-1]) for part in parts)])
     shifted = [part[:-1] + base for part, base in zip(parts, bases[:-1].tolist(), strict=True)]
     return np.concatenate([*shifted, bases[-1:]])
 
 
 def encode_words(words: Int64Array, large: bool) -> Uint8Array:
-    """Return chunk words as a page's buffer; raise `ValueError` for a chunk too large for its word."""
+    """Return chunk words as a page's buffer; raise `ValueError` for a chunk that is too large for its word."""
     dtype = np.dtype("<u4") if large else np.dtype("<u2")
     most = int(words.max(initial=0))
     if most >= 1 << 8 * dtype.itemsize:

@@ -1,4 +1,4 @@
-"""Which entries of mini-block chunks belong to wanted rows, where rows are lists and may span chunks."""
+"""Find the entries and values of wanted rows in mini-block chunks, if rows are lists and may span chunks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings import Picks, check
-from lance_ops.file.rows import RowSet, RowSlice
+from lance_ops.file.page_reading import RowSet, RowSlice
 from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
@@ -18,17 +18,17 @@ from lance_ops.kernels import read_only
 __all__ = ["FoundRows", "find_rows", "find_slice"]
 
 
-_OTHER_ROWS = "chunks start other rows than the index says"
+_OTHER_ROWS = "the levels of chunks start other rows than the repetition index states"
 _NO_ROOM = -2
 _ENTRIES_PER_ROW = 64
-"""Room for so many is made at first: for all entries of the chunks, it would be memory that is cleared in vain."""
+"""The first guess of how many entries to make room for. Room for all entries of the chunks is mostly not used."""
 
 _NO_LEVELS = read_only(np.empty(0, np.uint16))
 
 
 @dataclass(frozen=True, eq=False)
 class FoundRows:
-    """The entries of some rows, and which values of the chunks they own."""
+    """The entries of some rows, and the values of the chunks that they own."""
 
     entries: Entries
     picks: Picks
@@ -39,7 +39,7 @@ def find_rows(
 ) -> FoundRows:
     """Find scattered rows in the chunks that hold them.
 
-    Raises `CorruptValues` where the levels start other rows than the index says.
+    Raises `CorruptValues` if the levels start other rows than the index states.
     """
     assert index.rows is not None and not isinstance(chunks, slice)
     entries = chunk_format.decode_entries(parts)
@@ -86,7 +86,7 @@ def find_slice(
 ) -> tuple[slice, slice]:
     """Find consecutive rows among the entries of the chunks that hold them; return their entries and values.
 
-    Raises `CorruptValues` where the levels start other rows than the index says.
+    Raises `CorruptValues` if the levels start other rows than the index states.
     """
     assert entries.rep is not None
     row_starts = np.flatnonzero(entries.rep == scheme.max_rep)

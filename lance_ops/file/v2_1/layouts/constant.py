@@ -1,12 +1,12 @@
-"""Constant: all visible values are equal, or none is there.
+"""Constant: all visible values are equal, or all are null.
 
     page buffers    none | value | repetition, definition levels | value, repetition levels, definition levels
     value buffer    u32 num_buffers | u32 size of each | the buffers: one of a fixed-width value; of a variable-width
                     one, its offsets [0, size], as wide as the column's, and its bytes
 
-A fixed-width value of at most 32 bytes stands in the description instead of a buffer. Levels are u16 numbers, or what
-the description says they are compressed to; a kind of levels that the page does not need has an empty buffer. Without
-a value and without buffers, everything is null.
+A fixed-width value of at most 32 bytes is in the description instead of a buffer. Levels are u16 numbers, or
+compressed as the description says; a kind of levels that the page does not need has an empty buffer. Without a value
+and without buffers, everything is null.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ import pyarrow.types as pt
 
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.encodings import Encoding, FixedWidth, Values, VariableWidth, check, check_expansion, encoding_from_pb
-from lance_ops.file.arrays import array_of, bits_per_value_of, is_variable
-from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.rows import Rows, RowSlice
-from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.file.arrow_values import array_of, bits_per_value_of, is_variable
+from lance_ops.file.container import EncodedPage
+from lance_ops.file.page_reading import Ranges, RowSelection, RowSlice, SourceBytes, Steps
 from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
     PageChoice,
@@ -54,7 +53,7 @@ _COUNT = struct.Struct("<I")
 class _Content:
     """The bytes of the page's value, and its levels, if it stores any.
 
-    `row_starts` has the first entry of every row and their end, where there are lists.
+    With lists, `row_starts` has the first entry of every row and the end of the last row.
     """
 
     value: bytes | None
@@ -63,7 +62,7 @@ class _Content:
 
 
 class ConstantPage(PageLayout):
-    """A page of one value, or none; keeps it and its levels once they are loaded, unless the value is long."""
+    """A page of one value, or of nulls; it keeps value and levels once they are loaded, unless the value is long."""
 
     MESSAGE: ClassVar[str] = "constant_layout"
 
@@ -97,24 +96,27 @@ class ConstantPage(PageLayout):
         return named
 
     @property
-    def kin(self) -> Hashable | None:
-        # of a page with levels every row has to be looked for, by itself
+    def decode_key(self) -> Hashable | None:
+        # In a page with levels each row has to be searched for, so such pages are decoded one by one.
         return None if self._level_buffers else (self._scheme, self._value_is_absent)
 
-    def read(self, rows: Rows) -> Steps[LeafRows]:
-        return (yield from self.read_kin([self], [rows]))
+    def read(self, rows: RowSelection) -> Steps[LeafRows]:
+        return (yield from self.read_group([self], [rows]))
 
     @classmethod
-    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
+    def read_group(
+        cls, pages: Sequence[Self], rows: Sequence[RowSelection], file_starts: Sequence[int] = ()
+    ) -> Steps[LeafRows]:
         head = pages[0]
-        kept = [page._content for page in pages]
-        missing = [at for at, content in enumerate(kept) if content is None]
+        loaded = [page._content for page in pages]
+        missing = [at for at, content in enumerate(loaded) if content is None]
         if missing:
-            places = [(begins[at] if begins else 0, extent) for at in missing for extent in pages[at]._context.buffers]
-            fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in places))
+            starts = file_starts or [0] * len(pages)
+            extents = [(starts[at], extent) for at in missing for extent in pages[at]._context.buffers]
+            fetched = yield Ranges.of(*((start + extent.position, start + extent.end) for start, extent in extents))
             for at in missing:
-                kept[at] = pages[at]._load(fetched, begins[at] if begins else 0)
-        contents = [content for content in kept if content is not None]
+                loaded[at] = pages[at]._load(fetched, starts[at])
+        contents = [content for content in loaded if content is not None]
         num_rows, each = sum([part.count for part in rows]), head._context.leaf.elements_per_row
         if contents[0].entries is None:
             counts = [part.count * each for part in rows]
@@ -136,13 +138,15 @@ class ConstantPage(PageLayout):
     def _without_value(self, count: int, entries: Entries) -> pa.Array:
         leaf_type = self._context.leaf.arrow_type
         if pt.is_struct(leaf_type) and not leaf_type.num_fields:
-            return pa.Array.from_buffers(leaf_type, count, [None])  # written as if null; its nulls are not stored
+            return pa.Array.from_buffers(
+                leaf_type, count, [None]
+            )  # such structs are written as nulls, and read as structs
         all_null = entries.definition is not None and entries.definition.min(initial=1) > 0
-        check(count == 0 or all_null, "values, but no value to give them")
+        check(count == 0 or all_null, "values in a page that has no value")
         return pa.nulls(count, leaf_type)
 
     def _without_levels(self, count: int) -> Entries:
-        """Return so many entries of a page that stores no levels."""
+        """Return `count` entries of a page that stores no levels."""
         definition = None
         if self._value_is_absent and self._scheme.max_def:
             check(self._scheme.max_def == 1 and not self._scheme.max_rep, "no levels to tell nulls apart")
@@ -150,20 +154,23 @@ class ConstantPage(PageLayout):
         check(not self._scheme.max_rep, "lists without repetition levels")
         return Entries(count, None, definition)
 
-    def _load(self, fetched: SourceBytes, begin: int) -> _Content:
-        """Decode what was fetched of a file that begins at `begin`; keep it, but for a long value."""
-        content = self._decode(fetched, begin)
+    def _load(self, fetched: SourceBytes, file_start: int) -> _Content:
+        """Decode the page, and keep the result unless its value is long.
+
+        `file_start` is where the page's file begins in what was fetched.
+        """
+        content = self._decode(fetched, file_start)
         if content.value is None or len(content.value) <= _MAX_KEPT_BYTES:
             self._content = content
         return content
 
-    def _decode(self, fetched: SourceBytes, begin: int) -> _Content:
+    def _decode(self, fetched: SourceBytes, file_start: int) -> _Content:
         if not self._level_buffers:
-            return _Content(self._value(fetched, begin), None, None)
+            return _Content(self._value(fetched, file_start), None, None)
         rep_at, definition_at = self._level_buffers
-        rep = _levels(fetched.view(begin + rep_at.position, begin + rep_at.end), self._rep, self._num_rep)
+        rep = _levels(fetched.view(file_start + rep_at.position, file_start + rep_at.end), self._rep, self._num_rep)
         definition = _levels(
-            fetched.view(begin + definition_at.position, begin + definition_at.end), self._def, self._num_def
+            fetched.view(file_start + definition_at.position, file_start + definition_at.end), self._def, self._num_def
         )
         check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
         levels = definition if rep is None else rep
@@ -176,7 +183,7 @@ class ConstantPage(PageLayout):
             row_starts = np.append(np.flatnonzero(rep == self._scheme.max_rep), count)
             num_rows = len(row_starts) - 1
         check(num_rows == self._context.length, f"levels of {num_rows} rows in a page of {self._context.length}")
-        return _Content(self._value(fetched, begin), entries, row_starts)
+        return _Content(self._value(fetched, file_start), entries, row_starts)
 
     @property
     def _value_is_absent(self) -> bool:
@@ -187,26 +194,26 @@ class ConstantPage(PageLayout):
         leaf_type = self._context.leaf.arrow_type
         return leaf_type.value_type if pt.is_dictionary(leaf_type) else leaf_type
 
-    def _value(self, fetched: SourceBytes, begin: int) -> bytes | None:
-        """Return the value's bytes; a copy, since who keeps them shall not keep all that was fetched."""
+    def _value(self, fetched: SourceBytes, file_start: int) -> bytes | None:
+        """Return the value's bytes as a copy, so that keeping them does not keep all that was fetched."""
         value_type = self._value_type
         if self._inline is not None:
             return _fixed(self._inline, value_type)
         if not self._has_value_buffer:
             return None
         extent = self._context.buffers[0]
-        parts = _split(fetched.view(begin + extent.position, begin + extent.end).data)
+        parts = _split(fetched.view(file_start + extent.position, file_start + extent.end).data)
         if is_variable(value_type):
             check(len(parts) == 2 and len(parts[0]) in (8, 16), "not the two buffers of a variable-width value")
             offsets = struct.unpack("<II" if len(parts[0]) == 8 else "<QQ", parts[0])
-            check(offsets == (0, len(parts[1])), "a value that is not as long as it says")
+            check(offsets == (0, len(parts[1])), "a value of another length than stated")
             return bytes(parts[1])
         check(len(parts) == 1, f"{len(parts)} buffers of a fixed-width value")
         return _fixed(bytes(parts[0]), value_type)
 
 
 def encode_constant(value: FixedWidth | VariableWidth | None, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
-    """Return a page whose visible values are all `value`, or, with None, are all null or not there."""
+    """Return a page whose visible values are all `value`, or, with None, all null."""
     description = pb.PageLayout()
     layout = description.constant_layout
     layout.layers.extend(levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
@@ -227,7 +234,7 @@ def _raw(levels: Uint16Array | None) -> Uint8Array:
 
 
 def _join(value: FixedWidth | VariableWidth) -> Uint8Array:
-    """Return a value buffer."""
+    """Return the value buffer of a value."""
     parts = [value.data[: value.size_bytes].tobytes()]
     if isinstance(value, VariableWidth):
         parts.insert(0, struct.pack("<II" if value.bits_per_offset == 32 else "<QQ", 0, value.size_bytes))
@@ -235,8 +242,8 @@ def _join(value: FixedWidth | VariableWidth) -> Uint8Array:
     return np.frombuffer(b"".join([sizes, *parts]), np.uint8)
 
 
-def _entries_of(rows: Rows, entries: Entries, starts: Int64Array | None) -> Entries:
-    """Return the entries of these rows, the first of each of which is at `starts`, where there are lists."""
+def _entries_of(rows: RowSelection, entries: Entries, starts: Int64Array | None) -> Entries:
+    """Return the entries of these rows; with lists, `starts` has the first entry of every row, and the end."""
     if isinstance(rows, RowSlice):
         if starts is None:
             return entries.take(slice(rows.start, rows.stop))
@@ -253,7 +260,7 @@ def _levels(data: Uint8Array, encoding: Encoding | None, num_levels: int) -> Uin
         return None
     if encoding is not None:
         levels = levels_of(encoding.decode_block(data, num_levels))
-        check(len(levels) == num_levels, "levels that are not as many as they say")
+        check(len(levels) == num_levels, "another number of levels than stated")
         return levels
     check(len(data) % 2 == 0, f"{len(data)} bytes of u16 levels")
     return data.view("<u2")
@@ -266,7 +273,7 @@ def _fixed(value: bytes, value_type: pa.DataType) -> bytes:
 
 
 def _split(data: memoryview) -> list[memoryview]:
-    """Split a value buffer into the buffers in it."""
+    """Split a value buffer into the buffers that it holds."""
     check(len(data) >= 4, "a value buffer without a count")
     (count,) = _COUNT.unpack_from(data)
     check(
@@ -279,7 +286,7 @@ def _split(data: memoryview) -> list[memoryview]:
 
 
 def _repeat(values: Sequence[bytes], counts: Sequence[int], value_type: pa.DataType) -> Values:
-    """Return each of the values so many times."""
+    """Return `counts[i]` copies of each value `values[i]`."""
     for value, count in zip(values, counts, strict=True):
         check_expansion(count * len(value), len(value), "copies of a value")
     if is_variable(value_type):

@@ -1,8 +1,8 @@
-"""What every layout of a 2.1 or 2.2 page offers."""
+"""The contract of a page layout: how a 2.1 or 2.2 page is read, and what decoding its levels needs."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -14,11 +14,10 @@ import pyarrow as pa
 from lance_ops.core.ndarrays import BoolArray, Uint16Array
 from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import CorruptValues, Encoding, EncodingOptions, FixedWidth, Values, check
-from lance_ops.file.arrays import array_of, own_copy
-from lance_ops.file.container import Extent
+from lance_ops.file.arrow_values import array_of, copy_array
 from lance_ops.file.leaves import Leaf, Step
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Steps, moved
+from lance_ops.file.open_file import LeafPage
+from lance_ops.file.page_reading import Extent, RowSelection, Steps, shift_steps
 from lance_ops.file.v2_1.layers import Layer
 from lance_ops.file.v2_1.levels import Entries, LevelScheme, decode_levels, scheme_of
 from lance_ops.pb import encodings_v2_1_pb2 as pb
@@ -47,12 +46,12 @@ class LeafRows:
 
     def copy(self) -> LeafRows:
         """Return the same rows in memory of their own."""
-        return LeafRows(tuple(layer.copy() for layer in self.layers), own_copy(self.values))
+        return LeafRows(tuple(layer.copy() for layer in self.layers), copy_array(self.values))
 
 
 @dataclass(frozen=True)
 class PageChoice:
-    """What decides how a page is written besides its values."""
+    """What decides the encoding of a page, besides its values."""
 
     version: FileVersion
     options: EncodingOptions
@@ -65,13 +64,13 @@ class PageChoice:
 
 @dataclass(frozen=True)
 class PageContext:
-    """What a page's description does not say: its column, its elements and where its buffers are."""
+    """What a page's description does not say: its leaf, its number of elements and where its buffers are."""
 
     leaf: Leaf
     length: int
     buffers: tuple[Extent, ...]
     size_bytes: int
-    """Of the whole file."""
+    """The size of the whole file."""
 
     def buffer(self, index: int) -> Extent:
         """Return one of the page's buffers; raise `CorruptValues` if there are fewer."""
@@ -79,7 +78,7 @@ class PageContext:
         return self.buffers[index]
 
     def finish(self, num_rows: int, scheme: LevelScheme, entries: Entries, to_array: ToArray) -> LeafRows:
-        """Put the levels and values of the rows together; `to_array` makes the leaf's array from its validity."""
+        """Combine the levels and values of rows; `to_array` makes the leaf's array from its validity."""
         layers = decode_levels(scheme, entries, self.leaf.dimensions)
         leaf = layers.pop()
         values = to_array(leaf.validity)
@@ -89,15 +88,15 @@ class PageContext:
         return LeafRows(tuple(layers), values)
 
     def to_array(self, values: Values) -> ToArray:
-        """Return what makes the leaf's array out of these values."""
+        """Return a function that makes the leaf's array of these values and a validity."""
         return lambda validity: array_of(values, self.leaf.arrow_type, validity)
 
 
 ReadLayout: TypeAlias = Callable[[pb.PageLayout, PageContext], "PageLayout"]
 
 
-class PageLayout(ABC):
-    """One page, ready to be read; what it loads once, it keeps."""
+class PageLayout(LeafPage):
+    """One page, ready to be read; it keeps what it loads once."""
 
     MESSAGE: ClassVar[str]
     """The field of the page description that holds this layout."""
@@ -108,41 +107,42 @@ class PageLayout(ABC):
         """Read the description; `nested` reads a layout inside it. Raises as `layout_from_pb` does."""
 
     @abstractmethod
-    def read(self, rows: Rows) -> Steps[LeafRows]:
+    def read(self, rows: RowSelection) -> Steps[LeafRows]:
         """Read rows of the page: at least one."""
 
     @property
-    def kin(self) -> Hashable | None:
-        """What pages of one column must agree in to be read as one; None for a page that is read alone."""
+    def decode_key(self) -> Hashable | None:
+        """Pages of one leaf with equal keys are decoded by one call; None for a page that is decoded alone.
+
+        Pages with equal decode keys have equal read keys too. The reverse need not hold: pages that are read by one
+        call may be decoded one encoding after the other.
+        """
         return None
 
-    def is_kin_of(self, other: PageLayout) -> bool:
-        """Return whether the two can be read as one."""
-        kin = self.kin
-        return kin is not None and kin == other.kin
+    def decodes_with(self, other: PageLayout) -> bool:
+        """Return whether the two pages are decoded by one call."""
+        key = self.decode_key
+        return key is not None and key == other.decode_key
 
     @property
-    def alike(self) -> Hashable | None:
-        """What pages must agree in to be read as one where no two are decoded at a time; less than kin, perhaps."""
-        return self.kin
+    def read_key(self) -> Hashable | None:
+        return self.decode_key
 
     @classmethod
-    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
-        """Read rows of pages that follow each other and are kin, as if they were one page; or of one page.
-
-        Pages of several files that are laid end to end come with the places where their files begin.
-        """
+    def read_group(
+        cls, pages: Sequence[Self], rows: Sequence[RowSelection], file_starts: Sequence[int] = ()
+    ) -> Steps[LeafRows]:
         (page,), (wanted,) = pages, rows
         steps = page.read(wanted)
-        return (yield from moved(steps, begins[0]) if begins else steps)
+        return (yield from shift_steps(steps, file_starts[0]) if file_starts else steps)
 
     @abstractmethod
     def encodings(self) -> Sequence[str]:
-        """Name the layout and the encodings in it, outermost first, for people and tests."""
+        """Name the layout and the encodings in it, outermost first."""
 
 
 def names_of(encoding: Encoding) -> list[str]:
-    """Name an encoding and those nested in it, outermost first."""
+    """Name an encoding and the encodings nested in it, outermost first."""
     names = [encoding.MESSAGE]
     for attribute in fields(encoding):  # type: ignore[arg-type]  # every encoding is a dataclass
         value = getattr(encoding, attribute.name)
@@ -153,7 +153,7 @@ def names_of(encoding: Encoding) -> list[str]:
 
 
 def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
-    """Check a page's layers, innermost first, against the leaf's path."""
+    """Return the scheme of a page's layers, innermost first, which must be those of the leaf's path."""
     return _read_scheme(tuple(layers), leaf.steps, leaf.is_fieldless)
 
 
@@ -161,27 +161,25 @@ def read_scheme(layers: Sequence[int], leaf: Leaf) -> LevelScheme:
 def _read_scheme(layers: tuple[int, ...], steps: tuple[Step, ...], is_fieldless: bool) -> LevelScheme:
     check(LevelScheme.is_known(layers), f"unknown layers {list(layers)}")
     if is_fieldless and len(layers) == 1 and not any(step.is_list or step.dimension for step in steps):
-        layers = (
-            *layers,
-            *[pb.REPDEF_ALL_VALID_ITEM] * (len(steps) - 1),
-        )  # its pages do not speak of structs around
+        # Pages of structs without fields do not list the structs around them.
+        layers = (*layers, *[pb.REPDEF_ALL_VALID_ITEM] * (len(steps) - 1))
     scheme = scheme_of(layers)
     check(len(layers) == len(steps), f"{len(layers)} layers where the schema nests {len(steps)}")
     for depth, step in enumerate(reversed(steps)):
-        check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list on one side of page and schema only")
+        check(scheme.is_list(depth) == step.is_list, f"layer {depth} is a list in only one of page and schema")
     return scheme
 
 
 def levels_as_values(levels: Uint16Array) -> FixedWidth:
-    """Return levels as values to encode."""
+    """Return levels as 16-bit values to encode."""
     return FixedWidth(np.ascontiguousarray(levels, "<u2").view(np.uint8), 16, len(levels))
 
 
 def check_entries(scheme: LevelScheme, entries: Entries) -> None:
-    """Raise `CorruptValues` for a level the scheme does not have, or entries that do not begin with a row."""
+    """Raise `CorruptValues` for a level that the scheme does not have, or if the first entry does not start a row."""
     rep, definition = entries.rep, entries.definition
-    check(rep is None or len(rep) == entries.count, "repetition levels are not one an entry")
-    check(definition is None or len(definition) == entries.count, "definition levels are not one an entry")
+    check(rep is None or len(rep) == entries.count, "not one repetition level an entry")
+    check(definition is None or len(definition) == entries.count, "not one definition level an entry")
     if not entries.count:
         return
     if rep is not None:

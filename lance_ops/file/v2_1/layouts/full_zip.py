@@ -1,13 +1,12 @@
-"""Full-zip: large values, each side by side with its levels.
+"""Full-zip: large values, each next to its levels.
 
     page buffers    entries | [repetition index]
     entry           [control word] | [length] | [value]
     control word    repetition << bits_def | definition, in 0, 1, 2 or 4 bytes
 
-Values of one width stand wherever an entry is visible, null or not. Values with a length, and the length itself, are
-there only where the definition level is 0. The repetition index has the byte offset of every row and the end of the
-last, in 1, 2, 4 or 8 bytes each; it is left out where rows are equally long: one width and no lists. A boolean takes
-a byte.
+Every visible entry has a value of one width, null or not. A value of variable width, and its length, are there only if
+the definition level is 0. The repetition index has the byte offset of every row and the end of the last row, in 1, 2,
+4 or 8 bytes each. Pages whose rows are equally long (one width, no lists) have no index. A boolean takes a byte.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ from lance_ops.encodings import (
     encoding_from_pb,
     select,
 )
-from lance_ops.file.arrays import array_of, spread, values_of
-from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.rows import Rows, RowSlice
-from lance_ops.file.source import Ranges, SourceBytes, Steps
+from lance_ops.file.arrow_values import array_of, values_of, with_empty_slots
+from lance_ops.file.container import EncodedPage
+from lance_ops.file.page_reading import Ranges, RowSelection, RowSlice, SourceBytes, Steps
 from lance_ops.file.v2_1.layouts.contract import (
     LeafRows,
     PageChoice,
@@ -72,7 +70,7 @@ class FullZipPage(PageLayout):
         check(message.bits_rep + message.bits_def <= 32, "control words of more than 32 bits")
         check(self._has_rep or not self._scheme.max_rep, "lists without repetition levels")
         details = message.WhichOneof("details")
-        check(details is not None, "values of neither one width nor lengths")
+        check(details is not None, "values with neither a width nor lengths")
         self._length_bytes = 0
         self._value_bytes = 0
         if details == "bits_per_value":
@@ -99,7 +97,7 @@ class FullZipPage(PageLayout):
     def encodings(self) -> Sequence[str]:
         return ["full_zip", *names_of(self._values)]
 
-    def read(self, rows: Rows) -> Steps[LeafRows]:
+    def read(self, rows: RowSelection) -> Steps[LeafRows]:
         elements = rows.scaled(self._context.leaf.elements_per_row)
         if self._is_uniform:
             return (yield from self._read_uniform(rows, elements))
@@ -114,7 +112,7 @@ class FullZipPage(PageLayout):
             return self._decode_lists(rows, fetched, located, ends)
         return self._decode_variable(rows, fetched, located, ends)
 
-    def _read_uniform(self, rows: Rows, elements: Rows) -> Steps[LeafRows]:
+    def _read_uniform(self, rows: RowSelection, elements: RowSelection) -> Steps[LeafRows]:
         base, stride = self._context.buffers[0].position, self._word_bytes + self._value_bytes
         if isinstance(elements, RowSlice):
             starts = base + np.arange(elements.start, elements.stop, dtype=np.int64) * stride
@@ -130,8 +128,8 @@ class FullZipPage(PageLayout):
         check_entries(self._scheme, entries)
         return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
-    def _read_index(self, elements: Rows) -> Steps[tuple[Int64Array, Int64Array]]:
-        """Return where in the file each wanted row starts and stops."""
+    def _read_index(self, elements: RowSelection) -> Steps[tuple[Int64Array, Int64Array]]:
+        """Return where in the file each wanted row starts and ends."""
         index, data, width = self._context.buffers[1], self._context.buffers[0], self._index_width
         if isinstance(elements, RowSlice):
             start, stop = index.position + elements.start * width, index.position + (elements.stop + 1) * width
@@ -148,8 +146,10 @@ class FullZipPage(PageLayout):
         check((starts <= stops).all(), "a repetition index that does not ascend")
         return starts + data.position, stops + data.position
 
-    def _decode_variable(self, rows: Rows, fetched: SourceBytes, starts: Int64Array, ends: Int64Array) -> LeafRows:
-        """Decode rows of one entry each."""
+    def _decode_variable(
+        self, rows: RowSelection, fetched: SourceBytes, starts: Int64Array, ends: Int64Array
+    ) -> LeafRows:
+        """Decode rows of one entry each, with values of variable width."""
         words = read_words(fetched.data, starts, self._word_bytes, ends)
         entries = self._entries(words, len(starts))
         check_entries(self._scheme, entries)
@@ -160,13 +160,13 @@ class FullZipPage(PageLayout):
         lengths = read_words(fetched.data, starts, self._length_bytes, ends)
         starts = starts + self._length_bytes
         sizes = _unsigned(lengths, _MAX_VALUE_BYTES) if lengths is not None else ends - starts
-        check((sizes == ends - starts).all(), "a value that is not as long as its row")
+        check((sizes == ends - starts).all(), "a value that does not fill its row")
         values = self._values.decode_zipped(fetched.data, starts, sizes)
         if present is not None:
-            values = spread(values, present)
+            values = with_empty_slots(values, present)
         return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
-    def _decode_lists(self, rows: Rows, fetched: SourceBytes, starts: Int64Array, ends: Int64Array) -> LeafRows:
+    def _decode_lists(self, rows: RowSelection, fetched: SourceBytes, starts: Int64Array, ends: Int64Array) -> LeafRows:
         words, value_starts, sizes = walk_entries(
             fetched.data,
             starts,
@@ -185,7 +185,7 @@ class FullZipPage(PageLayout):
         values = self._values.decode_zipped(fetched.data, value_starts, sizes)
         if self._length_bytes and entries.definition is not None:
             visible = entries.definition[entries.definition <= self._scheme.max_visible_def]
-            values = spread(values, visible == 0)
+            values = with_empty_slots(values, visible == 0)
         return self._context.finish(rows.count, self._scheme, entries, self._to_array(values))
 
     def _to_array(self, values: Values) -> ToArray:
@@ -202,7 +202,7 @@ class FullZipPage(PageLayout):
 
 
 def encode_full_zip(values: Values, levels: EncodedLevels, choice: PageChoice) -> EncodedPage:
-    """Return a page of the visible values."""
+    """Return a full-zip page of the visible values."""
     if isinstance(values, FixedWidth) and values.bits_per_value == 1:
         values = _bytes_of_flags(values)
     bits_rep, bits_def = levels.scheme.max_rep.bit_length(), levels.scheme.max_def.bit_length()
@@ -235,7 +235,7 @@ def encode_full_zip(values: Values, levels: EncodedLevels, choice: PageChoice) -
 
 
 def _control_words(levels: EncodedLevels, bits_def: int, width: int) -> Uint8Array:
-    """Return the control words, one row an entry."""
+    """Return the control words as bytes, one row for each entry."""
     if not width:
         return np.empty((levels.num_entries, 0), np.uint8)
     words = np.zeros(levels.num_entries, np.dtype("<u4"))
@@ -247,7 +247,7 @@ def _control_words(levels: EncodedLevels, bits_def: int, width: int) -> Uint8Arr
 
 
 def _zip_fixed(values: FixedWidth, words: Uint8Array, levels: EncodedLevels) -> tuple[Uint8Array, Int64Array]:
-    """Put each visible entry's value behind its control word; return the bytes and where entries start and end."""
+    """Put each visible entry's value after its control word; return the bytes and where entries start and end."""
     width = values.bits_per_value // 8
     rows = values.data[: values.size_bytes].reshape(values.num_values, width)
     visible = levels.visible()
@@ -259,12 +259,12 @@ def _zip_fixed(values: FixedWidth, words: Uint8Array, levels: EncodedLevels) -> 
 
 
 def _zip_variable(values: VariableWidth, words: Uint8Array, levels: EncodedLevels) -> tuple[Uint8Array, Int64Array]:
-    """Put length and value behind the control words of entries that are values."""
+    """Put length and value after the control words of entries that are not null; return as `_zip_fixed` does."""
     lengths = values.offsets.astype(np.int64)[1:] - values.offsets[:-1]
     raw = lengths.astype(f"<u{values.bits_per_offset // 8}").view(np.uint8).reshape(values.num_values, -1)
     if levels.definition is None:
         return _join(np.concatenate([words, raw], axis=1), values)
-    # Null values have neither bytes nor a length; `values` has a slot for each of those that are visible.
+    # A null has neither bytes nor a length, but `values` has a slot for each visible null.
     visible = levels.definition <= levels.scheme.max_visible_def
     is_value = levels.definition == 0
     slots_with_value = is_value[visible]
@@ -281,19 +281,19 @@ def _zip_variable(values: VariableWidth, words: Uint8Array, levels: EncodedLevel
 
 
 def _join(heads: Uint8Array | VariableWidth, values: VariableWidth) -> tuple[Uint8Array, Int64Array]:
-    """Put each value behind its head; return the bytes and where the pairs start and end."""
+    """Put each value after its head; return the bytes and where the pairs start and end."""
     if not isinstance(heads, VariableWidth):
         offsets = np.arange(len(heads) + 1, dtype=np.int64) * heads.shape[1]
         heads = VariableWidth(offsets, np.ascontiguousarray(heads).reshape(-1))
     wide = pa.large_binary()
     empty = pa.scalar(b"", wide)
-    joined = values_of(pc.binary_join_element_wise(array_of(heads, wide), array_of(values, wide), empty))
-    assert isinstance(joined, VariableWidth)
-    return joined.data, joined.offsets.astype(np.int64)
+    pairs = values_of(pc.binary_join_element_wise(array_of(heads, wide), array_of(values, wide), empty))
+    assert isinstance(pairs, VariableWidth)
+    return pairs.data, pairs.offsets.astype(np.int64)
 
 
 def _bytes_of_flags(values: FixedWidth) -> FixedWidth:
-    """Give every boolean a byte, as entries need."""
+    """Return booleans as a byte each, as entries store them."""
     return FixedWidth(np.unpackbits(values.data, count=values.num_values, bitorder="little"), 8, values.num_values)
 
 

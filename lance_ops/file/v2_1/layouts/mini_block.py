@@ -2,9 +2,9 @@
 
     page buffers    chunk words | chunks | [dictionary] | [repetition index]
 
-`chunk_index` says what words and repetition index are, `chunk_format` what a chunk is. Levels count entries; chunk
-words count values. With a dictionary the values are positions in it: u32, or as wide as the keys of a column that is a
-dictionary in Arrow too.
+`chunk_index` describes words and repetition index, `chunk_format` the chunks. Levels count entries; chunk words
+count values. With a dictionary the values are positions in it: u32, or as wide as the keys if the column is a
+dictionary in Arrow.
 """
 
 from __future__ import annotations
@@ -36,13 +36,10 @@ from lance_ops.encodings import (
     choose_mini_block,
     encoding_from_pb,
 )
-from lance_ops.file.arrays import array_of, own_copy
-from lance_ops.file.container import Extent
-from lance_ops.file.encoded import EncodedPage
-from lance_ops.file.items import take_items
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import Ranges, SourceBytes, Steps
-from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts, Turn
+from lance_ops.file.arrow_values import array_of, copy_array, take_items
+from lance_ops.file.container import EncodedPage
+from lance_ops.file.page_reading import Extent, Ranges, RowSelection, RowSet, RowSlice, SourceBytes, Steps
+from lance_ops.file.v2_1.layouts.chunk_format import ChunkFormat, ChunkParts, EncodingRun
 from lance_ops.file.v2_1.layouts.chunk_index import ChunkIndex, RowIndex, encode_row_index, encode_words
 from lance_ops.file.v2_1.layouts.chunk_rows import find_rows, find_slice
 from lance_ops.file.v2_1.layouts.contract import (
@@ -72,14 +69,14 @@ _POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint6
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """What is needed before any chunk can be read."""
+    """What is read before any chunk: the chunk index and the dictionary."""
 
     chunks: ChunkIndex
     dictionary: pa.Array | None
 
 
 class MiniBlockPage(PageLayout):
-    """A mini-block page; keeps its index and dictionary once they are loaded."""
+    """A mini-block page; it keeps its index and dictionary once they are loaded."""
 
     MESSAGE: ClassVar[str] = "mini_block_layout"
 
@@ -95,12 +92,15 @@ class MiniBlockPage(PageLayout):
         self._num_items = message.num_items
         self._index_depth = message.repetition_index_depth
         self._index: _Index | None = None
-        self._joined: tuple[tuple[MiniBlockPage, ...], ChunkIndex] | None = None
+        self._group_chunks: tuple[tuple[MiniBlockPage, ...], ChunkIndex] | None = None
+        """The last group that this page was the first of, and the chunks of all its pages."""
         check(message.num_buffers <= _MAX_NUM_BUFFERS, f"{message.num_buffers} buffers in a chunk")
         check(rep is not None or not self._scheme.max_rep, "lists without repetition levels")
         if rep is None:
             check(self._num_items == context.length, f"{self._num_items} values in a page of {context.length} rows")
-        context.buffer(1 + (self._dictionary is not None) + (rep is not None))  # and so all before it
+        context.buffer(
+            1 + (self._dictionary is not None) + (rep is not None)
+        )  # the last one, so all before it exist too
 
     @classmethod
     def from_pb(cls, message: pb.MiniBlockLayout, context: PageContext, nested: ReadLayout) -> Self:
@@ -116,71 +116,75 @@ class MiniBlockPage(PageLayout):
         return ["mini_block", *named]
 
     @property
-    def kin(self) -> Hashable | None:
-        # positions in a dictionary mean nothing in a page that has another
+    def decode_key(self) -> Hashable | None:
+        # Each page has a dictionary of its own, so positions of two pages cannot be mixed.
         return None if self._dictionary is not None else self._format
 
     @property
-    def alike(self) -> Hashable | None:
-        return None if self._dictionary is not None else self._format.alike
+    def read_key(self) -> Hashable | None:
+        return None if self._dictionary is not None else self._format.read_key
 
-    def read(self, rows: Rows) -> Steps[LeafRows]:
-        return (yield from self.read_kin([self], [rows]))
+    def read(self, rows: RowSelection) -> Steps[LeafRows]:
+        return (yield from self.read_group([self], [rows]))
 
     @classmethod
-    def read_kin(cls, pages: Sequence[Self], rows: Sequence[Rows], begins: Sequence[int] = ()) -> Steps[LeafRows]:
+    def read_group(
+        cls, pages: Sequence[Self], rows: Sequence[RowSelection], file_starts: Sequence[int] = ()
+    ) -> Steps[LeafRows]:
         head = pages[0]
         elements = [part.scaled(head._context.leaf.elements_per_row) for part in rows]
         whole = all(
             isinstance(part, RowSlice) and part.count == page._context.length
             for part, page in zip(elements, pages, strict=True)
         )
-        placed = list(zip(pages, begins or [0] * len(pages), strict=True))
-        missing = [(page, begin) for page, begin in placed if page._index is None]
+        starts = file_starts or [0] * len(pages)
+        missing = [(page, start) for page, start in zip(pages, starts, strict=True) if page._index is None]
         fetched: SourceBytes | None = None
         if missing:
-            extents = [(begin, extent) for page, begin in missing for extent in page._extents(with_chunks=whole)]
-            fetched = yield Ranges.of(*((begin + extent.position, begin + extent.end) for begin, extent in extents))
-            for page, begin in missing:
-                page._index = page._load(fetched, begin)
-        index, wanted = head._join(pages, begins), _joined_rows(elements, [page._context.length for page in pages])
+            extents = [(start, extent) for page, start in missing for extent in page._extents(with_chunks=whole)]
+            fetched = yield Ranges.of(*((start + extent.position, start + extent.end) for start, extent in extents))
+            for page, start in missing:
+                page._index = page._load(fetched, start)
+        index = head._merge_chunks(pages, file_starts)
+        wanted = _merge_rows(elements, [page._context.length for page in pages])
         num_rows = sum(part.count for part in rows)
-        known = fetched if len(missing) == len(pages) else None
-        ends = _ends_by_encoding(pages) if len(pages) > 1 else ()
-        return (yield from head._read(num_rows, wanted, whole, index, ends, known))
+        fetched_all = fetched if len(missing) == len(pages) else None
+        ends = _chunk_ends_by_encoding(pages) if len(pages) > 1 else ()
+        return (yield from head._read(num_rows, wanted, whole, index, ends, fetched_all))
 
     def _extents(self, *, with_chunks: bool) -> Sequence[Extent]:
         buffers = self._context.buffers
         return buffers if with_chunks else (buffers[0], *buffers[2:])
 
-    def _join(self, pages: Sequence[MiniBlockPage], begins: Sequence[int]) -> ChunkIndex:
-        """Return the chunks of all these pages, the first of which is this one; kept for the next read of the same.
+    def _merge_chunks(self, pages: Sequence[MiniBlockPage], file_starts: Sequence[int]) -> ChunkIndex:
+        """Return the chunks of all these pages, of which this one is the first, as those of one page.
 
-        Those of several files are not kept: they are others for other files.
+        The result is kept for the next read of the same group, unless the pages come from several files.
         """
         indexes = [page._index.chunks for page in pages if page._index is not None]
-        if begins:
-            indexes = [index.moved(begin) for index, begin in zip(indexes, begins, strict=True)]
+        if file_starts:
+            indexes = [index.shifted(start) for index, start in zip(indexes, file_starts, strict=True)]
         if len(pages) == 1:
             return indexes[0]
-        if begins:
-            return ChunkIndex.join(indexes)
-        if self._joined is None or self._joined[0] != tuple(pages):
-            self._joined = tuple(pages), ChunkIndex.join(indexes)
-        return self._joined[1]
+        if file_starts:
+            return ChunkIndex.concat(indexes)
+        if self._group_chunks is None or self._group_chunks[0] != tuple(pages):
+            self._group_chunks = tuple(pages), ChunkIndex.concat(indexes)
+        return self._group_chunks[1]
 
     def _read(
         self,
         num_rows: int,
-        elements: Rows,
+        elements: RowSelection,
         whole: bool,
         index: ChunkIndex,
         ends: Sequence[tuple[Encoding, int]],
         fetched: SourceBytes | None,
     ) -> Steps[LeafRows]:
-        """Read chunks and keep what is wanted of them; `fetched` holds them already where all are.
+        """Read the chunks that hold the wanted elements, and decode those elements.
 
-        Where values are encoded in several ways, `ends` says before which chunk each of them ends.
+        `whole`: all elements of the group are wanted. `fetched` has the bytes of all chunks if they were read with the
+        index. If the pages have several encodings, `ends` has each encoding and the chunk before which it ends.
         """
         chunks: slice | Int64Array
         picks: Picks | None = None
@@ -196,14 +200,14 @@ class MiniBlockPage(PageLayout):
         counts = index.counts_of(chunks)
         positions = fetched.locate(starts)
         parts = self._format.locate(fetched.data, positions, positions + (stops - starts), counts)
-        turns = _turns(ends, chunks) if ends else ()
+        runs = _encoding_runs(ends, chunks) if ends else ()
         if picks is not None:
-            entries, values = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks, turns)
+            entries, values = self._format.pick_entries(parts, picks), self._format.pick_values(parts, picks, runs)
         elif isinstance(elements, RowSet):
             found = find_rows(elements, index, chunks, self._format, parts)
-            entries, values = found.entries, self._format.pick_values(parts, found.picks, turns)
+            entries, values = found.entries, self._format.pick_values(parts, found.picks, runs)
         else:
-            entries, values = self._read_slice(elements, whole, index, chunks, parts, turns)
+            entries, values = self._read_slice(elements, whole, index, chunks, parts, runs)
         check_entries(self._scheme, entries)
         dictionary = None if self._index is None else self._index.dictionary
         return self._context.finish(num_rows, self._scheme, entries, self._to_array(values, dictionary))
@@ -215,9 +219,9 @@ class MiniBlockPage(PageLayout):
         index: ChunkIndex,
         chunks: slice | Int64Array,
         parts: ChunkParts,
-        turns: Sequence[Turn],
+        runs: Sequence[EncodingRun],
     ) -> tuple[Entries, Values]:
-        values, entries = self._format.decode_values(parts, turns), self._format.decode_entries(parts)
+        values, entries = self._format.decode_values(parts, runs), self._format.decode_entries(parts)
         assert isinstance(chunks, slice)
         if index.rows is not None:
             self._check_count(entries, values)
@@ -231,29 +235,29 @@ class MiniBlockPage(PageLayout):
         wanted = slice(elements.start - skipped, elements.stop - skipped)
         return entries.take(wanted), values.slice(wanted.start, wanted.stop)
 
-    def _load(self, fetched: SourceBytes, begin: int) -> _Index:
-        """Decode what was fetched of a file that begins at `begin`."""
+    def _load(self, fetched: SourceBytes, file_start: int) -> _Index:
+        """Decode the index and dictionary; `file_start` is where the page's file begins in what was fetched."""
         words_at, chunks_at = self._context.buffers[:2]
         width = 4 if self._format.large else 2
         check(words_at.size % width == 0, f"{words_at.size} bytes of {width}-byte chunk words")
-        words = fetched.view(begin + words_at.position, begin + words_at.end).view(f"<u{width}")
+        words = fetched.view(file_start + words_at.position, file_start + words_at.end).view(f"<u{width}")
         chunks = ChunkIndex.decode_words(words, self._num_items, chunks_at)
         if self._format.rep is not None:
             extent = self._context.buffers[2 + (self._dictionary is not None)]
-            data = fetched.view(begin + extent.position, begin + extent.end)
+            data = fetched.view(file_start + extent.position, file_start + extent.end)
             rows = RowIndex.decode(data, chunks.num_chunks, self._index_depth, self._context.length)
             chunks = replace(chunks, rows=rows)
         dictionary = None
         if self._dictionary is not None:
             extent = self._context.buffers[2]
-            data = fetched.view(begin + extent.position, begin + extent.end)
+            data = fetched.view(file_start + extent.position, file_start + extent.end)
             value_type = self._context.leaf.arrow_type
             if pt.is_dictionary(value_type):
                 value_type = value_type.value_type
             items = self._dictionary.decode_block(data, self._num_dictionary_items)
-            check(items.num_values == self._num_dictionary_items, "a dictionary that is not as long as it says")
-            # kept with the open file, which must not keep the map of it
-            dictionary = own_copy(array_of(items, value_type))
+            check(items.num_values == self._num_dictionary_items, "a dictionary of another length than stated")
+            # A copy: the open file keeps it, and must not keep the file's map with it.
+            dictionary = copy_array(array_of(items, value_type))
         return _Index(chunks, dictionary)
 
     def _check_count(self, entries: Entries, values: Values) -> None:
@@ -267,7 +271,7 @@ class MiniBlockPage(PageLayout):
             return self._context.to_array(values)
         leaf_type = self._context.leaf.arrow_type
         if not isinstance(values, FixedWidth) or values.bits_per_value not in _POSITION_TYPES:
-            raise CorruptValues("positions in a dictionary that are no numbers")
+            raise CorruptValues("dictionary positions that are no numbers")
         position_type = _POSITION_TYPES[values.bits_per_value]
 
         def build(validity: BoolArray | None) -> pa.Array:
@@ -290,14 +294,14 @@ def encode_mini_block(
 ) -> EncodedPage | None:
     """Return a page of the visible values, which are positions if there is a dictionary.
 
-    `statistics` are those of the values, where they were taken already. None if it cannot be one: too many levels
-    between two of its values.
+    `statistics` are those of the values, if the caller has them. Returns None if the values do not fit a mini-block
+    page: a chunk would have too many levels or bytes for its header or word.
     """
     encoding = choose_mini_block(values, choice.options, choice.version, statistics)
     chunks = encoding.encode_chunks(values, choose_limits(values, choice.options, choice.version))
     has_levels = levels.rep is not None or levels.definition is not None
-    chunk_ends = _entry_ends(levels, chunks.num_values) if has_levels else np.zeros(chunks.num_chunks, np.int64)
-    num_levels = np.diff(chunk_ends, prepend=0) if has_levels else chunk_ends
+    entry_ends = _entry_ends(levels, chunks.num_values) if has_levels else np.zeros(chunks.num_chunks, np.int64)
+    num_levels = np.diff(entry_ends, prepend=0) if has_levels else entry_ends
     large = choice.large_chunks
     description = pb.PageLayout()
     layout = description.mini_block_layout
@@ -314,7 +318,7 @@ def encode_mini_block(
     counted = (num_levels, *(part.sizes[0] for part in level_parts)) if has_levels else ()
     if any(int(sizes.max(initial=0)) > _MAX_U16 for sizes in counted):
         return None
-    words, body = _join_chunks(num_levels, level_parts, chunks, large)
+    words, body = _write_chunks(num_levels, level_parts, chunks, large)
     if not large and int(words.max(initial=0)) > _MAX_U16:
         return None
     buffers = [encode_words(words, large), body]
@@ -326,13 +330,13 @@ def encode_mini_block(
     length = levels.num_entries
     if levels.rep is not None:
         layout.repetition_index_depth = 1
-        buffers.append(encode_row_index(levels.rep, levels.scheme.max_rep, chunk_ends))
+        buffers.append(encode_row_index(levels.rep, levels.scheme.max_rep, entry_ends))
         length = levels.num_rows
     return EncodedPage(description, tuple(buffers), length)
 
 
 def _entry_ends(levels: EncodedLevels, num_values: Int64Array) -> Int64Array:
-    """Return after which entry each chunk ends: with its last value; the last chunk takes all that are left."""
+    """Return the entry after which each chunk ends: that of its last value; the last chunk takes all other entries."""
     if levels.definition is None or not levels.scheme.has_invisible:
         return np.cumsum(num_values)
     ends = np.empty(len(num_values), np.int64)
@@ -341,10 +345,10 @@ def _entry_ends(levels: EncodedLevels, num_values: Int64Array) -> Int64Array:
     return ends
 
 
-def _join_chunks(
+def _write_chunks(
     num_levels: Int64Array, level_parts: Sequence[EncodedChunks], chunks: EncodedChunks, large: bool
 ) -> tuple[Int64Array, Uint8Array]:
-    """Return the word of each chunk, and all chunks end to end: headers, levels and values, every part padded."""
+    """Return the word of each chunk, and the chunks end to end: headers, levels and values, every part padded."""
     parts = [
         (data, sizes) for part in (*level_parts, chunks) for data, sizes in zip(part.data, part.sizes, strict=True)
     ]
@@ -360,8 +364,11 @@ def _join_chunks(
     return words, out[:num_bytes]
 
 
-def _joined_rows(parts: Sequence[Rows], lengths: Sequence[int]) -> Rows:
-    """Return rows of several pages, all of them or none in one run, as rows of the pages' chunks put end to end."""
+def _merge_rows(parts: Sequence[RowSelection], lengths: Sequence[int]) -> RowSelection:
+    """Return rows of several pages, counted from the first page on; `lengths` are those of the pages.
+
+    Slices must follow each other without a gap.
+    """
     first, last = parts[0], parts[-1]
     if len(parts) == 1:
         return first
@@ -371,8 +378,8 @@ def _joined_rows(parts: Sequence[Rows], lengths: Sequence[int]) -> Rows:
     return RowSet(np.concatenate([part.indices + base for part, base in zip(parts, bases, strict=True)]))
 
 
-def _ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[Encoding, int]]:
-    """Return how the values of each page are encoded, with the number of chunks up to its end; nothing if all alike."""
+def _chunk_ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[Encoding, int]]:
+    """Return each page's value encoding and the number of chunks up to its end; nothing if all encodings are equal."""
     encodings = [page._format.values for page in pages]
     if encodings.count(encodings[0]) == len(encodings):
         return ()
@@ -380,19 +387,21 @@ def _ends_by_encoding(pages: Sequence[MiniBlockPage]) -> Sequence[tuple[Encoding
     return list(zip(encodings, accumulate(counts), strict=True))
 
 
-def _turns(ends: Sequence[tuple[Encoding, int]], chunks: slice | Int64Array) -> list[Turn]:
-    """Return which of these chunks, ascending, are encoded in which way."""
+def _encoding_runs(ends: Sequence[tuple[Encoding, int]], chunks: slice | Int64Array) -> list[EncodingRun]:
+    """Return the runs of these chunks, ascending, that have one encoding; `ends` are those of each encoding."""
     last = [end for _, end in ends]
     if isinstance(chunks, slice):
         stops = [min(max(end - chunks.start, 0), chunks.stop - chunks.start) for end in last]
     else:
         stops = chunks.searchsorted(last).tolist()
     bounds = pairwise([0, *stops])
-    return [Turn(encoding, *bound) for (encoding, _), bound in zip(ends, bounds, strict=True) if bound[0] < bound[1]]
+    return [
+        EncodingRun(encoding, *bound) for (encoding, _), bound in zip(ends, bounds, strict=True) if bound[0] < bound[1]
+    ]
 
 
 def _all_below(values: FixedWidth, validity: BoolArray | None, bound: int) -> bool:
-    """Return whether every valid position is within bounds; those of nulls may be anything."""
+    """Return whether every valid position is below `bound`; positions of nulls may be anything."""
     positions = values.as_integers()
     if not len(positions) or int(positions.max()) < bound:
         return True

@@ -1,4 +1,4 @@
-"""All layouts of 2.1 and 2.2 pages, and how a description finds its own."""
+"""The list of all page layouts of 2.1 and 2.2, and the look-up of the layout that a description names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BY_MESSAGE = {layout.MESSAGE: layout for layout in ALL_LAYOUTS}
 def layout_from_pb(described: pb.PageLayout, context: PageContext) -> PageLayout:
     """Read a page's description.
 
-    Raises `UnsupportedFeature` for a layout or encoding nobody reads here and `CorruptValues` for a contradictory one.
+    Raises `UnsupportedFeature` for an unknown layout or encoding, and `CorruptValues` for a contradictory one.
     """
     message = described.WhichOneof("layout")
     if message is None:

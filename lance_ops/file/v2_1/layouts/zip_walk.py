@@ -1,4 +1,4 @@
-"""The entries of full-zip rows, found one after the other: each says only by its levels and length where it ends."""
+"""Walk through the entries of full-zip rows one by one: only an entry's levels and length say where it ends."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["read_words", "walk_entries"]
 def read_words(
     data: Uint8Array, positions: Int64Array, width: int, ends: Int64Array | None = None
 ) -> UnsignedArray | None:
-    """Return the little-endian numbers of `width` bytes at these positions; None where the width is 0.
+    """Return the little-endian numbers of `width` bytes at these positions; None if the width is 0.
 
-    `ends`, if given, must not lie before the numbers' ends.
+    Raises `CorruptValues` if a number ends after its position in `ends`.
     """
     if not width:
         return None
@@ -38,9 +38,9 @@ def walk_entries(
     value_bytes: int,
     length_bytes: int,
 ) -> tuple[UnsignedArray, Int64Array, Int64Array]:
-    """Return the control word of every entry in the given rows, and where each value starts and how long it is.
+    """Return the control word of every entry in the given rows, and the start and size of each value.
 
-    With lengths, only entries of definition level 0 have a value; without, all visible ones.
+    If values have lengths, only entries of definition level 0 have a value; otherwise all visible entries have one.
     """
     rows = read_only(data), read_only(starts), read_only(ends)
     shape = word_bytes, bits_def, 0 if length_bytes else max_visible_def, value_bytes, length_bytes

@@ -9,7 +9,7 @@ from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.encodings import FixedWidth, VariableWidth, check, check_expansion
-from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
+from lance_ops.file.arrow_values.arrays import bitmap_of, is_variable, validity_of, values_of
 from lance_ops.kernels import read_only
 
 __all__ = ["take_items"]

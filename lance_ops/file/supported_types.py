@@ -18,7 +18,7 @@ from lance_ops.core.blob_types import BLOB_KEY, BLOB_V2
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.arrays import is_variable
+from lance_ops.file.arrow_values import is_variable
 from lance_ops.file.leaves import Leaf, is_packed, leaves_of_field
 
 __all__ = ["check_types"]

@@ -1,6 +1,6 @@
 """Turn errors of decoding into errors that name the file and the place in it.
 
-Encodings and layouts do not know which file their bytes come from. The reader that calls them names it.
+Encodings and layouts do not know which file their bytes come from. The reader that calls them adds the name.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import pyarrow as pa
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.encodings import CorruptValues
 
-__all__ = ["reporting"]
+__all__ = ["naming_place"]
 
 _DECODING_ERRORS = (ValueError, IndexError, ArithmeticError, MemoryError, pa.ArrowException)
 
 
-def reporting(path: str, place: str) -> AbstractContextManager[None]:
-    """Turn what is said about bytes into errors that name the file and the place.
+def naming_place(path: str, place: str) -> AbstractContextManager[None]:
+    """Raise decoding errors of the block as `CorruptFile` or `UnsupportedFeature` with the file and the place.
 
-    Every count and offset is checked where it is used. Should one slip through, the numpy or Arrow error it causes is
-    a matter of the file's bytes still, and not of the caller's.
+    Every count and offset is checked where it is used. If a check is missing, the numpy or Arrow error that follows is
+    still caused by the file's bytes, so it becomes a `CorruptFile` too.
     """
-    return _Reporting(path, place)
+    return _NamingPlace(path, place)
 
 
-class _Reporting(AbstractContextManager[None]):
-    """A class, since a generator costs more, several times in each read."""
+class _NamingPlace(AbstractContextManager[None]):
+    """A class, since a generator-based context manager costs more, several times in each read."""
 
     __slots__ = ("_path", "_place")
 

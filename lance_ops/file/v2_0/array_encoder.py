@@ -9,7 +9,7 @@ import pyarrow.types as pt
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import BoolArray, Uint8Array, Uint64Array, UnsignedArray
 from lance_ops.encodings import NO_OPTIONS, EncodingOptions, FixedWidth, VariableWidth
-from lance_ops.file.arrays import is_variable, validity_of, values_of
+from lance_ops.file.arrow_values import is_variable, validity_of, values_of
 from lance_ops.file.v2_0.binary import encode_binary
 from lance_ops.file.v2_0.contract import PageBuffers
 from lance_ops.file.v2_0.fixed import encode_flat

@@ -1,4 +1,4 @@
-"""Pages ready to be written, of either way to describe them."""
+"""A page that is encoded and ready to be written: its description, its buffers and its number of rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EncodedPage"]
 
 @dataclass(frozen=True, eq=False)
 class EncodedPage:
-    """A page's description, its buffers in the order the description counts them, and its rows (or items)."""
+    """A page's description, its buffers in the order in which the description numbers them, and its rows or items."""
 
     description: Message
     buffers: tuple[Uint8Array, ...]

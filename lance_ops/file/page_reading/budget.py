@@ -1,8 +1,7 @@
-"""How much memory one read of a file may take, whatever the file says.
+"""Limit how much memory one read of a file may take, whatever the file says.
 
-Rows need not be stored to be there: a page of a few bytes can stand for any number of nulls, and a string for any
-number of its copies. A scan goes on in small parts, so what is in a file is read in the end; but nothing is made at
-once that is far more than the file is long.
+A page of a few bytes can stand for any number of nulls, or for any number of copies of a string. So one read must not
+produce far more bytes than the file has. A scan reads in small parts, so it still reaches every row.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from lance_ops.encodings import MAX_RATIO
 __all__ = ["READ_BYTES", "Budget", "row_bytes"]
 
 READ_BYTES = 192 << 20
-"""What one read may make of any file; more only of a file that is itself more than a `MAX_RATIO`th as long."""
+"""One read of any file may produce this many bytes, or `MAX_RATIO` times the size of the file if that is more."""
 
 _POSITION_BYTES = 32
-"""What it takes to find an item by its position."""
+"""Memory that finding one item by its position takes."""
 
 _NUMBERS = (
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
@@ -30,35 +29,35 @@ _ROW_BYTES: dict[int, int] = {
     **dict.fromkeys((pa.string().id, pa.binary().id), 5),  # an offset
     **dict.fromkeys((pa.large_string().id, pa.large_binary().id), 9),
 }
-"""What `row_bytes` says of the most common types, by their ids."""
+"""The results of `row_bytes` for the most common types, by type id."""
 
 
 class Budget:
-    """The bytes that one read of a file may still make. Threads may share it: a limit need not be met to the byte."""
+    """The bytes that one read may still produce. Threads share it without a lock: the limit need not be exact."""
 
     def __init__(self, size_bytes: int) -> None:
         self._total = self._left = max(READ_BYTES, MAX_RATIO * size_bytes)
 
     def expect(self, num_rows: int, num_bytes: int) -> None:
-        """Raise `ReadTooLarge` if rows of that many bytes each cannot be made; nothing is spent yet."""
+        """Raise `ReadTooLarge` if `num_rows` rows of `num_bytes` each exceed the whole budget; nothing is spent."""
         self._check(num_rows * num_bytes, self._total)
 
     def expect_items(self, num_items: int, num_runs: int, arrow_type: pa.DataType) -> None:
-        """Raise `ReadTooLarge` if so many items, in runs apart from each other, cannot be made."""
+        """Raise `ReadTooLarge` if `num_items` items, in `num_runs` separate runs, exceed the whole budget."""
         self.expect(num_items, row_bytes(arrow_type) + (_POSITION_BYTES if num_runs > 1 else 0))
 
     def spend(self, num_bytes: int) -> None:
-        """Count what was made; raise `ReadTooLarge` when it is too much."""
+        """Count bytes that were produced; raise `ReadTooLarge` if they exceed what is left."""
         self._check(num_bytes, self._left)
         self._left -= num_bytes
 
-    def _check(self, num_bytes: int, most: int) -> None:
-        if num_bytes > most:
+    def _check(self, num_bytes: int, limit: int) -> None:
+        if num_bytes > limit:
             raise ReadTooLarge(f"more than {self._total} bytes in one read of this file (read fewer rows at a time)")
 
 
 def row_bytes(arrow_type: pa.DataType) -> int:
-    """Return the bytes that a value takes at least, and one more for whether it is there."""
+    """Return the bytes that a value takes at least, and one byte for its validity."""
     known = _ROW_BYTES.get(arrow_type.id)
     if known is not None:
         return known
@@ -67,7 +66,7 @@ def row_bytes(arrow_type: pa.DataType) -> int:
     if pt.is_fixed_size_list(arrow_type):
         return 1 + int(arrow_type.list_size) * row_bytes(arrow_type.value_type)
     if pt.is_fixed_size_binary(arrow_type):
-        return 1 + int(arrow_type.byte_width)  # the bits of the widest do not fit their number
+        return 1 + int(arrow_type.byte_width)  # `bit_width` overflows for the widest
     if pt.is_dictionary(arrow_type):
         return row_bytes(arrow_type.index_type)
     if pt.is_large_list(arrow_type):
@@ -75,5 +74,5 @@ def row_bytes(arrow_type: pa.DataType) -> int:
     try:
         return 1 + -(-int(arrow_type.bit_width) // 8)
     except ValueError:
-        # lists and maps have offsets of 32 bits; nulls have nothing, but positions when they are sorted
+        # Lists and maps have 32-bit offsets. Nulls store nothing, but sorting them takes positions.
         return 9 if pt.is_null(arrow_type) else 5

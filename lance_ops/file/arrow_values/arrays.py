@@ -31,10 +31,10 @@ __all__ = [
     "bitmap_of",
     "bits_per_value_of",
     "buffer_bytes",
-    "own_copy",
-    "spread",
+    "copy_array",
     "validity_of",
     "values_of",
+    "with_empty_slots",
 ]
 
 
@@ -104,7 +104,7 @@ def values_of(array: pa.Array) -> Values:
     return FixedWidth(bits_of(data, array.offset * bits, (array.offset + len(array)) * bits), bits, len(array))
 
 
-def spread(values: Values, present: BoolArray) -> Values:
+def with_empty_slots(values: Values, present: BoolArray) -> Values:
     """Return a value for every flag: the next of `values` where it is set, anything (briefly: nothing) elsewhere."""
     if len(present) == values.num_values:
         return values
@@ -112,13 +112,13 @@ def spread(values: Values, present: BoolArray) -> Values:
         before = np.append(0, np.cumsum(present, dtype=np.int64))
         return VariableWidth(values.offsets[before], values.data)
     if isinstance(values, PackedValues):
-        return PackedValues(tuple(spread(child, present) for child in values.children))
+        return PackedValues(tuple(with_empty_slots(child, present) for child in values.children))
     if isinstance(values, FixedSizeListValues):
-        items = spread(values.items, np.repeat(present, values.dimension))
+        items = with_empty_slots(values.items, np.repeat(present, values.dimension))
         assert isinstance(items, FixedWidth | FixedSizeListValues)
         validity = values.validity
         if validity is not None:
-            flags = spread(FixedWidth(validity, values.dimension, values.num_values), present)
+            flags = with_empty_slots(FixedWidth(validity, values.dimension, values.num_values), present)
             assert isinstance(flags, FixedWidth)
             validity = flags.data
         return FixedSizeListValues(items, values.dimension, validity)
@@ -129,7 +129,7 @@ def spread(values: Values, present: BoolArray) -> Values:
     return select_fixed(values, np.maximum(np.cumsum(present, dtype=np.int64) - 1, 0))
 
 
-def own_copy(array: pa.Array) -> pa.Array:
+def copy_array(array: pa.Array) -> pa.Array:
     """Return the same values in memory of their own, without an offset.
 
     Arrow (26.0) takes wrong values out of nested fixed-size lists that have one.

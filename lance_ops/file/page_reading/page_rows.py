@@ -1,4 +1,4 @@
-"""Which pages hold the wanted rows of a file."""
+"""Split the wanted rows of a file among the pages that hold them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lance_ops.file.rows import Rows, RowSet, RowSlice
+from lance_ops.file.page_reading.rows import RowSelection, RowSet, RowSlice
 
 __all__ = ["PageRows", "cut_rows", "shared_boundaries", "split_rows"]
 
 
 @dataclass(frozen=True, slots=True)
 class PageRows:
-    """The wanted rows of one page, counted from its first."""
+    """The wanted rows of one page, counted from the page's first row; `page` is the page's index in its column."""
 
     page: int
-    rows: Rows
+    rows: RowSelection
 
 
-def split_rows(rows: Rows, page_starts: Sequence[int]) -> list[PageRows]:
-    """Split a file's rows among pages; `page_starts` has each page's first row, and the end of the last."""
+def split_rows(rows: RowSelection, page_starts: Sequence[int]) -> list[PageRows]:
+    """Split a file's rows among pages; `page_starts` has each page's first row, and the end of the last page."""
     if not rows.count:
         return []
     if len(page_starts) == 2 and page_starts[0] == 0:
@@ -43,18 +43,18 @@ def split_rows(rows: Rows, page_starts: Sequence[int]) -> list[PageRows]:
 
 
 def shared_boundaries(page_starts: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return the rows at which a page starts (or the last ends) in every one of some columns."""
+    """Return the rows at which a page starts (or the last page ends) in every one of several columns."""
     first, *others = page_starts
     return sorted(set(first).intersection(*others)) if others else tuple(dict.fromkeys(first))
 
 
-def cut_rows(rows: Rows, boundaries: Sequence[int]) -> list[Rows]:
+def cut_rows(rows: RowSelection, boundaries: Sequence[int]) -> list[RowSelection]:
     """Cut a file's rows at boundaries; parts without rows are left out."""
     parts = split_rows(rows, boundaries)
     return [_shift(part.rows, boundaries[part.page]) for part in parts]
 
 
-def _shift(rows: Rows, distance: int) -> Rows:
+def _shift(rows: RowSelection, distance: int) -> RowSelection:
     if not distance:
         return rows
     if isinstance(rows, RowSlice):

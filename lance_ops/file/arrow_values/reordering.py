@@ -1,4 +1,4 @@
-"""Rows of a table in another order, or several times."""
+"""Take rows of a table at given positions: in another order, or several times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lance_ops.core.arrow import new_bytes, rows_at
 from lance_ops.core.errors import ReadTooLarge
 from lance_ops.core.ndarrays import Int64Array
 from lance_ops.encodings import VariableWidth, offsets_of_lengths, scatter_ranges
-from lance_ops.file.arrays import bitmap_of, is_variable, validity_of, values_of
+from lance_ops.file.arrow_values.arrays import bitmap_of, is_variable, validity_of, values_of
 
 __all__ = ["reorder"]
 

@@ -1,4 +1,4 @@
-"""One column on its way to a 2.x file: pieces collect until they make a page."""
+"""Collect the values of one column until they fill a page, then encode and write the page."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from lance_ops.file.container import Extent, Page, add_page, encode_column
-from lance_ops.file.encoded import EncodedPage
+from lance_ops.file.container.column_metadata import Page, add_page, encode_column
+from lance_ops.file.container.encoded_page import EncodedPage
+from lance_ops.file.page_reading import Extent
 from lance_ops.pb import file2_pb2
 
-__all__ = ["PLAIN_COLUMN", "ColumnWriter", "RootWriter", "WriteBytes"]
+__all__ = ["PLAIN_COLUMN", "ColumnWriter", "FieldWriter", "WriteBytes"]
 
 _COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 
 PLAIN_COLUMN = b"\n\x00"
-"""A column encoding whose one field, an empty message, says that there is nothing to say."""
+"""A `ColumnEncoding` message with the field `values` set: nothing is encoded for the column as a whole."""
 
 WriteBytes: TypeAlias = Callable[[memoryview], Extent]
 
@@ -25,7 +26,7 @@ Piece = TypeVar("Piece")
 
 
 class ColumnWriter(ABC, Generic[Piece]):
-    """What makes the next page of one column, and the metadata of its pages so far."""
+    """The pieces of one column that are not written yet, and the metadata of its pages so far."""
 
     def __init__(self, field_id: int, description_url: str, column_encoding: bytes = PLAIN_COLUMN) -> None:
         self.field_id = field_id
@@ -33,37 +34,37 @@ class ColumnWriter(ABC, Generic[Piece]):
         self._column_encoding = column_encoding
         self._metadata = file2_pb2.ColumnMetadata()
         self._pending: list[Piece] = []
-        self._num_own = 0
+        self._num_copied = 0
         self._num_measured = 0
         self._measured_bytes = 0
-        self._most_bytes = 0
+        self._bound_bytes = 0
         self._first_row = 0
 
     def add(self, piece: Piece, first_row: int) -> None:
-        """Take rows that come next; `first_row` is the file's row that they begin with or are part of."""
+        """Take the next piece; `first_row` is the row of the file that it begins with or is part of."""
         if not self._pending:
             self._first_row = first_row
         self._pending.append(piece)
-        self._most_bytes += self._most_of(piece)
+        self._bound_bytes += self._bound_of(piece)
 
-    def holds(self, size_bytes: float) -> bool:
-        """Return whether what is pending takes so many bytes; where it cannot, nothing is measured."""
-        return self._most_bytes >= size_bytes and self._measure() >= size_bytes
+    def has_pending(self, size_bytes: float) -> bool:
+        """Return whether the pending pieces take `size_bytes` or more; they are measured only if their bound does."""
+        return self._bound_bytes >= size_bytes and self._measure() >= size_bytes
 
-    def let_go(self) -> None:
-        """Copy what is pending, so that it does not hold the whole batch it came with."""
+    def copy_pending(self) -> None:
+        """Copy the pending pieces, so that they do not keep the caller's whole batch in memory."""
         self._measure()
-        for index in range(self._num_own, len(self._pending)):
+        for index in range(self._num_copied, len(self._pending)):
             self._pending[index] = self._copy_of(self._pending[index])
-        self._num_own = len(self._pending)
+        self._num_copied = len(self._pending)
 
     def flush(self, write: WriteBytes) -> None:
-        """Write what is pending as a page."""
+        """Write the pending pieces as a page."""
         if not self._pending:
             return
         pieces = self._pending
-        self._pending, self._num_own, self._num_measured = [], 0, 0
-        self._measured_bytes = self._most_bytes = 0
+        self._pending, self._num_copied, self._num_measured = [], 0, 0
+        self._measured_bytes = self._bound_bytes = 0
         first_row = self._first_row
         for page in self._encode(pieces, write):
             buffers = [write(memoryview(buffer)) for buffer in page.buffers]  # type: ignore[arg-type]  # an array is one
@@ -72,7 +73,7 @@ class ColumnWriter(ABC, Generic[Piece]):
             first_row += self._rows_of(page)
 
     def copy_pages(self, pages: Iterable[Page], copy: Callable[[Extent], Extent]) -> None:
-        """Begin with pages of another file; `copy` puts one of their buffers into this one."""
+        """Begin the column with another file's pages; `copy` copies one of their buffers into this file."""
         for page in pages:
             buffers = map(copy, page.buffers)
             add_page(self._metadata, page.length, buffers, page.priority, page.type_url, page.encoding)
@@ -82,7 +83,7 @@ class ColumnWriter(ABC, Generic[Piece]):
         return encode_column(self._metadata, _COLUMN_ENCODING_URL, self._column_encoding)
 
     def _measure(self) -> int:
-        """Return the bytes of what is pending; each piece is looked at once, before it is copied."""
+        """Return the bytes of the pending pieces; each piece is measured once, before it is copied."""
         for piece in self._pending[self._num_measured :]:
             self._measured_bytes += self._size_of(piece)
         self._num_measured = len(self._pending)
@@ -90,30 +91,30 @@ class ColumnWriter(ABC, Generic[Piece]):
 
     @abstractmethod
     def _encode(self, pieces: Sequence[Piece], write: WriteBytes) -> list[EncodedPage]:
-        """Make pages, one as a rule; `write` puts bytes that stand outside of pages into the file."""
+        """Encode the pieces, usually as one page; `write` writes bytes that lie outside pages."""
 
     @abstractmethod
     def _size_of(self, piece: Piece) -> int:
         """Return the bytes of a piece in memory."""
 
-    def _most_of(self, piece: Piece) -> int:
-        """Return a number of bytes that a piece does not take more than, known at once."""
+    def _bound_of(self, piece: Piece) -> int:
+        """Return an upper bound of `_size_of` that costs less."""
         return self._size_of(piece)
 
     @abstractmethod
     def _copy_of(self, piece: Piece) -> Piece:
-        """Return the same rows in memory of their own."""
+        """Return the same piece in memory of its own."""
 
     def _rows_of(self, page: EncodedPage) -> int:
         """Return the rows of a page."""
         return page.length
 
 
-class RootWriter(ABC):
-    """A top-level column: all the columns below it."""
+class FieldWriter(ABC):
+    """A top-level field being written: the writers of all columns that store it."""
 
-    writers: Sequence[ColumnWriter]  # type: ignore[type-arg]  # of whatever pieces
+    writers: Sequence[ColumnWriter]  # type: ignore[type-arg]  # the type of pieces differs from column to column
 
     @abstractmethod
     def add(self, array: pa.Array, first_row: int) -> None:
-        """Take rows apart for the columns below; the array has the field's storage type."""
+        """Split rows among the columns; the array has the field's storage type."""

@@ -1,19 +1,20 @@
-"""Which rows of a page are wanted."""
+"""The rows that a read asks for: a slice of consecutive rows, or a set of scattered ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from lance_ops.core.ndarrays import Int64Array
 
-__all__ = ["RowSet", "RowSlice", "Rows", "rows_of_runs"]
+__all__ = ["RowSelection", "RowSet", "RowSlice", "rows_of_runs"]
 
 
 @dataclass(frozen=True, slots=True)
 class RowSlice:
-    """Consecutive rows."""
+    """Consecutive rows: those in `[start, stop)`."""
 
     start: int
     stop: int
@@ -25,12 +26,12 @@ class RowSlice:
 
     @property
     def first(self) -> int:
-        """The first row; there is one."""
+        """The first row; the slice must not be empty."""
         return self.start
 
     @property
     def last(self) -> int:
-        """The last row; there is one."""
+        """The last row; the slice must not be empty."""
         return self.stop - 1
 
     @property
@@ -45,7 +46,7 @@ class RowSlice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSet:
-    """Scattered runs of `run` rows each: ascending, without overlap."""
+    """Scattered runs of `run` rows each; `starts` ascend and runs do not overlap."""
 
     starts: Int64Array
     run: int = 1
@@ -65,12 +66,12 @@ class RowSet:
 
     @property
     def first(self) -> int:
-        """The first row; there is one."""
+        """The first row; the set must not be empty."""
         return int(self.starts[0])
 
     @property
     def last(self) -> int:
-        """The last row; there is one."""
+        """The last row; the set must not be empty."""
         return int(self.starts[-1]) + self.run - 1
 
     def scaled(self, factor: int) -> RowSet:
@@ -78,11 +79,11 @@ class RowSet:
         return self if factor == 1 else RowSet(self.starts * factor, self.run * factor)
 
 
-Rows = RowSlice | RowSet
+RowSelection: TypeAlias = RowSlice | RowSet
 
 
-def rows_of_runs(starts: Int64Array, lengths: Int64Array) -> Rows:
-    """Return the rows of runs that ascend and do not overlap; runs without rows do not count."""
+def rows_of_runs(starts: Int64Array, lengths: Int64Array) -> RowSelection:
+    """Return the rows of runs that ascend and do not overlap; empty runs are left out."""
     starts, lengths = starts[lengths > 0], lengths[lengths > 0]
     if not len(starts):
         return RowSlice(0, 0)

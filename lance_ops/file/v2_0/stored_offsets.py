@@ -11,12 +11,8 @@ import numpy as np
 
 from lance_ops.core.arrow import new_array
 from lance_ops.core.ndarrays import BoolArray, Int64Array, OffsetArray, Uint64Array
-from lance_ops.encodings import (
-    FixedWidth,
-    check,
-)
-from lance_ops.file.rows import Rows, RowSet, RowSlice
-from lance_ops.file.source import Steps
+from lance_ops.encodings import FixedWidth, check
+from lance_ops.file.page_reading import RowSelection, RowSet, RowSlice, Steps
 from lance_ops.file.v2_0.contract import ArrayEncoding, PageBuffers
 from lance_ops.file.v2_0.fixed import encode_flat
 from lance_ops.pb import encodings_v2_0_pb2 as pb
@@ -75,7 +71,9 @@ def read_spans(
     return starts, found[at], None if is_null is None else _validity(is_null[at])
 
 
-def _read_ends(ends: ArrayEncoding, rows: Rows, null_adjustment: int) -> Steps[tuple[Int64Array, BoolArray | None]]:
+def _read_ends(
+    ends: ArrayEncoding, rows: RowSelection, null_adjustment: int
+) -> Steps[tuple[Int64Array, BoolArray | None]]:
     """Read ends, which ascend, without their adjustment, and which of them had one; no flags if none had."""
     found = yield from ends.read(rows)
     check(found.null_count == 0, "an offset that is null")

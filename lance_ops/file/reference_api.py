@@ -15,7 +15,7 @@ from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.container import Extent
+from lance_ops.file.page_reading import Extent
 from lance_ops.file.reader import FileReader
 from lance_ops.file.writer import FileWriter, page_budget
 from lance_ops.store import Store, open_store
@@ -94,7 +94,7 @@ class LanceFileStatistics:
 
 
 class ReaderResults:
-    """Rows on their way: as batches, or as a table."""
+    """Rows that were read, as batches or as a table."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._reader = pa.RecordBatchReader.from_batches(schema, batches)

@@ -1,4 +1,4 @@
-"""The bytes of a 2.x file, written front to back."""
+"""Write the body of a 2.x file front to back: pages as they fill up, then column metadata, tables and footer."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ import pyarrow as pa
 
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file.body import FileBody
-from lance_ops.file.column_writer import RootWriter
-from lance_ops.file.container import ALIGNMENT, Column, Extent, Footer, encode_extents
-from lance_ops.file.v2_0 import ArrayRoot
-from lance_ops.file.v2_1 import StructuralRoot
+from lance_ops.file.container import ALIGNMENT, Column, FieldWriter, Footer, encode_extents
+from lance_ops.file.file_body import FileBody
+from lance_ops.file.page_reading import Extent
 from lance_ops.pb import file_pb2
 from lance_ops.store import BytesLike, StoreWriter
 from lance_ops.wire import metadata_to_pb, schema_to_pb
 
-__all__ = ["V2Body"]
+__all__ = ["ContainerBody"]
 
 _FULL = 2 / 3
-"""A page with this much of its budget is written: `_slices` makes no smaller parts, so none waits to be joined."""
+"""The share of its budget that fills a page. `_slices` cuts no smaller parts, so each of its parts is a page."""
 
 _PAD = bytes([0xFE]) * ALIGNMENT
 
 
-class V2Body(FileBody):
-    """Pages as they fill up; metadata at the end."""
+class ContainerBody(FileBody):
+    """The body of a 2.x file; the field writers of its version encode the pages."""
 
-    def __init__(self, sink: StoreWriter, schema: Schema, version: FileVersion, page_bytes: int) -> None:
+    def __init__(
+        self,
+        sink: StoreWriter,
+        schema: Schema,
+        version: FileVersion,
+        page_bytes: int,
+        field_writers: Sequence[FieldWriter],
+    ) -> None:
         self._sink = sink
         self._schema = schema
         self._version = version
@@ -37,49 +42,41 @@ class V2Body(FileBody):
         self._full_bytes = page_bytes * _FULL
         self._num_rows = 0
         self._global_buffers: list[Extent] = []
-        self._roots: list[RootWriter] = (
-            [ArrayRoot(field) for field in schema.fields]
-            if version is FileVersion.V2_0
-            else [StructuralRoot(field, version) for field in schema.fields]
-        )
-        self._filling = list(self._roots)
+        self._fields = field_writers
+        self._fields_to_fill = list(field_writers)
 
-    def copy_columns(self, at: int, columns: Sequence[Column], read: Callable[[Extent], BytesLike]) -> None:
-        """Take all rows of a field over from another file, whose buffers `read` reads: `add` is without it from now."""
-        root = self._roots[at]
-        for writer, column in zip(root.writers, columns, strict=True):
-            writer.copy_pages(column.pages, lambda extent: self._write(read(extent)))
-        self._filling.remove(root)
+    def copy_columns(self, field_index: int, columns: Sequence[Column], read: Callable[[Extent], BytesLike]) -> None:
+        field = self._fields[field_index]
+        for writer, column in zip(field.writers, columns, strict=True):
+            writer.copy_pages(column.pages, lambda extent: self.write_buffer(read(extent)))
+        self._fields_to_fill.remove(field)
 
     def add(self, columns: Sequence[pa.Array], num_rows: int) -> None:
         if self._num_rows:
-            self._let_go()
-        for root, column in zip(self._filling, columns, strict=True):
+            self._release_batch()
+        for field, column in zip(self._fields_to_fill, columns, strict=True):
             first_row = self._num_rows
             for part in _slices(column, self._page_bytes):
-                root.add(part, first_row)
+                field.add(part, first_row)
                 first_row += len(part)
-                for writer in root.writers:
-                    if writer.holds(self._full_bytes):
-                        writer.flush(self._write)
+                for writer in field.writers:
+                    if writer.has_pending(self._full_bytes):
+                        writer.flush(self.write_buffer)
         self._num_rows += num_rows
 
-    def write_buffer(self, data: BytesLike) -> Extent:
-        return self._write(data)
-
     def add_global_buffer(self, data: BytesLike) -> int:
-        self._global_buffers.append(self._write(data))
+        self._global_buffers.append(self.write_buffer(data))
         return len(self._global_buffers)
 
     def finish(self, metadata: Mapping[str, str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        writers = [writer for root in self._roots for writer in root.writers]
+        writers = [writer for field in self._fields for writer in field.writers]
         for writer in writers:
-            writer.flush(self._write)
+            writer.flush(self.write_buffer)
         descriptor = file_pb2.FileDescriptor(schema=_fields_to_pb(self._schema), length=self._num_rows)
         if metadata:
             descriptor.schema.metadata.update(metadata_to_pb(metadata))
         description = descriptor.SerializeToString()
-        padding, position = self._next_place()
+        padding, position = self._next_position()
         global_buffers = [Extent(position, len(description)), *self._global_buffers]
         messages = [writer.metadata() for writer in writers]
         columns_start = at = position + len(description)
@@ -92,14 +89,8 @@ class V2Body(FileBody):
         self._sink.write(b"".join([padding, description, *messages, column_table, global_table, footer.encode()]))
         return tuple([writer.field_id for writer in writers]), tuple(range(len(writers)))
 
-    def _let_go(self) -> None:
-        """Release the batch before this one: until now its maker held it too, and the last is never copied."""
-        for root in self._filling:
-            for writer in root.writers:
-                writer.let_go()
-
-    def _write(self, data: BytesLike) -> Extent:
-        padding, position = self._next_place()
+    def write_buffer(self, data: BytesLike) -> Extent:
+        padding, position = self._next_position()
         view = memoryview(data)
         if padding:
             self._sink.write(padding)
@@ -107,8 +98,14 @@ class V2Body(FileBody):
             self._sink.write(view)
         return Extent(position, view.nbytes)
 
-    def _next_place(self) -> tuple[bytes, int]:
-        """Return where the next buffer begins, and what stands before it."""
+    def _release_batch(self) -> None:
+        """Copy what is pending of the previous batch. It waits until the next batch, so the last one is not copied."""
+        for field in self._fields_to_fill:
+            for writer in field.writers:
+                writer.copy_pending()
+
+    def _next_position(self) -> tuple[bytes, int]:
+        """Return the padding before the next buffer, and where the buffer begins."""
         end = self._sink.tell()
         gap = -end % ALIGNMENT
         return _PAD[:gap], end + gap
@@ -116,15 +113,15 @@ class V2Body(FileBody):
 
 @lru_cache(maxsize=64)
 def _fields_to_pb(schema: Schema) -> file_pb2.Schema:
-    """Describe the fields of a schema; files of one table have the same. Nobody changes the message."""
+    """Return a schema's fields as a message that is shared by files of one table and must not be changed."""
     return file_pb2.Schema(fields=schema_to_pb(Schema(tuple(field.stored() for field in schema.fields))))
 
 
 def _slices(column: pa.Array, page_bytes: int) -> list[pa.Array]:
-    """Cut a column into runs of rows of about a page each."""
+    """Cut a column into slices of about `page_bytes` each."""
     if not len(column):
         return []
-    if column.get_total_buffer_size() <= page_bytes:  # no less than `nbytes`, and known at once
+    if column.get_total_buffer_size() <= page_bytes:  # at least `nbytes`, and cheaper
         return [column]
     parts = min(len(column), max(1, round(column.nbytes / page_bytes)))
     rows = -(-len(column) // parts)

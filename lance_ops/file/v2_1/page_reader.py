@@ -1,16 +1,14 @@
-"""Pages of 2.1 and 2.2 files, between the container and the layouts: open a page, read its rows."""
+"""Open 2.1 and 2.2 pages from their descriptions, and read their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from lance_ops.core.errors import UnsupportedFeature
-from lance_ops.file.budget import Budget
 from lance_ops.file.container import Page
-from lance_ops.file.decoding_errors import reporting
 from lance_ops.file.leaves import Leaf
-from lance_ops.file.rows import Rows
-from lance_ops.file.source import Steps
+from lance_ops.file.open_file import LeafPage
+from lance_ops.file.page_reading import Budget, RowSelection, Steps, naming_place
 from lance_ops.file.v2_1.layouts import LeafRows, PageContext, PageLayout, layout_from_pb
 from lance_ops.pb import encodings_v2_1_pb2 as pb
 from lance_ops.wire import parse_message
@@ -25,23 +23,23 @@ def open_page(page: Page, leaf: Leaf, size_bytes: int, path: str, place: str) ->
     if page.type_url != PAGE_LAYOUT_URL:
         raise UnsupportedFeature(f"the page description {page.type_url!r}", f"{path}: {place}")
     described = parse_message(pb.PageLayout, page.encoding, path, place)
-    with reporting(path, place):
+    with naming_place(path, place):
         return layout_from_pb(described, PageContext(leaf, page.length, page.buffers, size_bytes))
 
 
 def read_pages(
-    layouts: Sequence[PageLayout],
-    rows: Sequence[Rows],
+    pages: Sequence[LeafPage],
+    rows: Sequence[RowSelection],
     budget: Budget,
     path: str,
     place: str,
-    begins: Sequence[int] = (),
+    file_starts: Sequence[int] = (),
 ) -> Steps[LeafRows]:
-    """Read rows of an open page, or of several that are kin, naming the file in errors.
+    """Read rows of pages with equal read keys, or of one page; errors name the file.
 
-    Where their files are laid end to end, `begins` says for each where its file begins.
+    If the pages come from several files laid end to end, `file_starts[i]` is where the file of page `i` begins.
     """
-    with reporting(path, place):
-        found = yield from layouts[0].read_kin(layouts, rows, begins)
+    with naming_place(path, place):
+        found: LeafRows = yield from pages[0].read_group(pages, rows, file_starts)
         budget.spend(found.values.nbytes)
         return found

@@ -1,0 +1,106 @@
+"""An open 2.x file: its schema and where its columns are; column metadata is read when a column is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from lance_ops.core.errors import CorruptFile, InvalidInput
+from lance_ops.core.schema import Schema
+from lance_ops.file.container import MAX_ROWS, Column, Footer, check_no_overlap, decode_column, decode_extents
+from lance_ops.file.open_file import OpenFile, Sections
+from lance_ops.file.page_reading import Extent, FileSource, Ranges
+from lance_ops.pb import file_pb2
+from lance_ops.wire import parse_message, schema_from_pb
+
+__all__ = ["ContainerFile"]
+
+
+class ContainerFile(OpenFile):
+    """What open files of all 2.x versions share; each version numbers and reads its columns."""
+
+    def __init__(self, source: FileSource, tail: bytes) -> None:
+        """Read a file's metadata, most of it from `tail`, the file's last bytes."""
+        super().__init__(source)
+        self._tail = tail
+        self._tail_start = source.size_bytes - len(tail)
+        self._columns: dict[int, Column] = {}
+        self._sizes: dict[int, int] = {}
+        name, size = source.name, source.size_bytes
+        footer = Footer.decode(tail, size, name)
+        self.version = footer.version
+        global_table, column_table = self._read([footer.global_extent, footer.column_extent])
+        self.global_buffers = decode_extents(global_table, size, name, "global buffer")
+        self.schema, self.num_rows = _read_description(self._read(self.global_buffers[:1])[0], name)
+        self._column_extents = decode_extents(column_table, size, name, "column")
+        column_bytes = sum([extent.size for extent in self._column_extents])
+        global_bytes = sum([extent.size for extent in self.global_buffers])
+        self.metadata_bytes = column_bytes + global_bytes
+        self._sections = Sections(footer.column_metadata_start - global_bytes, column_bytes, global_bytes)
+
+    def sections(self) -> Sections:
+        return self._sections
+
+    def column(self, index: int) -> Column:
+        if not 0 <= index < self.num_columns:
+            raise InvalidInput(f"{self.path} has {self.num_columns} columns, there is no {index}")
+        return self._load_columns([index])[0]
+
+    def _check_num_columns(self) -> None:
+        """Raise `CorruptFile` if the file has more or fewer columns than its schema asks for."""
+        if self.num_columns != len(self._column_extents):
+            reason = f"{len(self._column_extents)} columns where the schema has {self.num_columns}"
+            raise CorruptFile(self.path, "schema", reason)
+
+    def _load_columns(self, indices: Sequence[int]) -> list[Column]:
+        """Return columns; the metadata of columns that were not used before is read at once and parsed."""
+        missing = [index for index in indices if index not in self._columns]
+        if missing:
+            extents = [self._column_extents[index] for index in missing]
+            for index, data in zip(missing, self._read(extents), strict=True):
+                place = f"column {index}"
+                self._columns[index] = decode_column(data, self.source.size_bytes, self.path, place)
+                self._sizes[index] = self._columns[index].size_bytes
+            check_no_overlap(self._sizes.values(), self.source.size_bytes, self.path, "columns")
+        return [self._columns[index] for index in indices]
+
+    def _read(self, extents: Sequence[Extent]) -> list[bytes]:
+        """Return the bytes of each extent, taken from the tail if they lie in it."""
+        outside = [(extent.position, extent.end) for extent in extents if extent.position < self._tail_start]
+        fetched = self.source.fetch(Ranges.of(*outside)) if outside else None
+        found = []
+        for position, size in extents:
+            if fetched is None or position >= self._tail_start:
+                at = position - self._tail_start
+                found.append(self._tail[at : at + size])
+            else:
+                found.append(fetched.view(position, position + size).tobytes())
+        return found
+
+
+def _read_description(data: bytes, path: str) -> tuple[Schema, int]:
+    """Parse global buffer 0: a file's schema and number of rows. Files with equal bytes share the result."""
+    try:
+        return _cached_description(data)
+    except CorruptFile:  # raised again with the file's name
+        message = _descriptor_from(data, path)
+        return schema_from_pb(message.schema.fields, message.schema.metadata, path), message.length
+
+
+@lru_cache(maxsize=64)
+def _cached_description(data: bytes) -> tuple[Schema, int]:
+    message = _descriptor_from(data, "")
+    return _cached_schema(message.schema.SerializeToString(deterministic=True)), message.length
+
+
+def _descriptor_from(data: bytes, path: str) -> file_pb2.FileDescriptor:
+    message = parse_message(file_pb2.FileDescriptor, data, path, "global buffer 0")
+    if message.length > MAX_ROWS:
+        raise CorruptFile(path, "global buffer 0", f"a length of {message.length} rows")
+    return message
+
+
+@lru_cache(maxsize=64)
+def _cached_schema(data: bytes) -> Schema:
+    message = file_pb2.Schema.FromString(data)
+    return schema_from_pb(message.fields, message.metadata, "")

@@ -1,0 +1,175 @@
+"""One data file as a source of bytes: byte ranges go in, their bytes come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.errors import CorruptFile
+from lance_ops.core.ndarrays import Int64Array, Uint8Array
+from lance_ops.store import Store, View, merge_touching
+
+__all__ = ["Extent", "FileSource", "Ranges", "SourceBytes", "bytes_in_place", "merge_ranges"]
+
+_ZERO = np.zeros(1, np.int64)
+"""Where a mapped file begins, in the file and in its map."""
+
+
+class Extent(NamedTuple):
+    """One run of bytes in a file."""
+
+    position: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.position + self.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """Byte ranges of a file: range `i` holds the bytes in `[starts[i], stops[i])`."""
+
+    starts: Int64Array
+    stops: Int64Array
+
+    @classmethod
+    def of(cls, *ranges: tuple[int, int]) -> Self:
+        """Make ranges from (start, stop) pairs."""
+        pairs = np.array(ranges, dtype=np.int64).reshape(-1, 2)
+        return cls(pairs[:, 0], pairs[:, 1])
+
+    @property
+    def num_bytes(self) -> int:
+        """The sum of all sizes; a byte in several ranges counts for each."""
+        return int((self.stops - self.starts).sum())
+
+    @classmethod
+    def concat(cls, parts: Sequence[Ranges]) -> Self:
+        """Put ranges into one list; they may overlap and need not be sorted."""
+        return cls(np.concatenate([part.starts for part in parts]), np.concatenate([part.stops for part in parts]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceBytes:
+    """Bytes of a file, found by their position in it: pieces of the file, end to end in `data`.
+
+    Piece `i` holds the file's bytes from `origins[i]` on and begins at `data[bases[i]]`; `origins` ascend.
+    """
+
+    data: Uint8Array
+    origins: Int64Array
+    bases: Int64Array
+
+    def locate(self, positions: Int64Array) -> Int64Array:
+        """Return where in `data` the bytes at these file positions are; the positions were in the fetched ranges."""
+        if len(self.origins) == 1:
+            shift = int(self.bases[0]) - int(self.origins[0])
+            return positions + shift if shift else positions
+        piece = self.origins.searchsorted(positions, side="right") - 1
+        return positions - self.origins[piece] + self.bases[piece]
+
+    def shifted(self, distance: int) -> SourceBytes:
+        """Return the same bytes under positions that are lower by `distance`."""
+        return SourceBytes(self.data, self.origins - distance, self.bases)
+
+    def view(self, start: int, stop: int) -> Uint8Array:
+        """Return the bytes of one range, without a copy."""
+        if start == stop:
+            return self.data[:0]
+        if len(self.origins) == 1:
+            shift = int(self.bases[0]) - int(self.origins[0])
+        else:
+            piece = int(self.origins.searchsorted(start, side="right")) - 1
+            shift = int(self.bases[piece]) - int(self.origins[piece])
+        return self.data[start + shift : stop + shift]
+
+
+class FileSource:
+    """One immutable file in a store."""
+
+    def __init__(self, store: Store, path: str, size_bytes: int | None = None, *, actual: int | None = None) -> None:
+        """Find a file. `size_bytes` is the recorded size, 0 if none is recorded; `actual` is the size in the store.
+
+        Raises `CorruptFile` if the two differ. The store is asked for `actual` only if the caller does not know it.
+        """
+        self._store = store
+        self._path = path
+        self.name = store.uri_of(path)
+        if actual is None:
+            actual = store.view(path).buffer.size if store.reads_in_place else size_bytes or store.size(path)
+        self.size_bytes = size_bytes or actual
+        self._check_size(actual)
+        self._small_file: View | None = None
+
+    @classmethod
+    def with_tail(cls, store: Store, path: str, size_bytes: int | None, tail_bytes: int) -> tuple[Self, bytes]:
+        """Find a file and read its last `tail_bytes` bytes.
+
+        If a remote file is no longer than that, its bytes are kept, so that no later read asks the store again.
+        """
+        if store.reads_in_place:
+            view = store.view(path)
+            source = cls(store, path, size_bytes, actual=view.buffer.size)
+            start = max(0, source.size_bytes - tail_bytes)
+            view.will_need(np.array([start]), np.array([source.size_bytes]))
+            return source, view.buffer.slice(start).to_pybytes()
+        source = cls(store, path, size_bytes)
+        tail = source.read(max(0, source.size_bytes - tail_bytes), source.size_bytes)
+        if len(tail) == source.size_bytes:
+            source._small_file = View(pa.py_buffer(tail))
+        return source, tail
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file is mapped, so that its bytes are read without a copy."""
+        return self._store.reads_in_place
+
+    def view(self) -> View | None:
+        """Return all bytes of a file that is mapped or kept; None for a file that is read range by range."""
+        if self._store.reads_in_place:
+            # The map is not kept: it would keep a removed file's disk space in use.
+            view = self._store.view(self._path)
+            self._check_size(view.buffer.size)
+            return view
+        return self._small_file
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return the bytes of one range that lies in the file."""
+        return self.fetch(Ranges.of((start, stop))).view(start, stop).tobytes()
+
+    def fetch(self, ranges: Ranges) -> SourceBytes:
+        """Return the bytes of ranges that lie in the file; ranges that touch are read together."""
+        view = self.view()
+        if view is not None:
+            return bytes_in_place(view, ranges)
+        starts, stops = merge_ranges(ranges)
+        buffers = self._store.get_ranges(self._path, list(zip(starts.tolist(), stops.tolist(), strict=True)))
+        sizes = stops - starts
+        for buffer, size in zip(buffers, sizes.tolist(), strict=True):
+            if buffer.size != size:
+                raise CorruptFile(self.name, "read", f"the store gave {buffer.size} bytes of a range of {size}")
+        parts = [np.frombuffer(buffer, dtype=np.uint8) for buffer in buffers]
+        data = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
+        return SourceBytes(data, starts, np.cumsum(sizes) - sizes)
+
+    def _check_size(self, actual: int) -> None:
+        if actual != self.size_bytes:
+            reason = f"the file has {actual} bytes where {self.size_bytes} are recorded"
+            raise CorruptFile(self.name, "size", reason)
+
+
+def bytes_in_place(view: View, ranges: Ranges) -> SourceBytes:
+    """Return all bytes of a mapped file, after telling the system which ranges will be read."""
+    view.will_need(ranges.starts, ranges.stops)
+    return SourceBytes(np.frombuffer(view.buffer, dtype=np.uint8), _ZERO, _ZERO)
+
+
+def merge_ranges(ranges: Ranges) -> tuple[Int64Array, Int64Array]:
+    """Sort ranges, merge those that overlap or touch and drop empty ones; return one empty range if none is left."""
+    starts, stops = merge_touching(ranges.starts, ranges.stops)
+    return (starts, stops) if len(starts) else (np.zeros(1, np.int64), np.zeros(1, np.int64))
