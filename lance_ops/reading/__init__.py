@@ -1,4 +1,4 @@
-"""Answer questions about the rows of one version: scans, takes, index look-ups, and what changed between versions."""
+"""Read rows of a version by scan, take or index look-up, and compare the rows of two versions."""
 
 from lance_ops.reading.change_feed import Changes, changes_between
 from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
@@ -8,7 +8,7 @@ from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field
 from lance_ops.reading.row_id_masks import allowed_rows
 from lance_ops.reading.scan_execution import TASK_READAHEAD, ScanRequest, empty_answer, plan_scan, scan, scan_rows
-from lance_ops.reading.scanned_rows import Offsets, ScannedRows, offset_array
+from lance_ops.reading.scanned_rows import RowOffsets, ScannedRows, offset_array
 from lance_ops.reading.sorted_scan import ColumnOrdering, check_orderings, describe_order, scan_sorted, without_limit
 from lance_ops.reading.take import take_addresses, take_positions, take_row_ids
 
@@ -20,7 +20,7 @@ __all__ = [
     "VERSION_COLUMNS",
     "Changes",
     "ColumnOrdering",
-    "Offsets",
+    "RowOffsets",
     "ScanRequest",
     "ScannedRows",
     "UserFilter",

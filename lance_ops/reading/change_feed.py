@@ -1,18 +1,19 @@
-"""Which rows were inserted, updated and deleted between two versions of a table of stable row ids.
+"""Compare two versions of a table with stable row ids: which rows were inserted, updated and deleted.
 
-Both versions are laid out as runs of live rows that have consecutive ids, lie one after the other and were last changed
-by the same version. Cut where a run of either begins or ends, every part of the ids is in one, the other, or both:
+Each version is described as runs of live rows: rows with consecutive ids and addresses that the same versions created
+and last updated. The runs of both versions are cut where a run of either begins or ends. Then each part is in one
+version, or in both:
 
     only in the later    inserted
     only in the earlier  deleted
-    in both              updated, if another version changed it last
+    in both              updated, if the versions that last updated it differ
 
-No value is read for this, and of a fragment that both versions have only the rows that one of them has deleted are
-looked at. Rows that moved, as in a compaction, kept their ids and versions. A restore brings rows and versions of the
-past back: it is seen for what it changes.
+No values are read. In a fragment that both versions have, only the rows that one of them deleted are compared. A
+compaction keeps the ids and versions of the rows that it moves. A restore brings earlier rows and versions back, and
+is compared like any other version.
 
-Of an earlier version that was cleaned up nothing is left to compare. What was inserted or updated since is then told by
-the versions that the later one states of its rows, which know nothing of restores; what was deleted cannot be told.
+If the earlier version was cleaned up, the versions that the later one records for its rows say which rows were inserted
+or updated since. They do not know of restores, and deleted rows are unknown.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from lance_ops.table.rows import RowIds, offsets_in
 __all__ = ["Changes", "changes_between"]
 
 
-_LONG = 64  # rows of a run: a bitmap takes it as a range, shorter ones row by row all at once
+_LONG_RUN_ROWS = 64  # a bitmap takes such a run as a range; the rows of shorter runs are added all at once
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """Rows of the later version by address, and the ids of those it has not, ascending; None if they cannot be told."""
+    """Rows of the later version by address, and ascending ids of the deleted rows; None if those are unknown."""
 
     inserted: RowAddressSet
     updated: RowAddressSet
@@ -53,7 +54,7 @@ def changes_between(begin_version: int, end: Snapshot) -> Changes:
     Raises `InvalidInput` if it is not earlier, or if there are no stable row ids.
     """
     if not end.manifest.uses_stable_row_ids:
-        raise InvalidInput(f"{end.uri}: changes between versions are told by stable row ids, which the table lacks")
+        raise InvalidInput(f"{end.uri}: comparing versions needs stable row ids, which the table does not have")
     if begin_version > end.version:
         raise InvalidInput(f"begin version {begin_version} is newer than end version {end.version}")
     if begin_version == 0:
@@ -61,25 +62,25 @@ def changes_between(begin_version: int, end: Snapshot) -> Changes:
     try:
         begin = end.at(begin_version)
     except VersionNotFound:
-        return _told_by_versions(begin_version, end)
+        return _changes_by_row_versions(begin_version, end)
     before, after = begin.fragments_by_id, end.fragments_by_id
-    kept = {key for key in before.keys() & after.keys() if _is_same(before[key], after[key])}
-    thinned = [key for key in kept if before[key].deletion_file != after[key].deletion_file]
-    begin.read_deletion_vectors([before[key] for key in (*thinned, *(before.keys() - kept))])
-    end.read_deletion_vectors([after[key] for key in (*thinned, *(after.keys() - kept))])
-    lost, found = [], []
+    shared = {key for key in before.keys() & after.keys() if _has_same_rows(before[key], after[key])}
+    thinned = [key for key in shared if before[key].deletion_file != after[key].deletion_file]
+    begin.read_deletion_vectors([before[key] for key in (*thinned, *(before.keys() - shared))])
+    end.read_deletion_vectors([after[key] for key in (*thinned, *(after.keys() - shared))])
+    earlier, later = [], []
     for key in thinned:
         was, now = begin.deletion_vector(before[key]), end.deletion_vector(after[key])
-        lost.append(_runs_of(end, after[key], now - was))
-        found.append(_runs_of(begin, before[key], was - now))
-    lost += [_live_runs(begin, fragment) for key, fragment in before.items() if key not in kept]
-    found += [_live_runs(end, fragment) for key, fragment in after.items() if key not in kept]
-    return _compare(_Runs.joined(lost), _Runs.joined(found))
+        earlier.append(_runs_of(end, after[key], now - was))
+        later.append(_runs_of(begin, before[key], was - now))
+    earlier += [_live_runs(begin, fragment) for key, fragment in before.items() if key not in shared]
+    later += [_live_runs(end, fragment) for key, fragment in after.items() if key not in shared]
+    return _compare(_Runs.joined(earlier), _Runs.joined(later))
 
 
 @dataclass(frozen=True, eq=False)
 class _Runs:
-    """Runs of rows, by ascending id: ids `starts` to `ends` (exclusive), from `addresses` on."""
+    """Runs of rows in ascending order of ids: ids `starts` to `ends` (exclusive), at `addresses` and following."""
 
     starts: Uint64Array
     ends: Uint64Array
@@ -89,7 +90,7 @@ class _Runs:
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Uint64Array, ...]]) -> _Runs:
-        """Return the runs of some fragments, each given as the columns of this."""
+        """Return the runs of all fragments in one, each fragment given as a tuple of these columns."""
         if not parts:
             return cls(*[np.empty(0, np.uint64)] * 5)
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -99,44 +100,44 @@ class _Runs:
         return cls(*(column[order] for column in columns))
 
     def at(self, row_ids: Uint64Array) -> tuple[BoolArray, npt.NDArray[np.intp]]:
-        """Return which ids are in a run, and in which."""
+        """Return a mask of the ids that are in a run, and for each id the index of its run."""
         if not len(self.starts):
             return np.zeros(len(row_ids), np.bool_), np.zeros(len(row_ids), np.intp)
         after = np.searchsorted(self.starts, row_ids, side="right")
         runs = np.maximum(after, 1) - 1
         return (after > 0) & (row_ids < self.ends[runs]), runs
 
-    def meet(self, others: _Runs) -> BoolArray:
-        """Return which runs share an id with one of the others."""
+    def overlap(self, others: _Runs) -> BoolArray:
+        """Return a mask of the runs that share an id with one of the others."""
         first = np.searchsorted(self.ends, others.starts, side="right")
         after = np.searchsorted(self.starts, others.ends)
-        places = len(self.starts) + 1
-        steps = np.bincount(first, minlength=places) - np.bincount(after, minlength=places)
-        met: BoolArray = np.cumsum(steps)[:-1] > 0
-        return met
+        length = len(self.starts) + 1
+        steps = np.bincount(first, minlength=length) - np.bincount(after, minlength=length)
+        overlapping: BoolArray = np.cumsum(steps)[:-1] > 0
+        return overlapping
 
-    def chosen(self, which: BoolArray) -> _Runs:
-        """Return some of the runs."""
-        if which.all():
+    def chosen(self, mask: BoolArray) -> _Runs:
+        """Return the runs at which the mask is true."""
+        if mask.all():
             return self
         columns = (self.starts, self.ends, self.addresses, self.created_at, self.updated_at)
-        return _Runs(*(column[which] for column in columns))
+        return _Runs(*(column[mask] for column in columns))
 
     def rows(self) -> RowAddressSet:
-        """Return the rows of all runs."""
+        """Return the addresses of all rows in the runs."""
         lengths = self.ends - self.starts
-        long = lengths >= _LONG
+        long = lengths >= _LONG_RUN_ROWS
         bitmaps: dict[int, BitMap] = {}
         for address, length in zip(self.addresses[long].tolist(), lengths[long].tolist(), strict=True):
             offset = address & 0xFFFF_FFFF
             bitmaps.setdefault(address >> 32, BitMap()).add_range(offset, offset + length)
         short = self.addresses[~long]
-        few = RowAddressSet.from_addresses(_expanded(short, short + lengths[~long]))
-        return RowAddressSet.union((RowAddressSet.from_bitmaps(bitmaps), few))
+        short_rows = RowAddressSet.from_addresses(_consecutive(short, short + lengths[~long]))
+        return RowAddressSet.union((RowAddressSet.from_bitmaps(bitmaps), short_rows))
 
     def row_ids(self) -> Uint64Array:
-        """Return the ids of all rows, ascending."""
-        return _expanded(self.starts, self.ends)
+        """Return the ids of all rows in the runs, ascending."""
+        return _consecutive(self.starts, self.ends)
 
 
 def _all_runs(snapshot: Snapshot) -> _Runs:
@@ -167,14 +168,14 @@ def _columns(snapshot: Snapshot, fragment: Fragment, rows: RowIds) -> tuple[Uint
     )
 
 
-def _is_same(before: Fragment, after: Fragment) -> bool:
-    """Return whether the fragment has the same rows, deleted or not, in the same state."""
+def _has_same_rows(before: Fragment, after: Fragment) -> bool:
+    """Return whether the fragment has the same row ids and updates in both versions, deletions aside."""
     return (before.row_ids, before.last_updated_at_versions) == (after.row_ids, after.last_updated_at_versions)
 
 
 def _compare(earlier: _Runs, later: _Runs) -> Changes:
-    """Compare runs that share ids part by part; the others were inserted or deleted whole."""
-    gone, new = ~earlier.meet(later), ~later.meet(earlier)
+    """Compare overlapping runs part by part; the rows of all other runs were inserted or deleted."""
+    gone, new = ~earlier.overlap(later), ~later.overlap(earlier)
     lost, found = earlier.chosen(gone), later.chosen(new)
     inserted, updated, deleted = _compare_parts(earlier.chosen(~gone), later.chosen(~new))
     return Changes(
@@ -185,7 +186,7 @@ def _compare(earlier: _Runs, later: _Runs) -> Changes:
 
 
 def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, Uint64Array]:
-    """Return what was inserted and updated, and the ids of what was deleted."""
+    """Return the inserted and the updated runs, and the ids of the deleted rows."""
     cuts = np.sort(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
     proper = cuts[1:] > cuts[:-1]
     starts, ends = cuts[:-1][proper], cuts[1:][proper]
@@ -196,30 +197,30 @@ def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, Uint64Ar
     updated[both] = earlier.updated_at[old[both]] != later.updated_at[new[both]]
     parts = _parts(later, starts, ends, there, new)
     gone = was & ~there
-    return parts.chosen(~was[there]), parts.chosen(updated[there]), _expanded(starts[gone], ends[gone])
+    return parts.chosen(~was[there]), parts.chosen(updated[there]), _consecutive(starts[gone], ends[gone])
 
 
 def _parts(
-    runs: _Runs, starts: Uint64Array, ends: Uint64Array, chosen: BoolArray, places: npt.NDArray[np.intp]
+    runs: _Runs, starts: Uint64Array, ends: Uint64Array, chosen: BoolArray, run_of: npt.NDArray[np.intp]
 ) -> _Runs:
-    """Return parts of runs: ids `starts` to `ends` out of those at `places`."""
-    runs_of, first = places[chosen], starts[chosen]
+    """Return the parts at which `chosen` is true: ids `starts` to `ends` of the run at the same index of `run_of`."""
+    source, first = run_of[chosen], starts[chosen]
     return _Runs(
         first,
         ends[chosen],
-        runs.addresses[runs_of] + (first - runs.starts[runs_of]),
-        runs.created_at[runs_of],
-        runs.updated_at[runs_of],
+        runs.addresses[source] + (first - runs.starts[source]),
+        runs.created_at[source],
+        runs.updated_at[source],
     )
 
 
-def _expanded(starts: Uint64Array, ends: Uint64Array) -> Uint64Array:
+def _consecutive(starts: Uint64Array, ends: Uint64Array) -> Uint64Array:
     counts = (ends - starts).astype(np.int64)
     before = np.cumsum(counts) - counts
     return np.repeat(starts - before.astype(np.uint64), counts) + np.arange(counts.sum(), dtype=np.uint64)
 
 
-def _told_by_versions(begin_version: int, end: Snapshot) -> Changes:
+def _changes_by_row_versions(begin_version: int, end: Snapshot) -> Changes:
     runs = _all_runs(end)
     inserted = runs.created_at > begin_version
     updated = ~inserted & (runs.updated_at > begin_version)

@@ -1,4 +1,4 @@
-"""Filters of a user, bound to a snapshot's columns and to the row columns that a scan can add."""
+"""Parse a user's filter against a snapshot's columns and the row columns that a scan can add."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def bind_filter(snapshot: Snapshot, given: UserFilter, *, whatever_arrow_can: bo
 
 
 def schema_with_row_columns(snapshot: Snapshot) -> pa.Schema:
-    """Return the columns that an expression may name: the table's, and those a scan can add."""
+    """Return the columns that a filter may name: the table's columns and the row columns."""
     return pa.schema([*snapshot.schema.to_arrow_storage(), *map(row_field, ROW_COLUMNS)])

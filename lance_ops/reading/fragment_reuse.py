@@ -1,4 +1,4 @@
-"""Follow rows through compactions that left the indices to be remapped later."""
+"""Remap row addresses through the fragment-reuse index, which compactions with a deferred index remap leave."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ __all__ = ["remap_addresses"]
 
 
 def remap_addresses(snapshot: Snapshot, addresses: Uint64Array) -> Uint64Array | None:
-    """Return where rows are by where they were, `TOMBSTONE_ROW` for one that a compaction dropped.
+    """Return the present addresses of rows by their earlier ones, `TOMBSTONE_ROW` for a row that a compaction dropped.
 
-    None if no compaction left a note. An address that none of the notes has stays as it is. Raises `InvalidInput` for a
-    row that a compacted fragment never had.
+    None if the table has no fragment-reuse index. Addresses in fragments that it does not list stay the same. Raises
+    `InvalidInput` for a row that a compacted fragment never had.
     """
-    maps = _maps(snapshot)
+    maps = _address_maps(snapshot)
     if maps is None:
         return None
-    for moves in maps:
-        addresses = moves.remap(addresses)
+    for address_map in maps:
+        addresses = address_map.remap(addresses)
     return addresses
 
 
-def _maps(snapshot: Snapshot) -> tuple[RowAddressMap, ...] | None:
+def _address_maps(snapshot: Snapshot) -> tuple[RowAddressMap, ...] | None:
     index = next((index for index in snapshot.manifest.indices if index.name == FRAGMENT_REUSE_INDEX), None)
     if index is None or index.details is None:
         return None
-    found = decode_reuse_details(index.details.value, snapshot.manifest_uri)
-    if not isinstance(found, ExternalFile):
-        return found
-    root, path = snapshot.file_locations.dataset_root(index.base_id, "an index"), f"{index.directory}/{found.path}"
-    data = root.get_range(path, found.offset, found.offset + found.size)
+    content = decode_reuse_details(index.details.value, snapshot.manifest_uri)
+    if not isinstance(content, ExternalFile):
+        return content
+    root, path = snapshot.file_locations.dataset_root(index.base_id, "an index"), f"{index.directory}/{content.path}"
+    data = root.get_range(path, content.offset, content.offset + content.size)
     return decode_reuse_content(data.to_pybytes(), root.uri_of(path))

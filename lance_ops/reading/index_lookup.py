@@ -1,8 +1,8 @@
-"""Ask indices for the rows a predicate names.
+"""Search indices for the rows that may match a predicate.
 
-A predicate is a conjunction; each conjunct that an index of its one column serves is answered by that index, on the
-fragments its segments cover. The answers are intersected. What no index serves remains to be tested on the rows found;
-fragments that an index in use does not cover are scanned with the whole predicate.
+A predicate is a conjunction. If an index on a conjunct's only column can answer the conjunct, it is searched on the
+fragments that its segments cover. The results are intersected. The other conjuncts remain to be tested on the rows
+found; fragments that a searched index does not cover are scanned with the whole predicate.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["IndexLookup", "awaits_remap", "look_up", "open_index", "row_key_of",
 
 @dataclass(frozen=True)
 class IndexLookup:
-    """Rows that indices found, deleted ones included, for the fragments in `covered`.
+    """Rows that indices found in the fragments in `covered`, deleted rows included.
 
-    `remainder` is what must still be tested on them.
+    `remainder` is the predicate that must still be tested on them.
     """
 
     rows: RowAddressSet
@@ -38,15 +38,15 @@ class IndexLookup:
     conjuncts: tuple[Predicate, ...]
 
     def describe(self) -> str:
-        """Return each query with the index that answered it."""
+        """Return each conjunct with the index that answered it."""
         queries = (conjunct.to_sql() for conjunct in self.conjuncts)
         parts = zip(queries, self.index_names, self.index_types, strict=True)
         return " AND ".join(f"[{query}]@{name}({kind})" for query, name, kind in parts)
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """A conjunct and the segments of the index that will answer it."""
+class _IndexSearch:
+    """A conjunct, and the index segments and query that answer it."""
 
     conjunct: Predicate
     segments: tuple[IndexMetadata, ...]
@@ -55,26 +55,26 @@ class _Answer:
 
 
 def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
-    """Answer what indices can answer; None if they can answer nothing."""
+    """Search the indices that can answer conjuncts of the predicate; None if there are none."""
     indices = _usable_indices(snapshot)
     if not indices:
         return None
 
-    def servable(conjunct: Predicate) -> _Answer | None:
+    def index_search(conjunct: Predicate) -> _IndexSearch | None:
         for path, segments, index_type in indices:
             if conjunct.columns() == (path,):
                 query = index_type.serves(conjunct)
                 if query is not None:
-                    return _Answer(conjunct, segments, index_type, query)
+                    return _IndexSearch(conjunct, segments, index_type, query)
         return None
 
-    served, remainder = split_servable(predicate, servable)
-    if not served:
+    searches, remainder = split_servable(predicate, index_search)
+    if not searches:
         return None
     found: RowAddressSet | None = None
     covered = BitMap(snapshot.fragments_by_id)
-    for answer in served:
-        rows, fragments = _search(snapshot, answer)
+    for search in searches:
+        rows, fragments = _search(snapshot, search)
         found = rows if found is None else found & rows
         covered &= fragments
     assert found is not None
@@ -82,16 +82,17 @@ def look_up(snapshot: Snapshot, predicate: Predicate) -> IndexLookup | None:
         rows=found,
         covered=covered,
         remainder=remainder if found.exact else predicate,
-        index_names=tuple(answer.segments[0].name for answer in served),
-        index_types=tuple(answer.index_type.name for answer in served),
-        conjuncts=tuple(answer.conjunct for answer in served),
+        index_names=tuple(search.segments[0].name for search in searches),
+        index_types=tuple(search.index_type.name for search in searches),
+        conjuncts=tuple(search.conjunct for search in searches),
     )
 
 
 def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
-    """Return what a segment names rows by.
+    """Return whether a segment's entries name rows by address or by stable row id.
 
-    Raises `UnsupportedFeature` for one of a kind or version that is not read here, or that is in no dataset's root.
+    Raises `UnsupportedFeature` for an index type or version that is not read here, and for a base that is not a
+    dataset's root.
     """
     kind, version = index_type_of(segment), segment.index_version or 0
     if version > kind.newest_index_version:
@@ -101,17 +102,17 @@ def row_key_of(snapshot: Snapshot, segment: IndexMetadata) -> RowKey:
 
 
 def awaits_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
-    """Return whether a segment may name rows by where they were before a compaction that deferred its remap.
+    """Return whether a segment may hold row addresses from before a compaction that deferred its remap.
 
-    The reference then keeps in an index of its own, the fragment-reuse index, where the rows went, and later commits of
-    it count the new fragments as covered. What was built after that index was last committed has the rows of today.
+    The reference then records the rows' new addresses in the fragment-reuse index, and its later commits count the new
+    fragments as covered. A segment that was built after the last commit of that index has the present addresses.
     """
     reuse = (index.dataset_version for index in snapshot.manifest.indices if index.name == FRAGMENT_REUSE_INDEX)
     return any(segment.dataset_version <= version for version in reuse)
 
 
 def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
-    """Return the name of the index that can answer one condition on one column; None if none can."""
+    """Return the name of an index that can answer a condition on one column; None if there is none."""
     for path, segments, index_type in _usable_indices(snapshot):
         if condition.columns() == (path,) and index_type.serves(condition) is not None:
             return segments[0].name
@@ -119,21 +120,22 @@ def serving_index(snapshot: Snapshot, condition: Predicate) -> str | None:
 
 
 def open_index(snapshot: Snapshot, metadata: IndexMetadata) -> LoadedIndex[IndexQuery]:
-    """Return one segment, opened; the snapshot caches it, so that further queries find its lookup table in memory.
+    """Open an index segment; the snapshot caches it with its lookup table for further queries.
 
     Raises `UnsupportedFeature` as `row_key_of` does.
     """
 
     def load() -> LoadedIndex[IndexQuery]:
         by_id = row_key_of(snapshot, metadata) is RowKey.STABLE_ID
-        segment = replace(metadata, fragment_bitmap=None) if by_id else metadata  # fragments say nothing about ids
+        # ids do not name fragments, so coverage by fragment must not drop entries
+        segment = replace(metadata, fragment_bitmap=None) if by_id else metadata
         return load_index(snapshot.file_locations.dataset_root(metadata.base_id, "an index"), segment)
 
     return snapshot.read_cache.index(metadata.uuid, load)
 
 
 def _usable_indices(snapshot: Snapshot) -> list[tuple[str, tuple[IndexMetadata, ...], IndexType[IndexQuery]]]:
-    """Return (column path, segments, type) of the indices that are read here and say what they cover."""
+    """Return (column path, segments, type) of the indices that this library reads and that record their coverage."""
     by_name: dict[str, list[IndexMetadata]] = {}
     for index in snapshot.manifest.indices:
         by_name.setdefault(index.name, []).append(index)
@@ -153,24 +155,24 @@ def _usable(
             for segment in segments:
                 row_key_of(snapshot, segment)
         except UnsupportedFeature:
-            continue  # the rows are scanned
+            continue  # a scan answers instead
         yield snapshot.schema.path_of(first.fields[0]), tuple(segments), index_type_of(first)
 
 
-def _search(snapshot: Snapshot, answer: _Answer) -> tuple[RowAddressSet, BitMap]:
+def _search(snapshot: Snapshot, search: _IndexSearch) -> tuple[RowAddressSet, BitMap]:
     rows, covered = RowAddressSet(), BitMap()
-    for segment in answer.segments:
+    for segment in search.segments:
         fragments = segment.covers(snapshot.fragments_by_id)
         if fragments:
-            found = open_index(snapshot, segment).search(answer.query)
+            found = open_index(snapshot, segment).search(search.query)
             if row_key_of(snapshot, segment) is RowKey.STABLE_ID:
-                found = _where_they_are(snapshot, found)
+                found = _addresses_of_ids(snapshot, found)
             rows |= found.restrict(set(fragments))
             covered |= fragments
     return rows, covered
 
 
-def _where_they_are(snapshot: Snapshot, row_ids: RowAddressSet) -> RowAddressSet:
-    """Return the addresses of live rows by id. A row that was updated is not where the segment covers any more."""
+def _addresses_of_ids(snapshot: Snapshot, row_ids: RowAddressSet) -> RowAddressSet:
+    """Return the addresses of the live rows with these ids. An updated row is in a fragment outside the segment."""
     found = snapshot.row_id_index.find(row_ids.addresses())
     return RowAddressSet.from_addresses(found[found != np.uint64(TOMBSTONE_ROW)], exact=row_ids.exact)

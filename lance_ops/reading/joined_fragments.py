@@ -1,4 +1,4 @@
-"""Rows of several fragments, decoded together."""
+"""Read rows of several fragments in one decode, which is faster for small files."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ __all__ = ["read_fragments_together"]
 def read_fragments_together(
     snapshot: Snapshot, parts: Sequence[tuple[Fragment, RowSelection]], schema: Schema
 ) -> pa.Table | None:
-    """Return physical rows of fragments, one fragment after the other; None where they have to be read one by one.
+    """Return physical rows of fragments, one fragment after the other; None if they must be read separately.
 
-    So have those of which a file is corrupt, for an error that names it, and those too large for one read.
+    They must if a file is corrupt, so that the error names it, and if they are too large for one read.
     """
     try:
         readers = [snapshot.reader(fragment).whole_file(schema) for fragment, _ in parts]
-        known = [reader for reader in readers if reader is not None]
-        if len(known) < len(readers) or not can_read_together(known, schema):
+        files = [reader for reader in readers if reader is not None]
+        if len(files) < len(readers) or not can_read_together(files, schema):
             return None
-        return read_files_together(
-            [FileRows(*pair) for pair in zip(known, (rows for _, rows in parts), strict=True)], schema
-        )
+        selections = [rows for _, rows in parts]
+        return read_files_together([FileRows(*pair) for pair in zip(files, selections, strict=True)], schema)
     except (CorruptFile, ReadTooLarge):
         return None

@@ -1,4 +1,4 @@
-"""The columns that a scan can add to a table's own: which row it is, where it is, and which versions made it so."""
+"""Columns that a scan can add: row id, row address, and the versions that created and last updated the row."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ _VALUES: Mapping[str, Callable[[Snapshot, Fragment, Uint64Array], Uint64Array]] 
 
 
 def row_field(name: str) -> pa.Field:
-    """Return a row column's field."""
+    """Return the field of a row column."""
     return pa.field(name, pa.uint64())
 
 
 def row_column(
     snapshot: Snapshot, name: str, fragment: Fragment, offsets: Uint64Array, *, null_if_deleted: bool = False
 ) -> pa.Array:
-    """Return a row column of the rows at physical offsets; with `null_if_deleted` a deleted row has no id."""
-    gone = None
+    """Return a row column for the rows at physical offsets; with `null_if_deleted` the id of a deleted row is null."""
+    is_null = None
     if null_if_deleted and name == ROW_ID:
         deleted = snapshot.deletion_vector(fragment)
-        gone = np.isin(offsets, offsets_in(deleted))
-    return pa.array(_VALUES[name](snapshot, fragment, offsets), mask=gone)
+        is_null = np.isin(offsets, offsets_in(deleted))
+    return pa.array(_VALUES[name](snapshot, fragment, offsets), mask=is_null)

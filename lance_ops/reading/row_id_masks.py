@@ -1,9 +1,9 @@
-"""Rows by id, given from outside: those to look at, and those to leave out.
+"""Decode a caller's allow list and block list of row ids, and find the rows that they let through.
 
-    u32 count, then for each: u32 high half of the ids, u32 size, a roaring bitmap of that size: the low halves
+    u32 count, then for each: u32 high half of the ids, u32 size in bytes, a roaring bitmap of the low halves
 
-little-endian. A size of 0 stands for all ids with that high half. (`RowAddrTreeMap::serialize_into` of the reference;
-its `serialize_row_addrs` makes one.)
+All numbers are little-endian. A size of 0 stands for all ids with that high half. The reference writes the format in
+`RowAddrTreeMap::serialize_into`, and makes one in `serialize_row_addrs`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Mask: TypeAlias = Mapping[int, BitMap | None]
 
 
 def allowed_rows(snapshot: Snapshot, allowed: bytes | None, blocked: bytes | None) -> RowAddressSet | None:
-    """Return where the allowed rows are that are not blocked; None if neither is given.
+    """Return the addresses of the rows that are allowed and not blocked; None if neither list is given.
 
-    Raises `InvalidInput` for bytes that are no mask.
+    Raises `InvalidInput` for bytes that are not a serialized mask.
     """
     if allowed is None and blocked is None:
         return None
@@ -39,22 +39,22 @@ def allowed_rows(snapshot: Snapshot, allowed: bytes | None, blocked: bytes | Non
     block = {} if blocked is None else _decode(blocked, "row_addr_blocklist")
     rows = {}
     for fragment in snapshot.fragments:
-        every = BitMap(range(fragment.physical_rows))
-        kept = every if allow is None else _rows_of(snapshot, fragment, every, allow)
-        rows[fragment.id] = kept - _rows_of(snapshot, fragment, every, block)
+        all_offsets = BitMap(range(fragment.physical_rows))
+        kept = all_offsets if allow is None else _rows_of(snapshot, fragment, all_offsets, allow)
+        rows[fragment.id] = kept - _rows_of(snapshot, fragment, all_offsets, block)
     return RowAddressSet.from_bitmaps(rows)
 
 
-def _rows_of(snapshot: Snapshot, fragment: Fragment, every: BitMap, mask: Mask) -> BitMap:
+def _rows_of(snapshot: Snapshot, fragment: Fragment, all_offsets: BitMap, mask: Mask) -> BitMap:
     """Return the offsets of a fragment's rows that are in a mask."""
     if not snapshot.manifest.uses_stable_row_ids:
         found = mask.get(fragment.id, BitMap())
-        return every if found is None else every & found
+        return all_offsets if found is None else all_offsets & found
     row_ids = snapshot.row_ids(fragment, np.arange(fragment.physical_rows, dtype=np.uint64))
-    high, low = fragment_of(row_ids), offset_of(row_ids)
+    high_halves, low_halves = fragment_of(row_ids), offset_of(row_ids)
     inside = np.zeros(len(row_ids), dtype=np.bool_)
-    for part, bitmap in mask.items():
-        inside |= (high == part) & (True if bitmap is None else np.isin(low, offsets_in(bitmap)))
+    for high, bitmap in mask.items():
+        inside |= (high_halves == high) & (True if bitmap is None else np.isin(low_halves, offsets_in(bitmap)))
     return bitmap_of(np.flatnonzero(inside))
 
 
@@ -63,11 +63,11 @@ def _decode(data: bytes, name: str) -> Mask:
         (count,) = struct.unpack_from("<I", data)
         at, mask = 4, {}
         for _ in range(count):
-            part, size = struct.unpack_from("<II", data, at)
+            high, size = struct.unpack_from("<II", data, at)
             at += 8 + size
             if at > len(data):
                 raise ValueError(f"{at - len(data)} bytes missing")
-            mask[part] = decode_bitmap(data[at - size : at], name, f"ids of {part}") if size else None
+            mask[high] = decode_bitmap(data[at - size : at], name, f"ids of {high}") if size else None
     except (struct.error, ValueError, TypeError) as error:
-        raise InvalidInput(f"{name} is no serialized set of row addresses: {error}") from error
+        raise InvalidInput(f"{name} is not a serialized set of row addresses: {error}") from error
     return mask

@@ -1,7 +1,7 @@
-"""Read one block of a scan: which of its rows match, and the columns asked for of those.
+"""Read one block of a scan: test its rows, and read the requested columns of those that match.
 
-Reading one block is independent of all others; deleted rows are subtracted in each, so no path through here can return
-one. A column that was read to test the predicate is not read again.
+Blocks are independent of each other. Every path subtracts the deleted rows, so a scan never returns one unless it is
+asked to. A column that was read to test the predicate is not read again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["read_block"]
 Columns: TypeAlias = dict[str, pa.ChunkedArray]
 T = TypeVar("T")
 
-_TAKE_BELOW = 0.05  # of a block's rows match: fetch the other columns row by row
+_TAKE_BELOW = 0.05  # if a smaller share of the block's rows matches, read the other columns row by row
 
 
 def read_block(
@@ -39,7 +39,7 @@ def read_block(
     request: ScanRequest,
     finish: Callable[[ScannedRows], T],
 ) -> Iterable[T]:
-    """Read what of a block may match; one that is too large for a single read in halves, each when it is asked for."""
+    """Read a block's matching rows; if the block is too large for one read, read its halves lazily, one by one."""
     try:
         parts = _parts_that_may_match(snapshot, reader, block) if request.use_stats else [block]
         return [finish(_read_part(snapshot, reader, part, request)) for part in parts]
@@ -73,34 +73,34 @@ def _read_part(snapshot: Snapshot, reader: FragmentReader, block: Block, request
 def _read_matches(
     snapshot: Snapshot, reader: FragmentReader, block: Block, live: BoolArray | None, request: ScanRequest
 ) -> ScannedRows:
-    """Read the block's live rows that match: early columns whole, then filtered; late ones row by row."""
+    """Read the block's live rows that match: early columns whole and then filtered, late columns row by row."""
     mask, tested = _test(snapshot, reader, block, None)
     if live is not None:
         mask &= live
     offsets = _offsets_of(mask, block)
-    columns = _wanted_of(tested, mask, request.schema)
-    del tested  # its memory is free for what follows
+    columns = _requested_columns(tested, mask, request.schema)
+    del tested  # frees its memory before more columns are read
     late = request.late_columns
     if late is None:
         late = frozenset(request.schema.names if len(offsets) < _TAKE_BELOW * len(mask) else ())
     rest = [field for field in request.schema.fields if field.name not in columns]
-    read = Schema(tuple(field for field in rest if field.name not in late))
-    if read.fields:
-        columns |= _columns(_filtered(reader.read(read, block.start, block.stop), mask))
-    taken = Schema(tuple(field for field in rest if field.name in late))
-    if taken.fields:
-        columns |= _columns(reader.take(taken, offsets))
+    early_schema = Schema(tuple(field for field in rest if field.name not in late))
+    if early_schema.fields:
+        columns |= _columns(_filtered(reader.read(early_schema, block.start, block.stop), mask))
+    late_schema = Schema(tuple(field for field in rest if field.name in late))
+    if late_schema.fields:
+        columns |= _columns(reader.take(late_schema, offsets))
     return ScannedRows(block.fragment, offsets, _in_order(columns, request.schema))
 
 
 def _read_offsets(
     snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array, schema: Schema
 ) -> ScannedRows:
-    """Read the rows at these offsets that match."""
+    """Read the rows at these offsets that match the block's predicate."""
     columns: Columns = {}
     if block.predicate is not None:
         mask, tested = _test(snapshot, reader, block, offsets)
-        offsets, columns = offsets[mask], _wanted_of(tested, mask, schema)
+        offsets, columns = offsets[mask], _requested_columns(tested, mask, schema)
     rest = Schema(tuple(field for field in schema.fields if field.name not in columns))
     if rest.fields:
         if len(offsets) and int(offsets[-1] - offsets[0]) == len(offsets) - 1:
@@ -114,28 +114,28 @@ def _read_offsets(
 def _test(
     snapshot: Snapshot, reader: FragmentReader, block: Block, offsets: Uint64Array | None
 ) -> tuple[BoolArray, dict[Field, pa.ChunkedArray]]:
-    """Return for each row whether the predicate is true (not false, not unknown), and the columns read for that."""
+    """Return a mask of the rows for which the predicate is true, and the columns that were read to test it."""
     assert block.predicate is not None
     columns = block.predicate.columns()
     schema = snapshot.schema.project(name for name in columns if name not in ROW_COLUMNS)
-    added = [name for name in columns if name in ROW_COLUMNS]
+    row_columns = [name for name in columns if name in ROW_COLUMNS]
     if not columns:
-        added = [ROW_ADDRESS]  # a batch of no columns would have no rows
+        row_columns = [ROW_ADDRESS]  # a table without columns has no rows
     table = reader.read(schema, block.start, block.stop) if offsets is None else reader.take(schema, offsets)
-    where = range(block.start, block.stop) if offsets is None else offsets
-    mask = block.predicate.true_mask(with_row_columns(snapshot, table, block.fragment, where, added))
+    rows = range(block.start, block.stop) if offsets is None else offsets
+    mask = block.predicate.true_mask(with_row_columns(snapshot, table, block.fragment, rows, row_columns))
     return mask, dict(zip(schema.fields, table.columns, strict=True))
 
 
-def _wanted_of(tested: Mapping[Field, pa.ChunkedArray], mask: BoolArray, schema: Schema) -> Columns:
-    """Return those of the tested columns that are wanted, of the rows that matched."""
-    wanted = [field for field in schema.fields if field in tested]
-    if not wanted:
+def _requested_columns(tested: Mapping[Field, pa.ChunkedArray], mask: BoolArray, schema: Schema) -> Columns:
+    """Return the tested columns that `schema` contains, of the rows that matched."""
+    requested = [field for field in schema.fields if field in tested]
+    if not requested:
         return {}
-    table = pa.Table.from_arrays([tested[field] for field in wanted], names=[field.name for field in wanted])
-    places = np.flatnonzero(mask)
-    few = len(places) < _TAKE_BELOW * len(mask)
-    return _columns(rows_at(table, places) if few else _filtered(table, mask))
+    table = pa.Table.from_arrays([tested[field] for field in requested], names=[field.name for field in requested])
+    positions = np.flatnonzero(mask)
+    few = len(positions) < _TAKE_BELOW * len(mask)
+    return _columns(rows_at(table, positions) if few else _filtered(table, mask))
 
 
 def _columns(table: pa.Table) -> Columns:
@@ -151,7 +151,7 @@ def _offsets_of(mask: BoolArray, block: Block) -> Uint64Array:
 
 
 def _live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
-    """Return which rows of the block are not deleted, None if all are live."""
+    """Return a mask of the block's live rows; None if all are live."""
     deleted = snapshot.deletion_vector(block.fragment)
     inside = deleted[deleted.rank(block.start - 1) if block.start else 0 : deleted.rank(block.stop - 1)]
     if not inside:
@@ -162,4 +162,6 @@ def _live_mask(snapshot: Snapshot, block: Block) -> BoolArray | None:
 
 
 def _filtered(table: pa.Table, mask: BoolArray) -> pa.Table:
-    return rows_where(table, mask) if table.num_columns else table  # without columns it knows no length
+    if not table.num_columns:  # it has no length, so it cannot be filtered
+        return table
+    return rows_where(table, mask)

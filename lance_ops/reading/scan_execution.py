@@ -1,4 +1,4 @@
-"""Answer a scan: read a plan's blocks ahead, in threads, and hand over their rows in order."""
+"""Execute a scan: read the plan's blocks ahead, in threads, and yield their rows in order."""
 
 from __future__ import annotations
 
@@ -35,64 +35,67 @@ __all__ = [
 T = TypeVar("T")
 
 TASK_READAHEAD = 2
-"""Blocks that a scan inside of a plan's task reads ahead: tasks run side by side already."""
+"""Blocks that a scan inside a task reads ahead: few, because tasks already run in parallel."""
 
-_FILES_IN_A_ROW, _COLUMNS_OF_EACH = 16, 16
-"""Files whose metadata is read in a row, if it is of no more columns: nobody waits long for the first rows."""
+_PRELOADED_FILES, _MAX_PRELOADED_COLUMNS = 16, 16
+"""Number of files whose metadata is loaded before their rows are read, if the scan reads no more than these columns.
 
-_REMOTE_READERS = 8  # of a remote store a reader waits far longer than it decodes
+Both are small, so that the first rows come soon.
+"""
+
+_REMOTE_READERS = 8  # reads from a remote store wait far longer than they decode
 
 
 def scan(snapshot: Snapshot, request: ScanRequest) -> Iterator[pa.Table]:
-    """Yield the answer block by block, fragment by fragment; blocks without a matching row are left out."""
+    """Yield the answer block by block, in the order of the fragments; blocks without a matching row are left out."""
     plan, names = plan_scan(snapshot, request), request.row_columns
 
-    def finished(rows: ScannedRows) -> pa.Table:
+    def add_row_columns(rows: ScannedRows) -> pa.Table:
         is_null = request.include_deleted_rows
         return with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names, null_if_deleted=is_null)
 
-    tables = (table for table in _read_all(snapshot, plan, finished) if table.num_rows)
+    tables = (table for table in _read_all(snapshot, plan, add_row_columns) if table.num_rows)
     yield from limit_rows(tables, plan.offset, request.limit)
 
 
 def scan_rows(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
-    """Yield the answer as `scan` does, for whoever asks where the rows stand: no column has to say it.
+    """Yield the answer as `scan` does, as rows with their physical offsets.
 
-    A request for this has no limit and no offset, and no column is added that it does not ask for.
+    The request must have no limit and no offset. Only requested columns are added, even if there are none.
     """
     assert request.limit is None and not request.offset
     names = request.asked_row_columns
 
-    def finished(rows: ScannedRows) -> ScannedRows:
+    def add_row_columns(rows: ScannedRows) -> ScannedRows:
         return replace(rows, table=with_row_columns(snapshot, rows.table, rows.fragment, rows.offsets, names))
 
-    found = _read_all(snapshot, plan_scan(snapshot, request), finished if names else lambda rows: rows)
+    found = _read_all(snapshot, plan_scan(snapshot, request), add_row_columns if names else lambda rows: rows)
     return (rows for rows in found if len(rows))
 
 
 def limit_rows(tables: Iterator[pa.Table], offset: int, limit: int | None) -> Iterator[pa.Table]:
     """Skip `offset` rows, and end after `limit` more."""
-    left = limit
+    remaining = limit
     for table in tables:
-        if left is not None and left <= 0:
+        if remaining is not None and remaining <= 0:
             return
         skipped = min(offset, table.num_rows)
         offset -= skipped
-        part = table.slice(skipped, left)
-        if left is not None:
-            left -= part.num_rows
+        part = table.slice(skipped, remaining)
+        if remaining is not None:
+            remaining -= part.num_rows
         if part.num_rows:
             yield part
 
 
 def empty_answer(request: ScanRequest) -> pa.Table:
-    """Return an answer's columns without a row."""
+    """Return a table with the columns of the answer and no rows."""
     schema = request.schema.to_arrow_storage()
     return pa.schema([*schema, *map(row_field, request.row_columns)], schema.metadata).empty_table()
 
 
 def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows], T]) -> Iterator[T]:
-    """Read a plan's blocks ahead, in threads, and make of each what is wanted."""
+    """Read a plan's blocks ahead, in threads, and yield the result of `finish` for each."""
     request = plan.request
     cores = available_cores()
     readers = cores if snapshot.store.reads_in_place else max(cores, _REMOTE_READERS)
@@ -100,33 +103,33 @@ def _read_all(snapshot: Snapshot, plan: ScanPlan, finish: Callable[[ScannedRows]
     if request.buffer_bytes is not None:
         ahead = min(ahead, max(request.buffer_bytes // BLOCK_BYTES, 1))
     workers = max(1, min(readers, ahead))
-    threads = max(1, cores // workers)  # for each block, where there are fewer blocks than cores
-    # no more open files than blocks in hand
-    reader_of = lru_cache(ahead + _FILES_IN_A_ROW)(lambda fragment: snapshot.reader(fragment, threads=threads))
+    threads = max(1, cores // workers)  # of each block, if there are fewer blocks than cores
+    # bounds the open readers by the blocks that are in progress
+    reader_of = lru_cache(ahead + _PRELOADED_FILES)(lambda fragment: snapshot.reader(fragment, threads=threads))
 
     def read(block: Block) -> Iterable[T]:
         return read_block(snapshot, reader_of(block.fragment), block, request, finish)
 
-    blocks = _loaded(snapshot, plan, reader_of) if request.limit is None else plan.blocks
+    blocks = _preloaded(snapshot, plan, reader_of) if request.limit is None else plan.blocks
     return chain.from_iterable(map_ordered(read, blocks, workers, ahead))
 
 
-def _loaded(snapshot: Snapshot, plan: ScanPlan, reader_of: Callable[[Fragment], FragmentReader]) -> Iterator[Block]:
-    """Yield the blocks; of several files in a row, read the metadata of the columns that their blocks begin with.
+def _preloaded(snapshot: Snapshot, plan: ScanPlan, reader_of: Callable[[Fragment], FragmentReader]) -> Iterator[Block]:
+    """Yield the blocks; before those of several files, load the metadata of the columns that are read first.
 
-    The rows of a block push all else out of a core's caches. Work that is done for one file after the other finds the
-    interpreter, and what it works on, still there. An error is for the read to raise, in its place.
+    The rows of a block evict everything else from a core's caches. Loading the metadata of several files in a row keeps
+    the interpreter and its data in the caches. Errors are ignored here: the read of the block raises them in order.
     """
     request = plan.request
-    read, tested = request.schema, request.schema
+    requested, tested = request.schema, request.schema
     if request.predicate is not None:
         tested = snapshot.schema.project(name for name in request.predicate.columns() if name not in ROW_COLUMNS)
     blocks = iter(plan.blocks)
-    while group := tuple(islice(blocks, _FILES_IN_A_ROW)):
-        begun = {block.fragment.id: block for block in group}
-        for block in begun.values() if len(begun) > 1 else ():
-            schema = read if block.predicate is None else tested
-            if len(schema.fields) <= _COLUMNS_OF_EACH:
+    while group := tuple(islice(blocks, _PRELOADED_FILES)):
+        first_blocks = {block.fragment.id: block for block in group}
+        for block in first_blocks.values() if len(first_blocks) > 1 else ():
+            schema = requested if block.predicate is None else tested
+            if len(schema.fields) <= _MAX_PRELOADED_COLUMNS:
                 with suppress(LanceOpsError, OSError):
                     reader_of(block.fragment).load(schema)
         yield from group

@@ -1,6 +1,6 @@
-"""Plan a scan: which blocks of rows to look at, and what an index contributes.
+"""Plan a scan: choose the blocks of rows to read, with the rows that indices find.
 
-A plan lists blocks: ranges of a fragment's physical rows, or the scattered offsets that an index named.
+A block is a range of a fragment's physical rows, or scattered offsets that an index found.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ __all__ = ["BLOCK_BYTES", "Block", "ScanPlan", "ScanRequest", "plan_scan"]
 
 
 BLOCK_BYTES = 16 * 1024**2
-"""What a block's rows are to take in memory, about."""
+"""Approximate memory of a block's rows."""
 
 _MAX_BLOCK_ROWS = 1024**2
-_VARIABLE_BYTES = 16  # what a value of no fixed width is taken for where its file says less
+_VARIABLE_BYTES = 16  # the least that a value without fixed width is counted as
 
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What to return. `limit` and `offset` count rows of the answer.
+    """What a scan returns. `limit` and `offset` count rows of the answer.
 
-    Of `fragment_ids`, in this order, only `rows`; None means all. `version_columns` are those of `VERSION_COLUMNS` to
-    add. Rows of no columns at all come with their addresses, since a table must have a column to have rows.
+    `fragment_ids` selects fragments and their order, `rows` selects rows in them; None means all. `version_columns` are
+    the names in `VERSION_COLUMNS` to add. An answer without any column gets the row addresses, since a table without
+    columns has no rows.
 
-    `readahead` is how many blocks are read before they are asked for, of at most `buffer_bytes` together. The columns
-    in `late_columns` are read after the predicate was tested, and only where it is true, but for those it was tested
-    on; None: those of which few are needed. With `indexed_only`, fragments that an index in use does not cover are left
-    out.
+    `readahead` is the number of blocks that are read ahead, of at most `buffer_bytes` together. `late_columns` are read
+    after the predicate was tested, and only for matching rows; None chooses all columns when few rows match. Columns
+    that the predicate was tested on are not read again. With `indexed_only`, fragments that a searched index does not
+    cover are left out.
     """
 
     schema: Schema
@@ -66,22 +67,22 @@ class ScanRequest:
 
     @property
     def row_columns(self) -> tuple[str, ...]:
-        """The columns of the answer after those of the schema."""
-        wanted = self.asked_row_columns
-        return wanted if wanted or self.schema.fields else (ROW_ADDRESS,)
+        """The row columns of the answer, which come after the columns of the schema."""
+        requested = self.asked_row_columns
+        return requested if requested or self.schema.fields else (ROW_ADDRESS,)
 
     @property
     def asked_row_columns(self) -> tuple[str, ...]:
-        """Those of `row_columns` that were asked for."""
-        asked = ((ROW_ID, self.with_row_id), (ROW_ADDRESS, self.with_row_address))
-        return (*(name for name, wanted in asked if wanted), *self.version_columns)
+        """The row columns that the caller requested."""
+        options = ((ROW_ID, self.with_row_id), (ROW_ADDRESS, self.with_row_address))
+        return (*(name for name, is_requested in options if is_requested), *self.version_columns)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one fragment to look at: all of `start` to `stop`, or of these only the live `offsets`.
+    """Rows of one fragment to read: all from `start` to `stop`, or only the live rows at `offsets`.
 
-    `predicate` is what remains to be tested on them.
+    `predicate` is what must still be tested on them.
     """
 
     fragment: Fragment
@@ -91,7 +92,7 @@ class Block:
     predicate: Predicate | None
 
     def halves(self) -> tuple[Block, ...]:
-        """Return the block as two of half the rows; none for a single row."""
+        """Return two blocks with half of the rows each; an empty tuple for a single row."""
         rows = self.stop - self.start if self.offsets is None else len(self.offsets)
         if rows < 2:
             return ()
@@ -103,9 +104,9 @@ class Block:
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """The blocks in the order of the answer's rows, and what an index contributed.
+    """The blocks in the order of the answer's rows, and the result of the index search, if there was one.
 
-    `offset` is how many of the rows in them to skip.
+    `offset` is the number of rows to skip in the blocks.
     """
 
     request: ScanRequest
@@ -114,7 +115,7 @@ class ScanPlan:
     lookup: IndexLookup | None = None
 
     def explain(self) -> str:
-        """Describe the plan, one node a line."""
+        """Describe the plan, one line for each node."""
         names = ", ".join(self.request.schema.names)
         predicate = self.request.predicate.to_sql() if self.request.predicate else "--"
         fragments = len({block.fragment.id for block in self.blocks})
@@ -127,7 +128,7 @@ class ScanPlan:
 
 
 def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
-    """Choose the blocks; searches an index if one can serve a part of the predicate.
+    """Choose the blocks; search indices if they can answer a part of the predicate.
 
     Raises `InvalidInput` for a fragment that the version does not have.
     """
@@ -136,7 +137,7 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         chosen = (_row_blocks(snapshot, fragment, request.rows, request.predicate, request) for fragment in fragments)
         return ScanPlan(request, tuple(chain.from_iterable(chosen)), request.offset)
     if request.predicate is None:
-        return ScanPlan(request, tuple(_window(snapshot, request, fragments)), 0)
+        return ScanPlan(request, tuple(_blocks_within_limit(snapshot, request, fragments)), 0)
     lookup = None
     if request.use_scalar_index and not request.include_deleted_rows:
         lookup = look_up(snapshot, request.predicate)
@@ -152,15 +153,15 @@ def plan_scan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
 def _fragments(snapshot: Snapshot, fragment_ids: tuple[int, ...] | None) -> Sequence[Fragment]:
     if fragment_ids is None:
         return snapshot.fragments
-    wanted = dict.fromkeys(fragment_ids)
-    unknown = wanted.keys() - snapshot.fragments_by_id.keys()
+    requested = dict.fromkeys(fragment_ids)
+    unknown = requested.keys() - snapshot.fragments_by_id.keys()
     if unknown:
         raise InvalidInput(f"{snapshot.uri}: version {snapshot.version} has no fragment {min(unknown)}")
-    return [snapshot.fragments_by_id[fragment_id] for fragment_id in wanted]
+    return [snapshot.fragments_by_id[fragment_id] for fragment_id in requested]
 
 
-def _window(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
-    """Yield the blocks that hold the answer's rows when every row is one: no others are read."""
+def _blocks_within_limit(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragment]) -> Iterator[Block]:
+    """Yield the blocks that hold rows `offset` to `offset + limit` of a scan without a predicate."""
     first = request.offset
     last = None if request.limit is None else first + request.limit
     for fragment in fragments:
@@ -182,12 +183,12 @@ def _window(snapshot: Snapshot, request: ScanRequest, fragments: Sequence[Fragme
 def _row_blocks(
     snapshot: Snapshot, fragment: Fragment, rows: RowAddressSet, predicate: Predicate | None, request: ScanRequest
 ) -> Iterator[Block]:
-    at_once = _block_rows(snapshot, fragment, request.schema)
+    block_rows = _block_rows(snapshot, fragment, request.schema)
     live = rows.offsets(fragment.id) - snapshot.deletion_vector(fragment)
     offsets = offsets_in(live).astype(np.uint64)
     return (
-        Block(fragment, 0, fragment.physical_rows, offsets[at : at + at_once], predicate)
-        for at in range(0, len(offsets), at_once)
+        Block(fragment, 0, fragment.physical_rows, offsets[at : at + block_rows], predicate)
+        for at in range(0, len(offsets), block_rows)
     )
 
 
@@ -199,11 +200,11 @@ def _range_blocks(
 
 
 def _block_rows(snapshot: Snapshot, fragment: Fragment, schema: Schema) -> int:
-    """Return how many rows fit into a block, by what they take in the file or, where it packs them well, in memory."""
+    """Return how many rows fit into a block, by their size in the file or in memory, whichever is larger."""
     num_rows = max(fragment.physical_rows, 1)
     decoded = max(sum(_width(field.arrow_type) for field in schema.fields), 1)
     stored = sum(file.file_size_bytes for file in fragment.files)
-    if stored > max(BLOCK_BYTES, decoded * num_rows):  # other columns may be what makes the file large
+    if stored > max(BLOCK_BYTES, decoded * num_rows):  # other columns may make the file large
         stored = snapshot.reader(fragment).encoded_bytes(schema)
     return min(max(BLOCK_BYTES // max(stored // num_rows, decoded), 1), _MAX_BLOCK_ROWS)
 

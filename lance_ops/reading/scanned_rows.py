@@ -1,4 +1,4 @@
-"""Rows that were read from one fragment, and where they stand in it."""
+"""Rows that a scan read from one fragment, with their physical offsets in it."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from lance_ops.snapshot import Snapshot
 from lance_ops.table import Fragment
 from lance_ops.table.rows import bitmap_of
 
-__all__ = ["Offsets", "ScannedRows", "offset_array", "with_row_columns"]
+__all__ = ["RowOffsets", "ScannedRows", "offset_array", "with_row_columns"]
 
-Offsets: TypeAlias = Uint64Array | range
-"""Physical offsets of rows in their fragment; a range, where they follow each other, costs nothing to make."""
+RowOffsets: TypeAlias = Uint64Array | range
+"""Physical offsets of rows in their fragment; consecutive offsets are a range, which costs nothing to make."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScannedRows:
-    """Rows of one fragment, in ascending order; a table without columns does not say how many, `offsets` do."""
+    """Rows of one fragment in ascending order. `offsets` has their number: a table without columns does not."""
 
     fragment: Fragment
-    offsets: Offsets
+    offsets: RowOffsets
     table: pa.Table
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def slice(self, start: int, length: int) -> ScannedRows:
-        """Return some of the rows."""
+        """Return `length` of the rows, from position `start` on."""
         return replace(self, offsets=self.offsets[start : start + length], table=self.table.slice(start, length))
 
-    def addresses(self, places: Int64Array) -> Uint64Array:
-        """Return the addresses of the rows at these places among them."""
+    def addresses(self, positions: Int64Array) -> Uint64Array:
+        """Return the addresses of the rows at these positions in the table."""
         if isinstance(self.offsets, range):
-            return row_addrs(self.fragment.id, places + self.offsets.start)
-        return row_addrs(self.fragment.id, self.offsets[places])
+            return row_addrs(self.fragment.id, positions + self.offsets.start)
+        return row_addrs(self.fragment.id, self.offsets[positions])
 
     def bitmap(self) -> BitMap:
         """Return the offsets as a bitmap."""
         return BitMap(self.offsets) if isinstance(self.offsets, range) else bitmap_of(self.offsets)
 
 
-def offset_array(offsets: Offsets) -> Uint64Array:
-    """Return the offsets one by one."""
+def offset_array(offsets: RowOffsets) -> Uint64Array:
+    """Return the offsets as an array, also if they are a range."""
     return np.arange(offsets.start, offsets.stop, dtype=np.uint64) if isinstance(offsets, range) else offsets
 
 
@@ -58,15 +58,15 @@ def with_row_columns(
     snapshot: Snapshot,
     table: pa.Table,
     fragment: Fragment,
-    offsets: Offsets,
+    offsets: RowOffsets,
     names: Sequence[str],
     *,
     null_if_deleted: bool = False,
 ) -> pa.Table:
-    """Append row columns to rows at these physical offsets; with `null_if_deleted` a deleted row has no id."""
+    """Append row columns to the rows at these physical offsets; see `row_column`."""
     if not names:
         return table
-    every = offset_array(offsets)
-    columns = [row_column(snapshot, name, fragment, every, null_if_deleted=null_if_deleted) for name in names]
+    array = offset_array(offsets)
+    columns = [row_column(snapshot, name, fragment, array, null_if_deleted=null_if_deleted) for name in names]
     schema = pa.schema([*table.schema, *map(row_field, names)], table.schema.metadata)
     return pa.Table.from_arrays([*table.columns, *columns], schema=schema)

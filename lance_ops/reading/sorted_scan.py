@@ -1,8 +1,8 @@
-"""Answer a scan in the order of columns, in bounded memory.
+"""Answer a scan in the order of given columns, in bounded memory.
 
-The first few rows of an order are found by the columns it is of alone, keeping no more rows than are asked for; the
-rest of each is then read where it stands. All rows, or many, are sorted whole, through the local disk if they are
-larger than a budget. Either way ties keep the order of an unordered scan.
+For a small limit, a scan of the sort columns alone finds the first rows and keeps no more than the limit; a take then
+reads their other columns. Otherwise all rows are sorted whole, through the local disk if they exceed a budget. Either
+way ties keep the order of an unsorted scan.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from lance_ops.snapshot import Snapshot
 __all__ = ["ColumnOrdering", "check_orderings", "describe_order", "scan_sorted", "without_limit"]
 
 MOST_KEPT_ROWS = 1 << 16
-"""Of how many rows the first are kept in memory while the others pass by."""
+"""The largest limit for which the first rows are kept in memory while the scan reads the others."""
 
 _SORTED_AT_ONCE = 1 << 16
-"""Rows that are compared with the last one kept, and sorted if they do not come after it."""
+"""Rows of a batch: it is compared with the last kept row, and sorted with the kept rows if it may precede that."""
 
 _TAKEN_AT_ONCE = 4096
 
@@ -54,10 +54,10 @@ class ColumnOrdering:
 def check_orderings(schema: Schema, orderings: Sequence[ColumnOrdering]) -> None:
     """Raise `InvalidInput` for an unknown column or one in a list, `UnsupportedFeature` for values without an order."""
     for ordering in orderings:
-        above = schema.lineage(ordering.column_name)[:-1]
-        within = next((field for field in above if not pt.is_struct(field.arrow_type)), None)
-        if within is not None:
-            raise InvalidInput(f"order_by {ordering.column_name!r}: {within.name!r} has many values a row, not one")
+        ancestors = schema.lineage(ordering.column_name)[:-1]
+        repeated = next((field for field in ancestors if not pt.is_struct(field.arrow_type)), None)
+        if repeated is not None:
+            raise InvalidInput(f"order_by {ordering.column_name!r}: {repeated.name!r} has several values in a row")
         column = _column(schema, ordering.column_name)
         if not (is_sortable(column.type) or is_nested_sortable(column.type)):
             raise UnsupportedFeature(f"order_by on values of {column.arrow_type}", f"column {column.name!r}")
@@ -69,9 +69,9 @@ def scan_sorted(
     orderings: Sequence[ColumnOrdering],
     sort_bytes: int = DEFAULT_SORT_BYTES,
 ) -> Iterator[pa.Table]:
-    """Yield the answer in order, a part at a time; `request.schema` must hold the columns of `orderings`.
+    """Yield the answer in order, in parts; `request.schema` must contain the columns of `orderings`.
 
-    `sort_bytes` bounds the memory that rows take while they are sorted.
+    `sort_bytes` bounds the memory of the rows that are sorted.
     """
     order = RowOrder(tuple(Direction(ordering.ascending, ordering.nulls_first) for ordering in orderings))
     columns = [_column(snapshot.schema, ordering.column_name) for ordering in orderings]
@@ -82,12 +82,12 @@ def scan_sorted(
 
 
 def without_limit(request: ScanRequest) -> ScanRequest:
-    """Return the request for all rows that may be in an ordered answer."""
+    """Return the request without limit and offset: all its rows must be read before the first rows are known."""
     return replace(request, limit=None, offset=0)
 
 
 def describe_order(orderings: Sequence[ColumnOrdering], request: ScanRequest) -> str:
-    """Say on one line how the rows will be sorted."""
+    """Return one line that says how the rows will be sorted."""
     keys = ", ".join(
         f"{ordering.column_name} {'ASC' if ordering.ascending else 'DESC'} "
         f"NULLS {'FIRST' if ordering.nulls_first else 'LAST'}"
@@ -110,12 +110,12 @@ def _first_rows(
     kept: pa.RecordBatch | None = None
     for table in scan(snapshot, keys) if last else ():
         for batch in table.to_batches(max_chunksize=_SORTED_AT_ONCE):
-            seen = _keyed(batch, columns, order, [ROW_ADDRESS])
+            candidates = _keyed(batch, columns, order, [ROW_ADDRESS])
             if kept is not None:
                 if kept.num_rows == last:
-                    seen = order.without_later(seen, kept)
-                seen = pa.concat_batches([kept, seen])
-            kept = seen.take(order.indices(seen)[:last])
+                    candidates = order.without_later(candidates, kept)
+                candidates = pa.concat_batches([kept, candidates])
+            kept = candidates.take(order.indices(candidates)[:last])
     if kept is None:
         return
     addresses = kept.column(ROW_ADDRESS).to_numpy()[request.offset :]
@@ -142,12 +142,12 @@ def _column(schema: Schema, path: str) -> Column:
 
 
 def _keyed(batch: pa.RecordBatch, columns: Sequence[Column], order: RowOrder, names: Sequence[str]) -> pa.RecordBatch:
-    """Return the named columns after those to sort by, of which nested ones are given as bytes in their order."""
+    """Return the sort columns and then the named columns; nested sort columns become bytes of the same order."""
     keys = [
         _key(column.evaluate(batch), direction) for column, direction in zip(columns, order.directions, strict=True)
     ]
     values = [_without_offset(batch.column(name)) for name in names]
-    fields = [pa.field(f"key {place}", key.type) for place, key in enumerate(keys)]
+    fields = [pa.field(f"key {number}", key.type) for number, key in enumerate(keys)]
     fields += [pa.field(name, value.type) for name, value in zip(names, values, strict=True)]
     return pa.record_batch([*keys, *values], schema=pa.schema(fields))
 
@@ -163,10 +163,10 @@ def _without_offset(array: pa.Array) -> pa.Array:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Replace dictionaries by their values: batches that have different ones do not go into one file."""
-    for place, field in enumerate(table.schema):
+    """Replace dictionary columns by their values: one file cannot hold batches with different dictionaries."""
+    for position, field in enumerate(table.schema):
         if pt.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+            table = table.set_column(position, field.name, table.column(position).cast(field.type.value_type))
     return table
 
 

@@ -1,6 +1,6 @@
-"""Random access: rows by position among the live rows, by row id, or by address.
+"""Take rows by position among the live rows, by row id, or by address.
 
-Of a request only the columns count.
+Only the columns of a `ScanRequest` apply to a take.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ __all__ = ["take_addresses", "take_positions", "take_row_ids"]
 
 
 _Group: TypeAlias = tuple[Fragment, Uint64Array]
-"""A fragment and offsets of rows in it."""
+"""A fragment and physical offsets in it."""
 
 _READ_AHEAD = 16
 
-_FEW_ROWS = 256
-"""Of more rows in a fragment it is the decoding that takes the time, and several threads do that."""
+_MAX_JOINED_ROWS = 256
+"""Most rows of a fragment that are read together with other fragments; for more, decoding in threads is faster."""
 
 
 def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanRequest) -> pa.Table:
-    """Return rows by their position among all live rows, in the order asked for, repeats included.
+    """Return rows by their position among all live rows, in the order of `positions`, repeats included.
 
-    Raises `InvalidInput` for a position beyond the rows there are.
+    Raises `InvalidInput` for a position outside the table.
     """
     fragments = snapshot.fragments
     ends = np.cumsum([snapshot.num_live_rows(fragment) for fragment in fragments], dtype=np.int64)
@@ -49,16 +49,16 @@ def take_positions(snapshot: Snapshot, positions: Int64Array, request: ScanReque
         raise InvalidInput(f"{snapshot.uri} has {num_rows} rows: positions must lie in 0 to {num_rows - 1}")
     slots = np.searchsorted(ends, positions, side="right")
     addresses = np.empty(len(positions), dtype=np.uint64)
-    for slot, asked in _grouped(slots):
+    for slot, requested in _grouped(slots):
         fragment = fragments[slot]
-        within = positions[asked] - (ends[slot - 1] if slot else 0)
+        within = positions[requested] - (ends[slot - 1] if slot else 0)
         offsets = snapshot.live_offsets(fragment)[within] if fragment.deletion_file else within
-        addresses[asked] = row_addrs(fragment.id, offsets)
+        addresses[requested] = row_addrs(fragment.id, offsets)
     return _take(snapshot, addresses, request)
 
 
 def take_row_ids(snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest) -> pa.Table:
-    """Return rows by row id, in the order asked for, repeats included; those that are gone are left out.
+    """Return rows by row id, in the order of `row_ids`, repeats included; ids of deleted rows are left out.
 
     Raises `InvalidInput` for an address beyond its fragment, in a table whose row ids are addresses.
     """
@@ -67,45 +67,45 @@ def take_row_ids(snapshot: Snapshot, row_ids: Uint64Array, request: ScanRequest)
         return _take(snapshot, found[found != np.uint64(TOMBSTONE_ROW)], request)
     live = np.zeros(len(row_ids), dtype=np.bool_)
     owners, offsets = fragment_of(row_ids), offset_of(row_ids)
-    for fragment_id, places in _grouped(owners):
+    for fragment_id, selected in _grouped(owners):
         fragment = snapshot.fragments_by_id.get(fragment_id)
         if fragment is not None:
-            beyond = offsets[places] >= fragment.physical_rows
+            beyond = offsets[selected] >= fragment.physical_rows
             if beyond.any():
                 raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
             deleted = snapshot.deletion_vector(fragment)
-            live[places] = ~np.isin(offsets[places], offsets_in(deleted))
+            live[selected] = ~np.isin(offsets[selected], offsets_in(deleted))
     return _take(snapshot, row_ids[live], request)
 
 
 def take_addresses(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:
-    """Return live rows by address, in the order asked for.
+    """Return live rows by address, in the order of `addresses`.
 
-    Raises `InvalidInput` naming an address that is no live row's.
+    Raises `InvalidInput` for an address without a live row.
     """
     owners, offsets = fragment_of(addresses), offset_of(addresses)
-    for fragment_id, places in _grouped(owners):
+    for fragment_id, selected in _grouped(owners):
         fragment = snapshot.fragments_by_id.get(fragment_id)
-        asked = bitmap_of(offsets[places])
-        if fragment is None or asked.max() >= fragment.physical_rows:
+        requested = bitmap_of(offsets[selected])
+        if fragment is None or requested.max() >= fragment.physical_rows:
             raise InvalidInput(f"{snapshot.uri}: no row at an address in fragment {fragment_id}")
-        deleted = asked & snapshot.deletion_vector(fragment)
+        deleted = requested & snapshot.deletion_vector(fragment)
         if deleted:
             raise InvalidInput(f"{snapshot.uri}: row {deleted.min()} of fragment {fragment_id} is deleted")
     return _take(snapshot, addresses, request)
 
 
 def _take(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:
-    """Read each fragment's rows in ascending order, once each, and put them into the order asked for."""
+    """Read each distinct row once, in ascending order, and return the rows in the order of `addresses`."""
     unique, inverse = _distinct(addresses)
     offsets = offset_of(unique)
     groups = [
-        (snapshot.fragments_by_id[fragment_id], offsets[places])
-        for fragment_id, places in _grouped(fragment_of(unique))
+        (snapshot.fragments_by_id[fragment_id], offsets[selected])
+        for fragment_id, selected in _grouped(fragment_of(unique))
     ]
-    found = _of_few(snapshot, groups, request.schema)
+    found = _read_joined(snapshot, groups, request.schema)
     if found is None or request.row_columns:
-        tables = _of_each(snapshot, groups, request.schema) if found is None else _parts(found, groups)
+        tables = _read_separately(snapshot, groups, request.schema) if found is None else _split(found, groups)
         found = pa.concat_tables(
             [
                 with_row_columns(snapshot, table, fragment, within, request.row_columns)
@@ -116,8 +116,8 @@ def _take(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> p
     return found if inverse is None else reorder(found, inverse)
 
 
-def _of_each(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> Iterator[pa.Table]:
-    """Read the rows of each fragment by themselves."""
+def _read_separately(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> Iterator[pa.Table]:
+    """Yield the rows of each fragment, several fragments at once."""
 
     def read(group: _Group) -> pa.Table:
         fragment, offsets = group
@@ -126,40 +126,41 @@ def _of_each(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> It
     return map_ordered(read, groups, min(snapshot.calls_at_once, len(groups)), _READ_AHEAD)
 
 
-def _of_few(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> pa.Table | None:
-    """Read few rows of many fragments together; return None where they are not so few, or cannot be read so."""
-    if len(groups) < 2 or max(len(offsets) for _, offsets in groups) > _FEW_ROWS or not schema.fields:
+def _read_joined(snapshot: Snapshot, groups: Sequence[_Group], schema: Schema) -> pa.Table | None:
+    """Return few rows of several fragments in one read; None if they are too many or must be read separately."""
+    if len(groups) < 2 or max(len(offsets) for _, offsets in groups) > _MAX_JOINED_ROWS or not schema.fields:
         return None
     parts = [(fragment, RowSet(offsets.astype(np.int64))) for fragment, offsets in groups]
     return read_fragments_together(snapshot, parts, schema)
 
 
-def _parts(table: pa.Table, groups: Sequence[_Group]) -> list[pa.Table]:
-    """Cut rows of all groups into those of each."""
+def _split(table: pa.Table, groups: Sequence[_Group]) -> list[pa.Table]:
+    """Return the rows of each group, given the rows of all groups."""
     counts = [len(offsets) for _, offsets in groups]
     firsts = accumulate(counts, initial=0)
     return [table.slice(first, count) for first, count in zip(firsts, counts, strict=False)]
 
 
 def _distinct(addresses: Uint64Array) -> tuple[Uint64Array, Int64Array | None]:
-    """Return the addresses in ascending order, once each, and where in them each one is; None where all are.
+    """Return the distinct addresses in ascending order, and the position of each given address among them.
 
-    numpy's `unique` hashes before it sorts, which takes longer.
+    The positions are None if the addresses are ascending and distinct already. numpy's `unique` hashes before it sorts,
+    which takes longer.
     """
     if len(addresses) < 2 or (addresses[1:] > addresses[:-1]).all():
         return addresses, None
     order = np.argsort(addresses, kind="stable")
     ascending = addresses[order]
-    fresh = np.append(True, ascending[1:] != ascending[:-1])
+    is_first = np.append(True, ascending[1:] != ascending[:-1])
     inverse = np.empty(len(addresses), np.int64)
-    inverse[order] = np.cumsum(fresh) - 1
-    return ascending[fresh], inverse
+    inverse[order] = np.cumsum(is_first) - 1
+    return ascending[is_first], inverse
 
 
 def _grouped(keys: Uint64Array | Int64Array) -> list[tuple[int, Int64Array]]:
-    """Return each key, ascending, with the places where it stands, ascending."""
+    """Return each key, ascending, with its positions in `keys`, ascending."""
     if len(keys) and (keys == keys[0]).all():
         return [(int(keys[0]), np.arange(len(keys)))]
-    places = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[places], prepend=keys[places][:1] ^ keys.dtype.type(1)))
-    return [(int(keys[places[start]]), places[start:stop]) for start, stop in pairwise([*starts, len(keys)])]
+    positions = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[positions], prepend=keys[positions][:1] ^ keys.dtype.type(1)))
+    return [(int(keys[positions[start]]), positions[start:stop]) for start, stop in pairwise([*starts, len(keys)])]

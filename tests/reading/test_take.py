@@ -111,7 +111,7 @@ def test_fragments_of_several_files_and_dictionaries_are_read_one_by_one(dataset
 def test_many_rows_of_a_fragment_are_read_by_themselves(
     dataset_uri: str, joined: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "_FEW_ROWS", 5)
+    monkeypatch.setattr(room, "_MAX_JOINED_ROWS", 5)
     taken_of = dataset(dataset_uri, table())
     assert taken_of.take([0, 1, 2, 3, 4, 600])["id"].to_pylist() == [0, 1, 2, 3, 4, 600]
     assert joined == [2]

@@ -28,7 +28,7 @@ from lance_ops.reading import (
     ROW_ID,
     TASK_READAHEAD,
     VERSION_COLUMNS,
-    Offsets,
+    RowOffsets,
     ScannedRows,
     ScanRequest,
     offset_array,
@@ -95,7 +95,7 @@ def write_columns(task: BackfillTask) -> ColumnFile:
         readahead=TASK_READAHEAD,
     )
 
-    def computed() -> Iterator[tuple[Offsets, pa.Table]]:
+    def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
         for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):
             files = [file.path for file in fragment.files]
             place = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
@@ -162,7 +162,7 @@ def _write(
     snapshot: Snapshot,
     fragment: Fragment,
     columns: Schema,
-    parts: Iterable[tuple[Offsets, pa.Table]],
+    parts: Iterable[tuple[RowOffsets, pa.Table]],
     dictionaries: Dictionaries | None = None,
 ) -> ColumnFile:
     """Write one file; each part comes with the ascending offsets of its rows."""
@@ -204,9 +204,9 @@ def _write(
     return ColumnFile(fragment.id, file)
 
 
-def _with_last(parts: Iterable[tuple[Offsets, pa.Table]]) -> Iterator[tuple[Offsets, pa.Table, bool]]:
+def _with_last(parts: Iterable[tuple[RowOffsets, pa.Table]]) -> Iterator[tuple[RowOffsets, pa.Table, bool]]:
     """Yield the parts, each with whether it is the last."""
-    waiting: tuple[Offsets, pa.Table] | None = None
+    waiting: tuple[RowOffsets, pa.Table] | None = None
     for part in parts:
         if waiting is not None:
             yield (*waiting, False)
@@ -215,7 +215,7 @@ def _with_last(parts: Iterable[tuple[Offsets, pa.Table]]) -> Iterator[tuple[Offs
         yield (*waiting, True)
 
 
-def _spread(rows: pa.Table, offsets: Offsets, start: int, stop: int, nulls: bool = True) -> pa.Table:
+def _spread(rows: pa.Table, offsets: RowOffsets, start: int, stop: int, nulls: bool = True) -> pa.Table:
     """Return a table of rows `start` to `stop` with `rows` at these ascending offsets.
 
     Elsewhere are nulls, where they are allowed.
@@ -264,7 +264,7 @@ class _Rows:
         self._batches = (batch for batch in batches if batch.num_rows)
         self._rest: pa.RecordBatch | None = None
 
-    def next(self, offsets: Offsets) -> Iterator[tuple[Offsets, pa.Table]]:
+    def next(self, offsets: RowOffsets) -> Iterator[tuple[RowOffsets, pa.Table]]:
         """Yield a row for each offset; raise `InvalidInput` when the stream ends before."""
         at = 0
         while at < len(offsets):
