@@ -23,7 +23,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion
 from lance_ops.maintenance.cleanup import auto_cleanup_config, clean_up_if_due
-from lance_ops.transactions import with_message
+from lance_ops.transactions import with_commit_message
 from lance_ops.writing import (
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,
@@ -102,7 +102,7 @@ def write_dataset(
         progress=progress,
     )
     data_storage_version = storage_version(data_storage_version, use_legacy_format)
-    properties = with_message(transaction_properties, commit_message)
+    properties = with_commit_message(transaction_properties, commit_message)
     existing = existing_dataset(target, storage_options, mode, initial_bases, base_store_params)
     if existing is None:
         version = FileVersion.parse(data_storage_version or "stable")

@@ -20,10 +20,10 @@ from lance_ops.transactions.committed import (
 )
 from lance_ops.transactions.committing import MAX_RETRIES, CommitResult, commit, commit_clone
 from lance_ops.transactions.conflicts import (
-    Carry,
     Compatible,
     Incompatible,
     Rebase,
+    Remap,
     RemappedIndex,
     Retry,
     Verdict,
@@ -33,8 +33,8 @@ from lance_ops.transactions.conflicts import (
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.manifest_changes import UpdateMap
-from lance_ops.transactions.manifest_steps import NO_TABLE, next_manifest
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.next_version import NO_TABLE, next_manifest
+from lance_ops.transactions.operation import ApplyContext, Operation
 from lance_ops.transactions.operations import (
     ALL_OPERATIONS,
     Append,
@@ -61,7 +61,7 @@ from lance_ops.transactions.operations import (
     UpdateMode,
 )
 from lance_ops.transactions.pending_files import Abandonable, PendingFiles, PendingFilesBuilder
-from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_message
+from lance_ops.transactions.transaction import COMMIT_MESSAGE, Transaction, with_commit_message
 
 __all__ = [
     "ALL_OPERATIONS",
@@ -74,12 +74,11 @@ __all__ = [
     "Abandonable",
     "Append",
     "AppendFragmentReuseTransitions",
-    "Carry",
+    "ApplyContext",
     "Clone",
     "CommitResult",
     "CommittedVersion",
     "Compatible",
-    "Context",
     "CreateIndex",
     "DataOverlay",
     "DataReplacement",
@@ -95,6 +94,7 @@ __all__ = [
     "PendingFilesBuilder",
     "Project",
     "Rebase",
+    "Remap",
     "RemappedIndex",
     "ReserveFragments",
     "Restore",
@@ -126,5 +126,5 @@ __all__ = [
     "save_token",
     "token_of",
     "versions_newest_first",
-    "with_message",
+    "with_commit_message",
 ]

@@ -1,4 +1,4 @@
-"""What an operation touches: all that a judge of two concurrent operations needs to know of either."""
+"""What an operation touches: everything that `judge` needs to know about each of two concurrent operations."""
 
 from __future__ import annotations
 
@@ -10,119 +10,121 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.transactions.inserted_keys import InsertedKeys
 
-__all__ = ["EVERY_KEY", "Footprint", "IndexedPart", "Key", "covered_after"]
+__all__ = ["EVERY_KEY", "Footprint", "IndexedSegment", "Key", "remapped_coverage"]
 
 Key = tuple[str, str]
 """(scope, key) in one of the manifest's maps: scopes are `config`, `table`, `schema` and `field {id}`."""
 
 EVERY_KEY = "*"
-"""Stands for all keys of a scope, where a map is replaced whole. No key is spelled so by anybody."""
+"""Stands for all keys of a scope, when a map is replaced whole. No map uses it as a key."""
 
 _NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class IndexedPart:
-    """What a segment of an index was built over; `fragments` is None where its metadata does not say.
+class IndexedSegment:
+    """A new segment of an index; `fragments` is None if its metadata does not say what it covers.
 
-    `by_row_id` tells that, in a table of stable row ids, it names rows by these.
+    `by_row_id` means that its entries name rows by stable row id, not by address.
     """
 
-    segment: UUID
+    uuid: UUID
     fields: frozenset[int]
     fragments: FrozenBitMap | None
     by_row_id: bool = False
 
-    def reaches(self, fragment_ids: frozenset[int]) -> bool:
-        """Return whether the index covers one of the fragments."""
+    def covers_any(self, fragment_ids: frozenset[int]) -> bool:
+        """Return whether the segment covers, or may cover, one of the fragments."""
         return bool(fragment_ids) and (self.fragments is None or not self.fragments.isdisjoint(BitMap(fragment_ids)))
 
-    def after(self, old: frozenset[int], new: frozenset[int]) -> IndexedPart:
-        """Return what it covers once the rows of the old fragments are in the new ones."""
+    def remapped(self, old: frozenset[int], new: frozenset[int]) -> IndexedSegment:
+        """Return the segment after a rewrite of the `old` fragments into the `new` ones."""
         if self.fragments is None:
             return self
-        return replace(self, fragments=covered_after(self.fragments, old, new))
+        return replace(self, fragments=remapped_coverage(self.fragments, old, new))
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """One operation's.
+    """What one operation touches.
 
     Fragments, by id:
-      `thins`      lose some rows through a larger deletion vector
-      `drops`      leave the table
-      `moves`      some of their rows, changed, go to new fragments (update)
-      `rewrites`   all of their rows, unchanged, go to new fragments (compaction)
-      `writes`     get new values in place, by field
-      `may_thin`   got rows from a rewrite, and which of these are to be deleted only the rows can tell
-    `restates_fragments` means that the operation spells out every fragment (merge), so that none may come or go.
+      `deletes_rows`      lose some rows through a larger deletion vector
+      `drops`             leave the table
+      `moves_rows`        some of their rows get new values and go to new fragments (update)
+      `rewrites`          all of their rows, unchanged, go to new fragments (compaction)
+      `writes_values`     get new values in place, by field
+      `may_delete_rows`   got rows from a rewrite; the operation deletes some of these rows, but in which fragments is
+                          not known before the rows are remapped
+    `restates_fragments` means that the operation lists every fragment (merge), so that none may be added or removed.
     """
 
-    thins: frozenset[int] = _NONE
+    deletes_rows: frozenset[int] = _NONE
     drops: frozenset[int] = _NONE
-    moves: frozenset[int] = _NONE
+    moves_rows: frozenset[int] = _NONE
     rewrites: frozenset[int] = _NONE
-    writes: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    may_thin: frozenset[int] = _NONE
+    writes_values: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    may_delete_rows: frozenset[int] = _NONE
     adds_rows: bool = False
     new_fields: frozenset[int] = _NONE
-    """The fields of which added rows hold values, where these outlast a change of the schema."""
+    """The fields that added rows have values for, if the rows stay valid after a change of the schema."""
     restates_fragments: bool = False
 
     schema: bool = False
+    """Whether the operation changes the schema."""
     forbids_nulls: bool = False
-    """Whether rows that fitted the schema before may not fit it afterwards."""
+    """Whether rows that are valid in the schema before may be invalid in the schema after."""
 
     keeps_row_ids: bool = False
-    """Whether rows that are rewritten keep their ids, the table having stable ones."""
+    """Whether rewritten rows keep their stable row ids."""
 
     index_names: frozenset[str] = frozenset()
     index_ids: frozenset[UUID] = frozenset()
     """Segments that are replaced or removed."""
-    indexed: tuple[IndexedPart, ...] = ()
+    new_segments: tuple[IndexedSegment, ...] = ()
 
     keys: frozenset[Key] = frozenset()
     bases: frozenset[str] = frozenset()
     inserted_keys: InsertedKeys | None = None
 
     replaces_table: bool = False
-    """All fragments, indices and the schema, whatever they were."""
+    """Whether the operation replaces all fragments, all indices and the schema."""
     needs_table: bool = True
-    """Whether the operation makes no sense on a table that was replaced."""
+    """Whether the operation makes no sense after another one replaced the table."""
     is_known: bool = True
-    """False for what this library cannot judge."""
+    """False if this library cannot judge the operation."""
 
     @property
     def fragments(self) -> frozenset[int]:
-        """Every fragment that is there before and touched for certain."""
-        return self.thins | self.drops | self.moves | self.rewrites | frozenset(self.writes)
+        """Every fragment that existed before and is touched for certain."""
+        return self.deletes_rows | self.drops | self.moves_rows | self.rewrites | frozenset(self.writes_values)
 
     @property
-    def deletes(self) -> frozenset[int]:
-        """Fragments that lose rows for good, some or all."""
-        return (self.thins | self.may_thin | self.drops) - self.rewrites
+    def loses_rows(self) -> frozenset[int]:
+        """Fragments that lose some or all rows, other than to a rewrite."""
+        return (self.deletes_rows | self.may_delete_rows | self.drops) - self.rewrites
 
-    def after(self, old: frozenset[int], new: frozenset[int]) -> Footprint:
-        """Return what a deletion or a new index touches once the rows of the old fragments are in the new ones."""
-        indexed = tuple(part.after(old, new) for part in self.indexed)
-        if not self.deletes & old:
-            return replace(self, indexed=indexed)
+    def remapped(self, old: frozenset[int], new: frozenset[int]) -> Footprint:
+        """Return what a deletion or a new index touches after a rewrite of the `old` fragments into the `new` ones."""
+        new_segments = tuple(segment.remapped(old, new) for segment in self.new_segments)
+        if not self.loses_rows & old:
+            return replace(self, new_segments=new_segments)
         return replace(
             self,
-            indexed=indexed,
-            thins=self.thins - old,
+            new_segments=new_segments,
+            deletes_rows=self.deletes_rows - old,
             drops=self.drops - old,
-            moves=self.moves - old,
-            may_thin=self.may_thin - old | new,
+            moves_rows=self.moves_rows - old,
+            may_delete_rows=self.may_delete_rows - old | new,
         )
 
     @property
     def metadata_keys(self) -> frozenset[Key]:
-        """The keys that live inside of the schema."""
+        """The keys of maps inside the schema."""
         return frozenset(key for key in self.keys if key[0] not in ("config", "table"))
 
     def shared_keys(self, other: Footprint) -> frozenset[Key]:
-        """Return the keys that both set, a replaced map counting as all of its keys."""
+        """Return the keys that both set; an operation that replaces a map sets all of its keys."""
         shared = set(self.keys & other.keys)
         for one, two in ((self.keys, other.keys), (other.keys, self.keys)):
             whole = {scope for scope, key in one if key == EVERY_KEY}
@@ -130,12 +132,12 @@ class Footprint:
         return frozenset(shared)
 
 
-def covered_after(covered: FrozenBitMap, old: Iterable[int], new: Iterable[int]) -> FrozenBitMap:
-    """Return the fragments that an index covers once the rows of the old ones are in the new ones.
+def remapped_coverage(covered: FrozenBitMap, old: Iterable[int], new: Iterable[int]) -> FrozenBitMap:
+    """Return the fragments that an index covers after a rewrite of the `old` fragments into the `new` ones.
 
-    It covers the new ones if it knew all of the rows in them, and otherwise these have to be scanned.
+    It covers the new ones only if it covered all old ones. Otherwise it lacks some of their rows, and they are scanned.
     """
-    left, come = BitMap(old), BitMap(new)
-    if covered.isdisjoint(left):
+    removed, added = BitMap(old), BitMap(new)
+    if covered.isdisjoint(removed):
         return covered
-    return FrozenBitMap((covered - left) | come if left <= covered else covered - left)
+    return FrozenBitMap((covered - removed) | added if removed <= covered else covered - removed)

@@ -65,7 +65,7 @@ class InsertedKeys:
             message.bloom.probability = _PROBABILITY
         return message.SerializeToString(deterministic=True)
 
-    def may_meet(self, other: InsertedKeys) -> bool:
+    def may_share_a_key(self, other: InsertedKeys) -> bool:
         """Return whether both may have inserted the same key; yes where they do not compare."""
         if self.field_ids != other.field_ids:
             return True

@@ -12,11 +12,11 @@ from google.protobuf.message import Message
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint
 
-__all__ = ["Context", "Operation"]
+__all__ = ["ApplyContext", "Operation"]
 
 
 @dataclass(frozen=True)
-class Context:
+class ApplyContext:
     """What an operation may need besides the manifest it is applied to.
 
     `manifests` has the versions that `Operation.needed_versions` asked for. The other two are for a new table, and for
@@ -61,7 +61,7 @@ class Operation(ABC):
         """Say what the operation touches."""
 
     @abstractmethod
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         """Return the content of the next version; `manifest` has version 0 and no fields where there is no table yet.
 
         Version, flags, timestamp and the like are set by `next_manifest`. Raises `IncompatibleTransaction` when the

@@ -15,7 +15,7 @@ from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import ALL_OPERATIONS, UnknownOperation
 from lance_ops.wire import parse_message, restore_unknown, unknown_fields
 
-__all__ = ["COMMIT_MESSAGE", "Transaction", "with_message"]
+__all__ = ["COMMIT_MESSAGE", "Transaction", "with_commit_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
 """The property that holds a commit's message."""
@@ -81,6 +81,6 @@ class Transaction:
         )
 
 
-def with_message(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
+def with_commit_message(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
     """Return a transaction's properties with a commit message, if there is one."""
     return {**(properties or {}), **({} if message is None else {COMMIT_MESSAGE: message})}

@@ -12,13 +12,13 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions import (
     ALL_OPERATIONS,
-    Carry,
+    ApplyContext,
     Compatible,
-    Context,
     Footprint,
     Incompatible,
     Operation,
     Rebase,
+    Remap,
     Retry,
     Transaction,
     UnknownOperation,
@@ -28,7 +28,7 @@ from tests.table.samples import fragment, index, manifest
 from tests.transactions.samples import ONE_OF_EACH
 
 TABLE = manifest(fragment(0), fragment(1), version=4, indices=(index(1, covers=(0, 1)),))
-CONTEXT = Context({1: manifest(fragment(0))})
+CONTEXT = ApplyContext({1: manifest(fragment(0))})
 
 each = pytest.mark.parametrize("kind", ALL_OPERATIONS, ids=lambda kind: kind.__name__)
 
@@ -99,7 +99,7 @@ def test_its_footprint_is_known_or_conflicts_with_all(kind: type[Operation]) -> 
 
     assert isinstance(footprint, Footprint)
     for other in ONE_OF_EACH.values():
-        assert isinstance(judge(ONE_OF_EACH[kind], other), Compatible | Rebase | Carry | Retry | Incompatible)
+        assert isinstance(judge(ONE_OF_EACH[kind], other), Compatible | Rebase | Remap | Retry | Incompatible)
         if not footprint.is_known:
             assert isinstance(judge(ONE_OF_EACH[kind], other), Retry)
             assert isinstance(judge(other, ONE_OF_EACH[kind]), Retry)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lance_ops.table import FeatureFlag, Fragment, Manifest, check_adds_no_violation, violations
 from lance_ops.table.rows.row_sequences import decode_row_ids, decode_versions
-from lance_ops.transactions import Context, Operation, Transaction, next_manifest
+from lance_ops.transactions import ApplyContext, Operation, Transaction, next_manifest
 from tests.table.samples import fragment, index, manifest
 
 __all__ = ["LATER", "TABLE", "after", "coverage", "ids", "row_ids", "stable", "versions"]
@@ -15,9 +15,9 @@ TABLE = manifest(fragment(0), fragment(1), fragment(2), version=4, indices=(inde
 LATER = (TABLE.timestamp_ns or 0) + 1_000_000
 
 
-def after(operation: Operation, table: Manifest = TABLE, context: Context | None = None) -> Manifest:
+def after(operation: Operation, table: Manifest = TABLE, context: ApplyContext | None = None) -> Manifest:
     """Return the version after `table`, which must be sound."""
-    made = next_manifest(table, Transaction(table.version, operation), context or Context(), LATER)
+    made = next_manifest(table, Transaction(table.version, operation), context or ApplyContext(), LATER)
     check_adds_no_violation(table if table.version else None, made)
     assert violations(made) == []
     return made

@@ -29,7 +29,7 @@ from lance_ops.table import (
 from lance_ops.transactions import (
     NO_TABLE,
     Append,
-    Context,
+    ApplyContext,
     Delete,
     Operation,
     Overwrite,
@@ -123,7 +123,7 @@ class TestHistory:
             landed = read_version(store, committer, version)
             assert landed.transaction is not None
             needed = landed.transaction.operation.needed_versions
-            context = Context(
+            context = ApplyContext(
                 manifests={old: read_manifest(store, committer, old) for old in needed},
                 stable_row_ids=version == 1 and landed.manifest.uses_stable_row_ids,
             )

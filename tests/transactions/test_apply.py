@@ -25,7 +25,7 @@ from lance_ops.table.rows.row_sequences import encode_row_id_range, encode_row_i
 from lance_ops.transactions import (
     NO_TABLE,
     Append,
-    Context,
+    ApplyContext,
     CreateIndex,
     Delete,
     Overwrite,
@@ -48,14 +48,14 @@ class TestEveryVersion:
     def test_it_says_who_made_it_when_and_by_what(self) -> None:
         transaction = Transaction(4, set_config("k"), tag="t")
 
-        made = next_manifest(TABLE, transaction, Context(), LATER)
+        made = next_manifest(TABLE, transaction, ApplyContext(), LATER)
 
         assert (made.version, made.timestamp_ns, made.tag) == (5, LATER, "t")
         assert made.writer_version == WRITER
         assert made.transaction_file == transaction.file_name
 
     def test_its_time_never_goes_back(self) -> None:
-        made = next_manifest(TABLE, Transaction(4, set_config("k")), Context(), 5)
+        made = next_manifest(TABLE, Transaction(4, set_config("k")), ApplyContext(), 5)
 
         assert made.timestamp_ns == TABLE.timestamp_ns
 
@@ -111,7 +111,7 @@ class TestDelete:
         assert after(delete(1), changed).fragments[1].files == changed.fragments[1].files
 
     def test_a_fragment_that_is_gone_is_named(self) -> None:
-        with pytest.raises(IncompatibleTransaction, match=r"Delete is about fragments \[9\]"):
+        with pytest.raises(IncompatibleTransaction, match=r"Delete changes fragments \[9\]"):
             after(delete(9))
 
     def test_a_segment_left_without_fragments_goes_when_another_has_some(self) -> None:
@@ -150,24 +150,27 @@ class TestOverwrite:
 
         assert after(Overwrite((old,), SCHEMA), NO_TABLE).data_format == DataFormat("2.0")
         assert after(Overwrite((), SCHEMA), NO_TABLE).data_format == DataFormat("2.2")
-        assert after(Overwrite((), SCHEMA), NO_TABLE, Context(data_storage_version="2.1")).data_format.version == "2.1"
+        assert (
+            after(Overwrite((), SCHEMA), NO_TABLE, ApplyContext(data_storage_version="2.1")).data_format.version
+            == "2.1"
+        )
         assert (
             after(Overwrite((), SCHEMA), replace(manifest(), data_format=DataFormat("2.1"))).data_format.version
             == "2.1"
         )
 
     def test_stable_row_ids_are_chosen_at_creation_and_go_on_counting(self) -> None:
-        first = after(Overwrite((new_fragment("a"),), SCHEMA), NO_TABLE, Context(stable_row_ids=True))
+        first = after(Overwrite((new_fragment("a"),), SCHEMA), NO_TABLE, ApplyContext(stable_row_ids=True))
         second = after(Overwrite((new_fragment("b"),), SCHEMA), first)
 
         assert first.uses_stable_row_ids
         assert second.uses_stable_row_ids
         assert row_ids(second.fragments[0]) == list(range(10, 20))
         with pytest.raises(InvalidInput, match="when the table is created"):
-            after(Overwrite((), SCHEMA), TABLE, Context(stable_row_ids=True))
+            after(Overwrite((), SCHEMA), TABLE, ApplyContext(stable_row_ids=True))
 
     def test_an_empty_table_keeps_its_stable_row_ids(self) -> None:
-        assert after(Overwrite((), SCHEMA), NO_TABLE, Context(stable_row_ids=True)).uses_stable_row_ids
+        assert after(Overwrite((), SCHEMA), NO_TABLE, ApplyContext(stable_row_ids=True)).uses_stable_row_ids
 
     def test_bases_belong_to_the_creation(self) -> None:
         operation = Overwrite((), SCHEMA, initial_bases=(BasePath(1, "/b"),))
@@ -257,7 +260,7 @@ class TestRestore:
         old = replace(manifest(fragment(0), version=1), config={"k": "old"}, writer_feature_flags=8)
         table = replace(TABLE, max_fragment_id=9, next_row_id=50)
 
-        made = after(Restore(1), table, Context({1: old}))
+        made = after(Restore(1), table, ApplyContext({1: old}))
 
         assert (made.version, ids(made), made.config) == (5, [0], {"k": "old"})
         assert (made.max_fragment_id, made.next_row_id) == (9, 50)
@@ -265,11 +268,11 @@ class TestRestore:
 
     def test_a_version_without_stable_ids_does_not_come_back(self) -> None:
         with pytest.raises(InvalidInput, match="stable row ids"):
-            after(Restore(1), stable(next_row_id=0), Context({1: manifest()}))
+            after(Restore(1), stable(next_row_id=0), ApplyContext({1: manifest()}))
 
     def test_a_version_that_needs_a_newer_writer_does_not_come_back(self) -> None:
         with pytest.raises(UnsupportedFeature):
-            after(Restore(1), TABLE, Context({1: replace(manifest(), writer_feature_flags=1 << 20)}))
+            after(Restore(1), TABLE, ApplyContext({1: replace(manifest(), writer_feature_flags=1 << 20)}))
 
 
 def test_reserved_ids_are_never_given_to_others() -> None:

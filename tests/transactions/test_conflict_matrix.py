@@ -13,11 +13,11 @@ import pytest
 
 from lance_ops.transactions import (
     Append,
-    Carry,
     Compatible,
     Incompatible,
     Operation,
     Rebase,
+    Remap,
     Restore,
     Retry,
     Verdict,
@@ -92,7 +92,7 @@ def cells() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("ours", "theirs", "cell"), cells())
 def test_two_that_meet(ours: str, theirs: str, cell: str) -> None:
-    expected = Carry if (ours, theirs) in BETTER else VERDICTS[cell if cell == "ok" else cell.upper()]
+    expected = Remap if (ours, theirs) in BETTER else VERDICTS[cell if cell == "ok" else cell.upper()]
 
     assert isinstance(judge(HERE[ours], HERE[theirs]), expected)
 
@@ -109,7 +109,7 @@ def test_two_that_do_not_meet(ours: str, theirs: str, cell: str) -> None:
 def test_a_fragment_that_was_dropped_meanwhile(ours: str, theirs: Operation) -> None:
     verdict = judge(HERE[ours], theirs)
 
-    expected: type[Verdict] = Carry if (ours, theirs.name) in BETTER else Retry
+    expected: type[Verdict] = Remap if (ours, theirs.name) in BETTER else Retry
     irregular = ours == "DataReplacement" and theirs.name == "Delete"
     assert isinstance(verdict, Incompatible if irregular else expected)
 
@@ -117,5 +117,5 @@ def test_a_fragment_that_was_dropped_meanwhile(ours: str, theirs: Operation) -> 
 @pytest.mark.parametrize("ours", [delete(dropped=(0,)), update(dropped=(0,))], ids=["Delete", "Update"])
 @pytest.mark.parametrize("theirs", ["Delete", "Update", "Rewrite", "DataReplacement"])
 def test_a_fragment_to_drop_that_changed_meanwhile(ours: Operation, theirs: str) -> None:
-    assert isinstance(judge(ours, HERE[theirs]), Carry if (ours.name, theirs) in BETTER else Retry)
+    assert isinstance(judge(ours, HERE[theirs]), Remap if (ours.name, theirs) in BETTER else Retry)
     assert isinstance(judge(ours, ELSEWHERE[theirs]), Compatible)

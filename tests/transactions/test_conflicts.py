@@ -10,13 +10,13 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath
 from lance_ops.transactions import (
     Append,
-    Carry,
     Clone,
     Compatible,
     CreateIndex,
     Incompatible,
     Operation,
     Rebase,
+    Remap,
     ReserveFragments,
     Restore,
     Retry,
@@ -61,15 +61,15 @@ def test_rows_deleted_in_the_same_fragments_name_these() -> None:
 
 
 def test_rows_are_followed_in_the_fragments_that_were_rewritten() -> None:
-    assert judge(delete(0, 3, dropped=(5,)), rewrite(3, 4, 5)) == Carry(frozenset({3, 5}))
-    assert judge(rewrite(3, 4, 5), delete(0, 3, dropped=(5,))) == Carry(frozenset({3, 5}))
+    assert judge(delete(0, 3, dropped=(5,)), rewrite(3, 4, 5)) == Remap(frozenset({3, 5}))
+    assert judge(rewrite(3, 4, 5), delete(0, 3, dropped=(5,))) == Remap(frozenset({3, 5}))
 
 
 def test_what_followed_a_rewrite_meets_others_where_it_is_now() -> None:
     moved = [(frozenset({0, 1}), frozenset({7, 8}))]
 
     for ours in (delete(0, 2), delete(2, dropped=(0,)), update(0, 2)):
-        assert judge(ours, rewrite(8, 9), moved) == Carry(frozenset({8}))
+        assert judge(ours, rewrite(8, 9), moved) == Remap(frozenset({8}))
         assert judge(ours, delete(7, 9), moved) == Rebase(frozenset({7}))
         assert judge(ours, delete(dropped=(8,)), moved) == Rebase(frozenset({8}))
         assert isinstance(judge(ours, MERGE, moved), Retry)
@@ -170,18 +170,18 @@ def test_fields_that_an_update_modified_were_written_in_place_whatever_its_mode_
 
 
 def test_an_index_of_row_ids_and_a_rewrite_that_keeps_them_both_land() -> None:
-    by_id, by_address = (CreateIndex((replace(index(1), index_version=version),)) for version in (0, 1))
+    by_row_id, by_address = (CreateIndex((replace(index(1), index_version=version),)) for version in (0, 1))
     [group] = rewrite(0).groups
     kept = tuple(replace(fragment, row_ids=b"") for fragment in group.new_fragments)
     keeping = Rewrite((replace(group, new_fragments=kept),))
 
-    assert judge(by_id, keeping) == Carry(frozenset({0}))
-    assert judge(keeping, by_id) == Compatible()
-    assert isinstance(judge(by_id, rewrite(0)), Retry)
+    assert judge(by_row_id, keeping) == Remap(frozenset({0}))
+    assert judge(keeping, by_row_id) == Compatible()
+    assert isinstance(judge(by_row_id, rewrite(0)), Retry)
     assert isinstance(judge(by_address, keeping), Retry)
     moved = (frozenset({0}), frozenset({7}))
     again = Rewrite((replace(keeping.groups[0], old_fragments=(fragment(7),)),))
-    assert judge(by_id, again, [moved]) == Carry(frozenset({7}))
+    assert judge(by_row_id, again, [moved]) == Remap(frozenset({7}))
 
 
 def test_an_index_that_does_not_say_what_it_covers_may_cover_all() -> None:

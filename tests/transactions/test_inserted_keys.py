@@ -20,19 +20,19 @@ def test_a_shared_key_is_never_missed(first: set[int], second: set[int]) -> None
     for mine in (exact, made_of(first)):
         for theirs in (InsertedKeys((1,), frozenset(second)), made_of(second)):
             if first & second:
-                assert mine.may_meet(theirs)
-    assert exact.may_meet(InsertedKeys((1,), frozenset(second))) == bool(first & second)
+                assert mine.may_share_a_key(theirs)
+    assert exact.may_share_a_key(InsertedKeys((1,), frozenset(second))) == bool(first & second)
 
 
 def test_few_different_keys_do_not_meet_and_what_does_not_compare_may() -> None:
     other = 0xEF46DB3751D8E999
     mine, theirs = made_of({0x44BC2CF5AD770999, 0x1234567890ABCDEF}), made_of({other})
-    assert not mine.may_meet(theirs)
-    assert not mine.may_meet(InsertedKeys((1,), frozenset({other})))
-    assert mine.may_meet(made_of({other}, fields=(2,)))
-    assert mine.may_meet(InsertedKeys((1,), bloom=bytes(64)))
-    assert mine.may_meet(InsertedKeys((1,), bloom=b"odd"))
-    assert mine.may_meet(InsertedKeys((1,)))
+    assert not mine.may_share_a_key(theirs)
+    assert not mine.may_share_a_key(InsertedKeys((1,), frozenset({other})))
+    assert mine.may_share_a_key(made_of({other}, fields=(2,)))
+    assert mine.may_share_a_key(InsertedKeys((1,), bloom=bytes(64)))
+    assert mine.may_share_a_key(InsertedKeys((1,), bloom=b"odd"))
+    assert mine.may_share_a_key(InsertedKeys((1,)))
 
 
 def test_a_filter_comes_back_from_the_wire_with_its_size_stated() -> None:

@@ -47,7 +47,7 @@ def test_a_new_column_does_not_show_the_values_of_a_dropped_one(dataset_uri: str
     dataset.add_columns(pa.field("w", pa.int32()))
     assert dataset.snapshot.schema.field("w").id == stale.schema.field("v").id
 
-    with pytest.raises(RetryableConflict, match="'w' came under the id of a dropped one"):
+    with pytest.raises(RetryableConflict, match="'w' was added under the id of a dropped column"):
         append(stale, rows(3, 5).select(["id", "v"]).to_batches(), FragmentLimits(), {})
 
 

@@ -23,7 +23,7 @@ from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.refs import commit_shallow_clone
 from lance_ops.snapshot import Snapshot
 from lance_ops.table import BasePath, Fragment
-from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_message
+from lance_ops.transactions import Append, Clone, Merge, Overwrite, Restore, find_transaction, with_commit_message
 from lance_ops.transactions import Transaction as InternalTransaction
 from lance_ops.writing import commit_transaction
 
@@ -83,7 +83,7 @@ class Commits(Handle):
                     raise InvalidInput(f"{planned.name} needs read_version, the version it was planned on")
                 read_version = root.committer.latest() or 0
             transaction = InternalTransaction(
-                read_version, planned, transaction_properties=with_message(None, commit_message)
+                read_version, planned, transaction_properties=with_commit_message(None, commit_message)
             )
         if isinstance(transaction.operation, Clone):
             return cls.of(commit_shallow_clone(transaction, root))

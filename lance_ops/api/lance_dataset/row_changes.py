@@ -18,7 +18,7 @@ from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import bind_filter
 from lance_ops.snapshot import Snapshot
-from lance_ops.transactions import with_message
+from lance_ops.transactions import with_commit_message
 from lance_ops.writing import (
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,
@@ -132,7 +132,7 @@ class RowChanges(Handle):
             blob_pack_file_size_threshold=blob_pack_file_size_threshold,
             progress=progress,
         )
-        properties = with_message(transaction_properties, commit_message)
+        properties = with_commit_message(transaction_properties, commit_message)
         current = self._snapshot.latest()
         self._committed(
             write_onto(current, reader, mode, limits, properties, target_bases, target_all_bases, data_storage_version)

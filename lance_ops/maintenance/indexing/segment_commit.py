@@ -60,11 +60,11 @@ def _follow(snapshot: Snapshot, new: IndexMetadata) -> RemappedIndex | None:
 def _moved(snapshot: Snapshot, new: IndexMetadata, followed: RemappedIndex) -> IndexMetadata:
     """Write a segment with its entries where their rows are in the newest version."""
     moved = new
-    for move in followed.moves:
+    for remap in followed.remaps:
         new_id = uuid.uuid4()
         try:
-            index = load_index(snapshot.store, replace(moved, fragment_bitmap=move.fragments))
-            files = index.remap(move.moved, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
+            index = load_index(snapshot.store, replace(moved, fragment_bitmap=remap.fragments))
+            files = index.remap(remap.address_map, snapshot.store.child(f"{INDICES_DIR}/{new_id}"))
         finally:
             if moved is not new:
                 PendingFiles.at(snapshot.store, moved.paths()).abandon()

@@ -21,8 +21,8 @@ from lance_ops.core.file_names import DATA_DIR, TRANSACTIONS_DIR
 from lance_ops.store import Store
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.committed.committed_versions import CommittedVersion, read_manifest
-from lance_ops.transactions.manifest_steps import next_manifest
-from lance_ops.transactions.operation import Context
+from lance_ops.transactions.next_version import next_manifest
+from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.operations import Append, Overwrite, Update
 
 __all__ = ["descends_from", "is_in_history", "is_same_dataset", "share_data_file", "was_made_in_same_dataset"]
@@ -102,7 +102,7 @@ def _is_replayed(
     except VersionNotFound:
         return None
     try:
-        replayed = next_manifest(made, after.transaction, Context(manifests=needed), 0)
+        replayed = next_manifest(made, after.transaction, ApplyContext(manifests=needed), 0)
     except LanceOpsError:
         return False
     return compared(replayed) == compared(after.manifest)

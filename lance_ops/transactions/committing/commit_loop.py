@@ -38,8 +38,8 @@ from lance_ops.transactions.committing.commit_result import CommitResult
 from lance_ops.transactions.committing.concurrent_transactions import ConcurrentTransactions
 from lance_ops.transactions.committing.planned_version import check_same_dataset, planned_manifest
 from lance_ops.transactions.conflicts import DeletionVectors, Retry, rebase
-from lance_ops.transactions.manifest_steps import NO_TABLE, next_manifest
-from lance_ops.transactions.operation import Context
+from lance_ops.transactions.next_version import NO_TABLE, next_manifest
+from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["MAX_RETRIES", "commit"]
@@ -75,7 +75,7 @@ def commit(
     `InvalidInput` or `UnsupportedFeature` if nothing was committed. Raises `CommitStateUnknown` if the outcome is not
     known yet.
     """
-    context = Context(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
+    context = ApplyContext(data_storage_version=data_storage_version, stable_row_ids=stable_row_ids)
     attempts = _Commit(
         committer,
         store,
@@ -106,7 +106,7 @@ class _Commit:
         committer: Committer,
         store: Store,
         transaction: Transaction,
-        context: Context,
+        context: ApplyContext,
         storage_options: Mapping[str, str] | None,
         deadline: float,
         max_retries: int,

@@ -23,17 +23,17 @@ from lance_ops.transactions.committed import (
 )
 from lance_ops.transactions.committing.commit_result import CommitResult
 from lance_ops.transactions.conflicts import (
-    Carry,
+    CommittedRewriteGroup,
     Compatible,
     Incompatible,
-    Move,
     NewFields,
     Rebase,
+    Remap,
     Retry,
     Verdict,
     judge,
 )
-from lance_ops.transactions.manifest_changes import with_other_values
+from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operations import Rewrite
 from lance_ops.transactions.transaction import Transaction
 
@@ -54,7 +54,7 @@ class ConcurrentTransactions:
         self._committer = committer
         self._transaction = transaction
         self.must_rebase = False
-        self.rewrites: list[Move] = []
+        self.rewrites: list[CommittedRewriteGroup] = []
 
     @cached_property
     def _new_fields(self) -> NewFields:
@@ -102,10 +102,10 @@ class ConcurrentTransactions:
                 )
             case Incompatible(reason):
                 raise IncompatibleTransaction(f"{self._against(version)}: {reason}. The two are incompatible")
-            case Rebase() | Carry():
+            case Rebase() | Remap():
                 self.must_rebase = True
                 if theirs is not None and isinstance(theirs.operation, Rewrite):
-                    self.rewrites += Move.all_of(theirs.operation, version.manifest)
+                    self.rewrites += CommittedRewriteGroup.all_of(theirs.operation, version.manifest)
             case _:
                 pass
         return None
@@ -113,7 +113,7 @@ class ConcurrentTransactions:
     def _verdict(self, version: CommittedVersion, before: Manifest) -> Verdict:
         """Compare the operations, and where their footprints do not tell, the manifests before and after theirs."""
         theirs = version.transaction.operation if version.transaction else None
-        verdict = judge(self._transaction.operation, theirs, (rewrite.moved for rewrite in self.rewrites))
+        verdict = judge(self._transaction.operation, theirs, (rewrite.fragment_ids for rewrite in self.rewrites))
         if theirs is None or not isinstance(verdict, Compatible):
             return verdict
         if theirs.footprint().restates_fragments and self._changes_indexed_values(before, version.manifest):
@@ -123,8 +123,8 @@ class ConcurrentTransactions:
     def _changes_indexed_values(self, before: Manifest, after: Manifest) -> bool:
         """Return whether values that a new index of ours holds were changed."""
         return any(
-            part.reaches(with_other_values(before, after, part.fields))
-            for part in self._transaction.operation.footprint().indexed
+            segment.covers_any(fragments_with_changed_values(before, after, segment.fields))
+            for segment in self._transaction.operation.footprint().new_segments
         )
 
     def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:

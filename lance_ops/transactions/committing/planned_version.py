@@ -13,7 +13,7 @@ from lance_ops.core.errors import (
 from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import is_same_dataset, read_manifest, share_data_file
-from lance_ops.transactions.manifest_steps import NO_TABLE
+from lance_ops.transactions.next_version import NO_TABLE
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["check_same_dataset", "other_dataset", "planned_manifest"]

@@ -1,20 +1,20 @@
-"""Judge two concurrent operations, and rebase the one that came later where that is possible."""
+"""Judge two concurrent operations, and rebase the later one where possible."""
 
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
-from lance_ops.transactions.conflicts.judgement import Carry, Compatible, Incompatible, Rebase, Retry, Verdict, judge
+from lance_ops.transactions.conflicts.judgement import Compatible, Incompatible, Rebase, Remap, Retry, Verdict, judge
 from lance_ops.transactions.conflicts.new_fields import NewFields
 from lance_ops.transactions.conflicts.rebasing import rebase
 from lance_ops.transactions.conflicts.remapped_index import RemappedIndex, remap_index
-from lance_ops.transactions.conflicts.remapped_rows import Move
+from lance_ops.transactions.conflicts.remapped_rows import CommittedRewriteGroup
 
 __all__ = [
-    "Carry",
+    "CommittedRewriteGroup",
     "Compatible",
     "DeletionVectors",
     "Incompatible",
-    "Move",
     "NewFields",
     "Rebase",
+    "Remap",
     "RemappedIndex",
     "Retry",
     "Verdict",

@@ -1,4 +1,4 @@
-"""The deletion files that a rebase reads and writes."""
+"""Read and write the deletion files that a rebase needs, each at most once."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ _AT_ONCE = 16
 
 @dataclass
 class DeletionVectors:
-    """Deletion vectors of one table as one commit sees them: each is read once, and written only when it changed.
+    """The deletion vectors of one table during one commit: each is read once, and written again only if it changed.
 
-    They are read wherever `locations` has them, and written to the table's own `store`; the commit makes them durable.
+    `locations` tell where to read them. They are written to the table's own `store`; the committer makes them durable.
     """
 
     store: Store
     locations: FileLocations
-    _known: dict[str, BitMap] = field(default_factory=dict)
+    _cached: dict[str, BitMap] = field(default_factory=dict)
     _written: dict[int, tuple[BitMap, Fragment]] = field(default_factory=dict)
 
     def read(self, fragment: Fragment) -> BitMap:
-        """Return a fragment's deleted offsets; do not change them. Raises `ObjectNotFound`."""
+        """Return a fragment's deleted offsets, which the caller must not change. Raises `ObjectNotFound`."""
         if fragment.deletion_file is None:
             return BitMap()
         place = self.locations.deletion_file(fragment)
-        vector = self._known.get(place.uri)
+        vector = self._cached.get(place.uri)
         if vector is None:
             vector = decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
-            self._known[place.uri] = vector
+            self._cached[place.uri] = vector
         return vector
 
     def read_ahead(self, fragments: Iterable[Fragment]) -> None:
-        """Read the vectors of many fragments at once."""
+        """Read the vectors of many fragments concurrently."""
         _for_each(self.read, [fragment for fragment in fragments if fragment.deletion_file is not None])
 
     def write(self, vectors: Mapping[int, BitMap], read_version: int) -> dict[int, DeletionFile]:
-        """Make these, by fragment, the deletion files written here, and no others; return them.
+        """Write the vectors, by fragment, and return their deletion files.
 
-        What an earlier call wrote stays where it is the same, and is removed where it is not: after a lost race there
-        is little left to write, and the next one is won the sooner.
+        A file of an earlier call stays if its vector is the same, and is removed otherwise. So an attempt after a lost
+        race has little left to write.
         """
         stale = [one for key, (vector, one) in self._written.items() if vectors.get(key) != vector]
         for fragment in stale:
@@ -69,29 +69,30 @@ class DeletionVectors:
 
     @property
     def written_paths(self) -> list[str]:
-        """The deletion files written here, which need not be durable yet."""
+        """The deletion files written here, which may not be durable yet."""
         return [_path(fragment) for _, fragment in self._written.values()]
 
     def remove_written(self) -> None:
-        """Remove what was written: it will not be in any version."""
+        """Remove the files written here, which no version will name."""
         self._remove([fragment for _, fragment in self._written.values()])
         self._written.clear()
 
     def _write(self, fragment_id: int, vector: BitMap, read_version: int) -> None:
         deletion_file, data = encode_deletion_vector(vector, read_version, new_deletion_file_id())
         fragment = Fragment(fragment_id, (), deletion_file=deletion_file)
-        self._written[fragment_id] = vector, fragment  # first, because a put that fails may have put it there
+        # Before the put, because a put that fails may still have written the file.
+        self._written[fragment_id] = vector, fragment
         self.store.put(_path(fragment), data, durable=False)
 
     def _remove(self, fragments: Iterable[Fragment]) -> None:
         for fragment in fragments:
-            with suppress(LanceOpsError):  # what cannot be deleted now is left to clean-up
+            with suppress(LanceOpsError):  # clean-up removes what cannot be deleted now
                 self.store.delete(_path(fragment))
 
 
 def _path(fragment: Fragment) -> str:
     path = fragment.deletion_path
-    assert path is not None  # what is written here is beneath the table's root
+    assert path is not None  # the files written here are under the table's root
     return path
 
 

@@ -1,8 +1,8 @@
-"""Who wins when two operations were planned on the same version.
+"""Decide what happens to an operation when a concurrent one was committed first.
 
-`judge` compares footprints by rules that hold for any two operations; the few pairs that the reference treats by
-convention stand in one table. The answer is about ours, the later one: theirs is committed. `rebase` does what the
-verdict asks for.
+`judge` compares two footprints by rules that hold for any two operations. A small table lists the pairs that the
+reference treats differently. The verdict is about our operation; theirs is committed. `rebase` does what a verdict asks
+for.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import DataReplacement, Delete, Merge, Overwrite, Project
 
-__all__ = ["Carry", "Compatible", "Incompatible", "Moved", "Rebase", "Retry", "Verdict", "judge"]
+__all__ = ["Compatible", "Incompatible", "Rebase", "Remap", "Retry", "RewrittenFragments", "Verdict", "judge"]
 
-Moved: TypeAlias = tuple[frozenset[int], frozenset[int]]
-"""The fragments that a rewrite replaced, and those that have their rows since."""
+RewrittenFragments: TypeAlias = tuple[frozenset[int], frozenset[int]]
+"""The ids of the fragments that a rewrite replaced, and of the fragments that hold their rows now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compatible:
-    """Ours applies to what theirs left, as it is."""
+    """Ours applies to the version that theirs made, unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """Ours applies once its deletion vectors for these fragments took in theirs, if the rows are not the same."""
+    """Ours applies once its deletion vectors of these fragments include theirs, if both deleted different rows."""
 
     fragment_ids: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Carry:
-    """Ours applies once what it says of these fragments followed the rows to where a rewrite put them.
+class Remap:
+    """Ours applies once its rows in these fragments are remapped to where a rewrite put them.
 
-    One of the two deletes, the other rewrites: what ours deletes is in theirs' new fragments, or the other way round.
-    Or ours is an index of row ids, which covers the new fragments then.
+    One of the two deletes rows and the other rewrites the fragments. Or ours is a new index of row ids, which then
+    covers the rewritten fragments.
     """
 
     fragment_ids: frozenset[int]
@@ -46,31 +46,31 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Ours is void; planned again on the newest version, the same work can succeed."""
+    """Ours cannot be committed; the same work can succeed when it is planned again on the newest version."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Incompatible:
-    """Ours is void, and planning it again makes no sense without asking the user."""
+    """Ours cannot be committed, and only the user can decide whether to plan it again."""
 
     reason: str
 
 
-Verdict: TypeAlias = Compatible | Rebase | Carry | Retry | Incompatible
+Verdict: TypeAlias = Compatible | Rebase | Remap | Retry | Incompatible
 
 
-def judge(ours: Operation, theirs: Operation | None, moved: Iterable[Moved] = ()) -> Verdict:
-    """Return what becomes of ours after theirs; None is a transaction that is missing, and so a conflict.
+def judge(ours: Operation, theirs: Operation | None, rewrites: Iterable[RewrittenFragments] = ()) -> Verdict:
+    """Return the verdict on ours after theirs; a transaction that is missing (None) is a conflict.
 
-    `moved` are the rewrites before theirs that ours had to follow, in order.
+    `rewrites` are the ones before theirs that ours is remapped through, in order.
     """
     if theirs is None:
-        return Retry("a transaction since is missing, so nobody knows what it touched")
+        return Retry("a concurrent transaction is missing, so nobody knows what it touched")
     mine, other = ours.footprint(), theirs.footprint()
-    for old, new in moved:
-        mine = mine.after(old, new)
+    for old, new in rewrites:
+        mine = mine.remapped(old, new)
     verdict = next((verdict for rule in _RULES for verdict in rule(mine, other)), Compatible())
     irregular = _IRREGULAR.get((type(ours), type(theirs)))
     return irregular.instead_of(verdict) if irregular else verdict
@@ -78,7 +78,7 @@ def judge(ours: Operation, theirs: Operation | None, moved: Iterable[Moved] = ()
 
 @dataclass(frozen=True, slots=True)
 class _Irregular:
-    """A pair for which the general rules' answer of one kind is replaced by another."""
+    """A pair of operations for which a general verdict of one type is replaced by another verdict."""
 
     general: type[Verdict]
     replacement: Verdict
@@ -88,30 +88,30 @@ class _Irregular:
 
 
 _IRREGULAR: dict[tuple[type[Operation], type[Operation]], _Irregular] = {
-    # Both replace everything, so the later could just win; but neither writer saw the other's rows.
-    (Overwrite, Overwrite): _Irregular(Compatible, Retry("the table was overwritten by another")),
-    (Merge, Project): _Irregular(Retry, Incompatible("columns were dropped or renamed under new ones")),
-    (DataReplacement, Delete): _Irregular(Retry, Incompatible("a fragment to get new values lost all of its rows")),
+    # Both replace everything, so the later one could win, but neither writer saw the other's rows.
+    (Overwrite, Overwrite): _Irregular(Compatible, Retry("another writer overwrote the table")),
+    (Merge, Project): _Irregular(Retry, Incompatible("columns were dropped or renamed while ours changed columns")),
+    (DataReplacement, Delete): _Irregular(Retry, Incompatible("a fragment that ours writes to lost all of its rows")),
 }
 
 
-def _unknown_conflicts_with_all(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _unknown_operations_conflict_with_all(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if not (ours.is_known and theirs.is_known):
-        yield Retry("one of the two operations is not known to this library")
+        yield Retry("this library does not know one of the two operations")
 
 
-def _who_replaces_all_asks_nobody(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _replacing_the_table_conflicts_only_in_keys(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if ours.replaces_table:
         shared = ours.shared_keys(theirs)
         yield Retry(f"both set {_named(shared)}") if shared and not theirs.replaces_table else Compatible()
 
 
-def _a_replaced_table_is_another(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _a_replaced_table_voids_changes_of_the_old_one(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if theirs.replaces_table and ours.needs_table:
         yield Incompatible("the table was replaced")
 
 
-def _keys_are_set_once(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _a_key_is_set_by_one_of_two(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     shared = ours.shared_keys(theirs)
     if shared:
         yield Incompatible(f"both set {_named(shared)}")
@@ -123,100 +123,101 @@ def _schemas_change_one_at_a_time(ours: Footprint, theirs: Footprint) -> Iterato
     if ours.schema and theirs.schema:
         yield Retry("the schema was changed")
     if ours.schema and theirs.metadata_keys:
-        yield Retry("metadata of the schema was changed, which ours would set back")
+        yield Retry("metadata of the schema was changed, and ours would undo this")
 
 
-def _nulls_may_be_forbidden(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _forbidding_nulls_conflicts_with_writing(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     for one, two in ((ours, theirs), (theirs, ours)):
-        if one.forbids_nulls and (two.adds_rows or two.writes):
-            yield Retry("the schema may not allow nulls that were written meanwhile")
+        if one.forbids_nulls and (two.adds_rows or two.writes_values):
+            yield Retry("the schema may forbid nulls that were written concurrently")
 
 
-def _restated_fragments_stand_still(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _restated_fragments_do_not_change(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if ours.restates_fragments and (theirs.fragments or theirs.adds_rows):
-        yield Retry("fragments were added or changed, and ours states all of them")
-    if theirs.restates_fragments and (ours.fragments or ours.may_thin):
-        yield Retry("every fragment was stated anew")
+        yield Retry("fragments were added or changed, and ours restates all of them")
+    if theirs.restates_fragments and (ours.fragments or ours.may_delete_rows):
+        yield Retry("every fragment was restated")
 
 
-def _a_fragment_that_left_is_gone(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    carried = _carried(ours, theirs)
-    gone = (ours.fragments & theirs.drops) - carried
+def _a_dropped_fragment_must_not_change(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    remappable = _remappable(ours, theirs)
+    gone = (ours.fragments & theirs.drops) - remappable
     if gone:
         yield Retry(f"{_fragments(gone)} left the table")
-    changed = (ours.drops & theirs.fragments) - carried
+    changed = (ours.drops & theirs.fragments) - remappable
     if changed:
-        yield Retry(f"{_fragments(changed)} changed since ours read it")
+        yield Retry(f"{_fragments(changed)} changed after ours read it")
 
 
-def _values_are_read_before_rows_move(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    written = frozenset(theirs.writes)
-    stale = (ours.thins | ours.may_thin | ours.moves) & written
+def _rows_do_not_move_while_values_are_written(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    written = frozenset(theirs.writes_values)
+    stale = (ours.deletes_rows | ours.may_delete_rows | ours.moves_rows) & written
     if stale:
-        yield Retry(f"{_fragments(stale)} got new values that ours did not see")
-    lost = frozenset(ours.writes) & theirs.moves
+        yield Retry(f"{_fragments(stale)} got new values that ours did not read")
+    lost = frozenset(ours.writes_values) & theirs.moves_rows
     if lost:
-        yield Retry(f"rows of {_fragments(lost)} moved away from ours")
-    for fragment_id in written.intersection(ours.writes):
-        if ours.writes[fragment_id] & theirs.writes[fragment_id]:
+        yield Retry(f"rows of {_fragments(lost)}, which ours writes values to, moved to new fragments")
+    for fragment_id in written.intersection(ours.writes_values):
+        if ours.writes_values[fragment_id] & theirs.writes_values[fragment_id]:
             yield Retry(f"the same field of fragment {fragment_id} got new values")
 
 
-def _an_index_holds_addresses_and_values(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+def _an_index_needs_its_addresses_and_values(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
     if ours.index_names & theirs.index_names:
         yield Retry(f"index {min(ours.index_names & theirs.index_names)!r} was changed")
     if ours.index_ids & theirs.index_ids:
         yield Retry("a segment of an index was remapped or removed")
     for one, two in ((ours, theirs), (theirs, ours)):
-        for part in one.indexed:
-            keeps = part.by_row_id and two.keeps_row_ids and part.fragments is not None
-            if part.segment not in two.index_ids and part.reaches(two.rewrites) and not keeps:
-                yield Retry("rows of a new index were moved by a rewrite")
-            written = frozenset(key for key, fields in two.writes.items() if fields & part.fields)
-            if part.reaches(written):
+        for segment in one.new_segments:
+            keeps = segment.by_row_id and two.keeps_row_ids and segment.fragments is not None
+            if segment.uuid not in two.index_ids and segment.covers_any(two.rewrites) and not keeps:
+                yield Retry("a rewrite moved rows that a new index covers")
+            written = frozenset(key for key, fields in two.writes_values.items() if fields & segment.fields)
+            if segment.covers_any(written):
                 yield Retry("values of a new index were changed")
 
 
-def _a_key_is_inserted_once(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    if ours.inserted_keys and theirs.inserted_keys and ours.inserted_keys.may_meet(theirs.inserted_keys):
+def _a_primary_key_is_inserted_by_one_of_two(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    if ours.inserted_keys and theirs.inserted_keys and ours.inserted_keys.may_share_a_key(theirs.inserted_keys):
         yield Retry("both may have inserted the same primary key")
 
 
-def _what_is_said_of_rows_follows_them(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    covered = frozenset(key for part in ours.indexed for key in theirs.rewrites if part.reaches(frozenset({key})))
-    carried = _carried(ours, theirs) | covered
-    if carried:
-        yield Carry(carried)
+def _rows_of_rewritten_fragments_are_remapped(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
+    segments = ours.new_segments
+    covered = frozenset(key for part in segments for key in theirs.rewrites if part.covers_any(frozenset({key})))
+    remapped = _remappable(ours, theirs) | covered
+    if remapped:
+        yield Remap(remapped)
 
 
 def _deletions_in_one_fragment_are_merged(ours: Footprint, theirs: Footprint) -> Iterator[Verdict]:
-    merged = (ours.thins & theirs.thins) | (ours.may_thin & theirs.deletes)
+    merged = (ours.deletes_rows & theirs.deletes_rows) | (ours.may_delete_rows & theirs.loses_rows)
     if merged:
         yield Rebase(merged)
 
 
 _RULES: tuple[Callable[[Footprint, Footprint], Iterator[Verdict]], ...] = (
-    _unknown_conflicts_with_all,
-    _who_replaces_all_asks_nobody,
-    _a_replaced_table_is_another,
-    _keys_are_set_once,
+    _unknown_operations_conflict_with_all,
+    _replacing_the_table_conflicts_only_in_keys,
+    _a_replaced_table_voids_changes_of_the_old_one,
+    _a_key_is_set_by_one_of_two,
     _schemas_change_one_at_a_time,
-    _nulls_may_be_forbidden,
-    _restated_fragments_stand_still,
-    _a_fragment_that_left_is_gone,
-    _values_are_read_before_rows_move,
-    _an_index_holds_addresses_and_values,
-    _a_key_is_inserted_once,
-    _what_is_said_of_rows_follows_them,
+    _forbidding_nulls_conflicts_with_writing,
+    _restated_fragments_do_not_change,
+    _a_dropped_fragment_must_not_change,
+    _rows_do_not_move_while_values_are_written,
+    _an_index_needs_its_addresses_and_values,
+    _a_primary_key_is_inserted_by_one_of_two,
+    _rows_of_rewritten_fragments_are_remapped,
     _deletions_in_one_fragment_are_merged,
 )
-"""The first that has something to say decides, so the gravest stand first."""
+"""The first rule that yields a verdict decides, so the rules for the worst conflicts come first."""
 
 
-def _carried(ours: Footprint, theirs: Footprint) -> frozenset[int]:
-    """Return the fragments that one only deletes from and the other only rewrites."""
-    one_each = (ours.deletes & theirs.rewrites) | (ours.rewrites & theirs.deletes)
-    return one_each - frozenset(ours.writes) - frozenset(theirs.writes)
+def _remappable(ours: Footprint, theirs: Footprint) -> frozenset[int]:
+    """Return the fragments that one operation only deletes rows of and the other only rewrites."""
+    one_each = (ours.loses_rows & theirs.rewrites) | (ours.rewrites & theirs.loses_rows)
+    return one_each - frozenset(ours.writes_values) - frozenset(theirs.writes_values)
 
 
 def _fragments(ids: frozenset[int]) -> str:

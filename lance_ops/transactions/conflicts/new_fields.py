@@ -1,8 +1,8 @@
-"""Whether the fields of rows that come in are still those that they were written for.
+"""Check that the fields which new rows were written for still exist with the same meaning.
 
-Values are found by field id. A cast gives its column another id and rewrites the rows that it knows: of others, written
-under the old id, the column would be null. And the id of a field that was dropped may be given to another one, which
-would then show the dropped one's values.
+Readers find values by field id. A cast gives its column a new id and rewrites the rows that it read: in rows that were
+written under the old id, the column would be null. And the id of a dropped field may be assigned to a new field, which
+would then show the dropped field's values.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ __all__ = ["NewFields"]
 
 
 class NewFields:
-    """The fields of one operation's new rows, followed from one version to the next."""
+    """The fields of one operation's new rows, checked against one concurrent transaction after the other."""
 
     def __init__(self, operation: Operation) -> None:
         self._written = operation.footprint().new_fields
         self._dropped: frozenset[int] = frozenset()
 
     def judge(self, theirs: Operation, before: Schema, after: Schema) -> Retry | None:
-        """Return what theirs, which made `after` of `before`, has against the rows."""
+        """Return why the rows do not fit the schema `after` theirs, None if they do; `before` is the schema before."""
         if not self._written or not theirs.footprint().schema:
             return None
         kept = frozenset(field.id for field in after.walk())
         lost = self._written.intersection(field.id for field in before.walk()) - kept
-        if theirs.footprint().restates_fragments:  # it could have rewritten values, not just given up columns
+        if theirs.footprint().restates_fragments:  # it may have rewritten values, and not only dropped columns
             if lost:
-                return Retry(f"column {_named(before, lost)} was cast, and ours holds values of the old type")
+                return Retry(f"column {_named(before, lost)} was cast, and ours has values of the old type")
             if self._dropped & kept:
-                return Retry(f"column {_named(after, self._dropped & kept)} came under the id of a dropped one of ours")
+                column = _named(after, self._dropped & kept)
+                return Retry(f"column {column} was added under the id of a dropped column that ours has values for")
         self._dropped |= lost
         return None
 

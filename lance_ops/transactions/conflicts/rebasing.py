@@ -1,9 +1,9 @@
-"""Bring together what two writers say of rows: deletions in the same fragments, and all of rows that moved.
+"""Rebase an operation onto the newest version: merge its deletions with others', and remap its rows.
 
-Who deletes writes whole deletion vectors, knowing only the rows that were deleted in the version it read. If two
-writers deleted different rows of a fragment, the union is what both meant; if they share a row, one of them deleted (or
-updated) a row that was gone. A deletion is carried through any number of rewrites that landed before it, and a rewrite
-takes the deletions along that landed before it. A new index of row ids covers the fragments that its rows are in then.
+A delete writes whole deletion vectors, and knows only the rows that were deleted in the version it read. If two writers
+deleted different rows of a fragment, the result is the union. If they share a row, one of them deleted (or updated) a
+row that no longer existed. A deletion is remapped through every concurrent rewrite. A rewrite deletes, in its new
+fragments, the rows that concurrent transactions deleted. A new index of row ids covers the rewritten fragments.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lance_ops.core.errors import ObjectNotFound, UnsupportedFeature
 from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_vector
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Retry
-from lance_ops.transactions.conflicts.remapped_rows import Move, Rows, follow
-from lance_ops.transactions.footprint import covered_after
-from lance_ops.transactions.manifest_changes import by_id, number_fragments
+from lance_ops.transactions.conflicts.remapped_rows import CommittedRewriteGroup, OffsetsByFragment, remapped_offsets
+from lance_ops.transactions.footprint import remapped_coverage
+from lance_ops.transactions.manifest_changes import assign_fragment_ids, fragments_by_id
 from lance_ops.transactions.operation import Operation
 from lance_ops.transactions.operations import CreateIndex, Delete, Rewrite, RewriteGroup, Update
 
@@ -30,136 +30,157 @@ _NO_FILE = 0
 
 @dataclass(frozen=True)
 class Rebased:
-    """An operation as it applies to the newest version, and the paths of files that it does not bring any more."""
+    """An operation as it applies to the newest version.
+
+    `superseded` are paths of files that the planned operation brings and the rebased one does not.
+    """
 
     operation: Operation
     superseded: tuple[str, ...] = ()
 
 
 def rebase(
-    operation: Operation, base: Manifest, newest: Manifest, moves: Sequence[Move], vectors: DeletionVectors
+    operation: Operation,
+    base: Manifest,
+    newest: Manifest,
+    rewrites: Sequence[CommittedRewriteGroup],
+    vectors: DeletionVectors,
 ) -> Rebased | Retry:
-    """Return the operation with everybody's deletions, where the rows are now, or why it must be planned again.
+    """Return the operation as it applies to the newest version, or why it must be planned again.
 
-    `operation` is as it was planned on `base`; `moves` are the rewrites since that took its rows along, in order.
-    Raises `UnsupportedFeature` for an operation that says nothing of rows.
+    `operation` is in the form that was planned on `base`. `rewrites` are the concurrent ones that moved its rows, in
+    order. Raises `UnsupportedFeature` for an operation that has no rows to rebase.
     """
     try:
         match operation:
             case Delete() | Update():
-                return _rebase_deletion(operation, base, newest, moves, vectors)
+                return _rebase_deletion(operation, base, newest, rewrites, vectors)
             case Rewrite():
                 return _rebase_rewrite(operation, newest, vectors)
             case CreateIndex():
-                return _rebase_index(operation, moves)
+                return _rebase_index(operation, rewrites)
     except ObjectNotFound as error:
-        return Retry(f"which rows were deleted cannot be told any more: a deletion file was cleaned up ({error})")
+        return Retry(f"which rows were deleted is not known any more, because a deletion file was cleaned up ({error})")
     raise UnsupportedFeature(f"rebasing the operation {operation.name}")
 
 
 def _rebase_deletion(
-    operation: Delete | Update, base: Manifest, newest: Manifest, moves: Sequence[Move], vectors: DeletionVectors
+    operation: Delete | Update,
+    base: Manifest,
+    newest: Manifest,
+    rewrites: Sequence[CommittedRewriteGroup],
+    vectors: DeletionVectors,
 ) -> Rebased | Retry:
-    before, current = by_id(base.fragments), by_id(newest.fragments)
+    before, current = fragments_by_id(base.fragments), fragments_by_id(newest.fragments)
     removed = operation.deleted_fragment_ids if isinstance(operation, Delete) else operation.removed_fragment_ids
-    standing = {key for key, fragment in before.items() if _stands(fragment, current)}
-    touched = [fragment for fragment in operation.updated_fragments if fragment.id not in standing]
-    lost = [before[key] for key in removed if key not in standing]
-    vectors.read_ahead([*touched, *lost, *(before[fragment.id] for fragment in touched)])
-    rows = {fragment.id: vectors.read(fragment) - vectors.read(before[fragment.id]) for fragment in touched}
-    rows |= {fragment.id: _live_rows(fragment, vectors) for fragment in lost}
+    unchanged = {key for key, fragment in before.items() if _has_same_rows(fragment, current)}
+    touched = [fragment for fragment in operation.updated_fragments if fragment.id not in unchanged]
+    dropped = [before[key] for key in removed if key not in unchanged]
+    rows = _deleted_rows(touched, dropped, before, vectors)
     if rows and isinstance(operation, Update) and _writes_in_place(operation):
-        return Retry("rows that moved away were moved by another")
-    for move in moves:
-        followed = move.follow(rows, vectors)
-        if isinstance(followed, Retry):
-            return followed
-        rows = followed
+        return Retry("another writer moved rows that ours writes values to")
+    for rewrite in rewrites:
+        remapped = rewrite.remap(rows, vectors)
+        if isinstance(remapped, Retry):
+            return remapped
+        rows = remapped
     merged = _merged(rows, current, vectors)
     if isinstance(merged, Retry):
         return merged
     emptied = [key for key, vector in merged.items() if len(vector) == current[key].physical_rows]
     files = vectors.write({key: vector for key, vector in merged.items() if key not in emptied}, newest.version)
     updated = (
-        *(fragment for fragment in operation.updated_fragments if fragment.id in standing),
+        *(fragment for fragment in operation.updated_fragments if fragment.id in unchanged),
         *(replace(current[key], deletion_file=file) for key, file in files.items()),
     )
-    gone = (*(key for key in removed if key in standing), *emptied)
+    gone = (*(key for key in removed if key in unchanged), *emptied)
     superseded = tuple(path for fragment in touched if (path := fragment.deletion_path))
     if isinstance(operation, Delete):
         return Rebased(replace(operation, updated_fragments=updated, deleted_fragment_ids=gone), superseded)
     return Rebased(replace(operation, updated_fragments=updated, removed_fragment_ids=gone), superseded)
 
 
+def _deleted_rows(
+    updated: Sequence[Fragment], dropped: Sequence[Fragment], before: Mapping[int, Fragment], vectors: DeletionVectors
+) -> OffsetsByFragment:
+    """Return the rows that an operation deletes, by the fragments of its read version (`before`).
+
+    `updated` have the operation's new deletion files, `dropped` lose all of their rows.
+    """
+    vectors.read_ahead([*updated, *dropped, *(before[fragment.id] for fragment in updated)])
+    rows = {fragment.id: vectors.read(fragment) - vectors.read(before[fragment.id]) for fragment in updated}
+    return rows | {fragment.id: _live_rows(fragment, vectors) for fragment in dropped}
+
+
 def _writes_in_place(operation: Update) -> bool:
     return operation.in_place or bool(operation.updated_offsets)
 
 
-def _merged(rows: Rows, current: Mapping[int, Fragment], vectors: DeletionVectors) -> Rows | Retry:
-    """Return fragments' whole deletion vectors with rows added that are not deleted yet."""
+def _merged(
+    rows: OffsetsByFragment, current: Mapping[int, Fragment], vectors: DeletionVectors
+) -> OffsetsByFragment | Retry:
+    """Return the fragments' current deletion vectors with our rows added; `Retry` if one is deleted already."""
     vectors.read_ahead(current[key] for key in rows if key in current)
     merged = {}
     for key, ours in sorted(rows.items()):
         theirs = vectors.read(current[key]) if key in current else ours
         if ours & theirs:
-            return Retry(f"{len(ours & theirs)} rows of fragment {key} were deleted or updated by another")
+            return Retry(f"{len(ours & theirs)} rows of fragment {key} were deleted or updated by another writer")
         merged[key] = ours | theirs
     return merged
 
 
 def _rebase_rewrite(operation: Rewrite, newest: Manifest, vectors: DeletionVectors) -> Rebased | Retry:
-    current = by_id(newest.fragments)
+    current = fragments_by_id(newest.fragments)
     highest = newest.max_fragment_id
     groups = []
-    hidden: Rows = {}
+    hidden: OffsetsByFragment = {}
     for group in operation.groups:
-        new, highest = number_fragments(group.new_fragments, highest)  # deletion files are named by these ids
+        new, highest = assign_fragment_ids(group.new_fragments, highest)  # the names of deletion files hold these ids
         groups.append(replace(group, new_fragments=new))
-        rows = _deleted_since(group, current, vectors)
+        rows = _rows_deleted_since(group, current, vectors)
         if not rows:
             continue
-        followed = follow(group, rows, vectors)
-        if isinstance(followed, Retry):
-            return followed
-        hidden |= {one.id: vectors.read(one) | offsets for one, offsets in zip(new, followed, strict=True) if offsets}
+        remapped = remapped_offsets(group, rows, vectors)
+        if isinstance(remapped, Retry):
+            return remapped
+        hidden |= {one.id: vectors.read(one) | offsets for one, offsets in zip(new, remapped, strict=True) if offsets}
     new_by_id = {fragment.id: fragment for group in groups for fragment in group.new_fragments}
     emptied = {key for key, vector in hidden.items() if len(vector) == new_by_id[key].physical_rows}
     files = vectors.write({key: vector for key, vector in hidden.items() if key not in emptied}, newest.version)
-    # No version will have the emptied ones, only the transaction: who follows rows through it counts theirs too.
+    # Emptied fragments are in no version, but they stay in the transaction: a remap through it counts their rows too.
     files |= {key: encode_deletion_vector(hidden[key], newest.version, _NO_FILE)[0] for key in emptied}
     segments = {index.uuid for index in newest.indices}
     kept = tuple(index for index in operation.rewritten_indices if index.old_id in segments)
     dropped = [index for index in operation.rewritten_indices if index.old_id not in segments]
-    rebased = replace(
-        operation,
-        groups=tuple(_with_deletions(group, files) for group in groups),
-        rewritten_indices=kept,
-    )
     superseded = [path for key in emptied for path in new_by_id[key].data_paths()]
     superseded += [path for key in hidden if (path := new_by_id[key].deletion_path)]
     superseded += [path for index in dropped for path in index.paths()]
-    return Rebased(rebased, tuple(superseded))
+    groups = [_with_deletion_files(group, files) for group in groups]
+    return Rebased(replace(operation, groups=tuple(groups), rewritten_indices=kept), tuple(superseded))
 
 
-def _rebase_index(operation: CreateIndex, moves: Sequence[Move]) -> Rebased:
-    """Let segments of row ids cover the fragments that have their rows now."""
+def _rebase_index(operation: CreateIndex, rewrites: Sequence[CommittedRewriteGroup]) -> Rebased:
+    """Let segments of row ids cover the fragments that hold their rows now."""
     segments = []
     for segment in operation.new_indices:
-        for old, new in (move.moved for move in moves):
+        for old, new in (rewrite.fragment_ids for rewrite in rewrites):
             if segment.fragment_bitmap is not None:
-                segment = replace(segment, fragment_bitmap=covered_after(segment.fragment_bitmap, old, new))
+                segment = replace(segment, fragment_bitmap=remapped_coverage(segment.fragment_bitmap, old, new))
         segments.append(segment)
     return Rebased(replace(operation, new_indices=tuple(segments)))
 
 
-def _with_deletions(group: RewriteGroup, files: Mapping[int, DeletionFile]) -> RewriteGroup:
+def _with_deletion_files(group: RewriteGroup, files: Mapping[int, DeletionFile]) -> RewriteGroup:
     new = (replace(one, deletion_file=files.get(one.id, one.deletion_file)) for one in group.new_fragments)
     return replace(group, new_fragments=tuple(new))
 
 
-def _deleted_since(group: RewriteGroup, current: Mapping[int, Fragment], vectors: DeletionVectors) -> Rows:
-    """Return the rows of a group's old fragments that were deleted since these were read."""
-    touched = [fragment for fragment in group.old_fragments if not _stands(fragment, current)]
+def _rows_deleted_since(
+    group: RewriteGroup, current: Mapping[int, Fragment], vectors: DeletionVectors
+) -> OffsetsByFragment:
+    """Return the rows of a group's old fragments that were deleted after the rewrite read them."""
+    touched = [fragment for fragment in group.old_fragments if not _has_same_rows(fragment, current)]
     vectors.read_ahead([*touched, *(current[fragment.id] for fragment in touched if fragment.id in current)])
     rows = {}
     for fragment in touched:
@@ -169,8 +190,8 @@ def _deleted_since(group: RewriteGroup, current: Mapping[int, Fragment], vectors
     return rows
 
 
-def _stands(fragment: Fragment, current: Mapping[int, Fragment]) -> bool:
-    """Whether no row of a fragment was deleted or moved since."""
+def _has_same_rows(fragment: Fragment, current: Mapping[int, Fragment]) -> bool:
+    """Return whether none of the fragment's rows was deleted or moved in the current version."""
     now = current.get(fragment.id)
     return now is not None and now.deletion_file == fragment.deletion_file
 

@@ -1,7 +1,8 @@
-"""Follow an index that was built on one version to the newest: where its entries are, and what it covers there.
+"""Remap an index segment from the version it was built on to the newest one: its entries, and what it covers.
 
-Entries name rows by address, so a rewrite of the fragments moves them. What cannot be followed is given up piece by
-piece: fragments that were rewritten together with others, or got new values, are scanned until the next maintenance.
+Entries name rows by address, so a rewrite of the fragments changes them. The segment gives up fragments that it cannot
+remap: those rewritten together with fragments it does not cover, and those with new values. Queries scan these
+fragments until the next maintenance.
 """
 
 from __future__ import annotations
@@ -19,82 +20,91 @@ from lance_ops.table.rows import RowAddressMap
 from lance_ops.transactions.committed import CommittedVersion, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
-from lance_ops.transactions.conflicts.remapped_rows import Move
-from lance_ops.transactions.footprint import covered_after
-from lance_ops.transactions.manifest_changes import with_other_values
+from lance_ops.transactions.conflicts.remapped_rows import CommittedRewriteGroup
+from lance_ops.transactions.footprint import remapped_coverage
+from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite
 
-__all__ = ["IndexMove", "RemappedIndex", "remap_index"]
+__all__ = ["IndexRemap", "RemappedIndex", "remap_index"]
 
 
 @dataclass(frozen=True)
-class IndexMove:
-    """A rewrite that moved rows of an index: of its entries those of `fragments` are of use, and moved like this."""
+class IndexRemap:
+    """One rewrite of rows that an index covers: keep the entries of `fragments`, and remap their addresses."""
 
     fragments: FrozenBitMap
-    moved: RowAddressMap
+    address_map: RowAddressMap
 
 
 @dataclass(frozen=True)
 class RemappedIndex:
-    """The newest version, what the index covers there, and the rewrites to take its entries through, in order."""
+    """The newest version, what the index covers in it, and the remaps to apply to its entries, in order."""
 
     newest: Manifest
     fragment_bitmap: FrozenBitMap
-    moves: tuple[IndexMove, ...] = ()
+    remaps: tuple[IndexRemap, ...] = ()
 
 
 def remap_index(
     store: Store, committer: Committer, segment: IndexMetadata, base: Manifest, locations: FileLocations
 ) -> RemappedIndex | Retry:
-    """Follow a new segment of row addresses from the version it was built on; or say why it is of no use there.
+    """Remap a new segment of row addresses from `base`, which it was built on; or return why it is of no use.
 
     `locations` are those of the table. Raises `StoreError`.
     """
     covered = segment.fragment_bitmap
     if covered is None:
-        return Retry("it does not say what it covers")
+        return Retry("its metadata does not say what it covers")
     vectors = DeletionVectors(store, locations)
-    moves: list[IndexMove] = []
+    remaps: list[IndexRemap] = []
     before = base
     for version in range(base.version + 1, (committer.latest() or 0) + 1):
         try:
-            landed = read_version(store, committer, version)
+            committed = read_version(store, committer, version)
         except VersionNotFound:
             return Retry(f"version {version} was cleaned up")
-        if landed.transaction is not None and isinstance(landed.transaction.operation, Rewrite):
+        if committed.transaction is not None and isinstance(committed.transaction.operation, Rewrite):
             try:
-                covered, move = _through(landed.transaction.operation, landed, before, covered, vectors)
+                covered, remap = _through_rewrite(
+                    committed.transaction.operation, before, committed.manifest, covered, vectors
+                )
             except ObjectNotFound as error:
-                return Retry(f"where its rows went cannot be told any more: a deletion file was cleaned up ({error})")
+                return Retry(f"where its rows went is not known any more: a deletion file was cleaned up ({error})")
             except InvalidInput as error:
                 return Retry(f"a rewrite does not say where its rows went ({error})")
-            moves += [] if move is None else [move]
+            remaps += [] if remap is None else [remap]
         else:
-            covered = covered - FrozenBitMap(with_other_values(before, landed.manifest, segment.fields))
-            ours = CreateIndex((replace(segment, fragment_bitmap=covered),))
-            verdict = judge(ours, landed.transaction.operation if landed.transaction else None)
-            if not isinstance(verdict, Compatible):
+            covered = covered - FrozenBitMap(fragments_with_changed_values(before, committed.manifest, segment.fields))
+            if not _is_compatible(replace(segment, fragment_bitmap=covered), committed):
                 return Retry(f"version {version} conflicts with it")
-        before = landed.manifest
+        before = committed.manifest
     if covered.isdisjoint(FrozenBitMap(before.fragments.ids)):
         return Retry("nothing that it covers is left")
-    return RemappedIndex(before, covered, tuple(moves))
+    return RemappedIndex(before, covered, tuple(remaps))
 
 
-def _through(
-    rewrite: Rewrite, landed: CommittedVersion, before: Manifest, covered: FrozenBitMap, vectors: DeletionVectors
-) -> tuple[FrozenBitMap, IndexMove | None]:
-    """Return what is covered after a rewrite, and how entries move; None where all that moves is given up."""
-    present, made = FrozenBitMap(before.fragments.ids), FrozenBitMap(landed.manifest.fragments.ids)
-    of_use, groups = covered, []
-    for move in Move.all_of(rewrite, landed.manifest):
-        old, new = (FrozenBitMap(ids) & there for ids, there in zip(move.moved, (present, made), strict=True))
+def _is_compatible(segment: IndexMetadata, committed: CommittedVersion) -> bool:
+    theirs = committed.transaction.operation if committed.transaction else None
+    return isinstance(judge(CreateIndex((segment,)), theirs), Compatible)
+
+
+def _through_rewrite(
+    rewrite: Rewrite, before: Manifest, made: Manifest, covered: FrozenBitMap, vectors: DeletionVectors
+) -> tuple[FrozenBitMap, IndexRemap | None]:
+    """Return what is covered after a rewrite, which made `made` from `before`, and how to remap the entries.
+
+    The remap is None if no group that was covered in full moved rows.
+    """
+    ids_before, ids_made = FrozenBitMap(before.fragments.ids), FrozenBitMap(made.fragments.ids)
+    usable, groups = covered, []
+    for group in CommittedRewriteGroup.all_of(rewrite, made):
+        old_ids, new_ids = group.fragment_ids
+        old, new = FrozenBitMap(old_ids) & ids_before, FrozenBitMap(new_ids) & ids_made
         if covered.isdisjoint(old):
             continue
         if old <= covered:
-            groups.append(move.rewritten(vectors))
+            groups.append(group.rewritten_group(vectors))
         else:
-            of_use = of_use - old
-        covered = covered_after(covered, old, new)
-    return covered, IndexMove(of_use, RowAddressMap(tuple(groups))) if groups else None
+            usable = usable - old
+        covered = remapped_coverage(covered, old, new)
+    return covered, IndexRemap(usable, RowAddressMap(tuple(groups))) if groups else None

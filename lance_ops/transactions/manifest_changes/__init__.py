@@ -1,9 +1,13 @@
-"""Steps from one manifest to the next that several operations share."""
+"""Changes of a manifest's parts that several operations share."""
 
-from lance_ops.transactions.manifest_changes.index_upkeep import drop_orphans, holds_row_addresses, uncover
-from lance_ops.transactions.manifest_changes.indexed_values import homes, with_other_values
-from lance_ops.transactions.manifest_changes.lookup import by_id, check_present
-from lance_ops.transactions.manifest_changes.numbering import number_fragments, number_new_rows, with_row_ids
+from lance_ops.transactions.manifest_changes.assigned_ids import assign_fragment_ids, assign_ids, assign_row_ids
+from lance_ops.transactions.manifest_changes.changed_values import files_by_field, fragments_with_changed_values
+from lance_ops.transactions.manifest_changes.fragment_lookup import check_fragments_exist, fragments_by_id
+from lance_ops.transactions.manifest_changes.index_coverage import (
+    drop_orphaned_indices,
+    holds_row_addresses,
+    remove_coverage,
+)
 from lance_ops.transactions.manifest_changes.update_map import UpdateMap, with_field_metadata
 from lance_ops.transactions.manifest_changes.version_stamps import (
     stamp_all_rows,
@@ -13,18 +17,18 @@ from lance_ops.transactions.manifest_changes.version_stamps import (
 
 __all__ = [
     "UpdateMap",
-    "by_id",
-    "check_present",
-    "drop_orphans",
+    "assign_fragment_ids",
+    "assign_ids",
+    "assign_row_ids",
+    "check_fragments_exist",
+    "drop_orphaned_indices",
+    "files_by_field",
+    "fragments_by_id",
+    "fragments_with_changed_values",
     "holds_row_addresses",
-    "homes",
-    "number_fragments",
-    "number_new_rows",
+    "remove_coverage",
     "stamp_all_rows",
     "stamp_moved_rows",
     "stamp_rewritten_offsets",
-    "uncover",
     "with_field_metadata",
-    "with_other_values",
-    "with_row_ids",
 ]

@@ -1,4 +1,4 @@
-"""Changes of a map of the manifest: keys set, keys removed, or the whole map replaced."""
+"""Change one of the manifest's maps: set keys, remove keys, or replace the whole map."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 
 @dataclass(frozen=True)
 class UpdateMap:
-    """New values by key, None to remove the key; with `replace` they are the whole new map."""
+    """New values by key, None to remove the key; with `replace` the values are the whole new map."""
 
     updates: Mapping[str, str | None]
     replace: bool = False
@@ -46,7 +46,7 @@ class UpdateMap:
         return new
 
     def keys(self, scope: str) -> set[Key]:
-        """Return what the update touches."""
+        """Return the keys that the update touches, in the scope's name."""
         return {(scope, EVERY_KEY)} if self.replace else {(scope, key) for key in self.updates}
 
 

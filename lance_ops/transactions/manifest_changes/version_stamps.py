@@ -1,4 +1,4 @@
-"""Carry the versions of rows along, in a table of stable row ids: which brought a row, and which last changed it."""
+"""Keep the versions that created and last updated each row, in a table of stable row ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["stamp_all_rows", "stamp_moved_rows", "stamp_rewritten_offsets"]
 
 
 def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment], version: int) -> tuple[Fragment, ...]:
-    """Stamp fragments with their rows' versions: last changed now; brought when their origins say, or now."""
+    """Set the versions of moved rows: updated in `version`, created in the version that `origins` record, if any."""
     ids_of = [_row_ids(fragment).expand()[0] for fragment in fragments]
     ids = np.sort(np.concatenate([np.empty(0, np.uint64), *ids_of]))
     created = np.full(len(ids), version, np.uint64)
@@ -43,7 +43,7 @@ def stamp_moved_rows(origins: Iterable[Fragment], fragments: Sequence[Fragment],
 
 
 def stamp_rewritten_offsets(fragment: Fragment, offsets: BitMap | None, version: int) -> Fragment:
-    """Mark rows that got new values in place as changed now."""
+    """Set `version` as the last update of the rows at `offsets`, which got new values in place."""
     if not offsets:
         return fragment
     versions = _versions(fragment.last_updated_at_versions, fragment).expand()
@@ -52,7 +52,7 @@ def stamp_rewritten_offsets(fragment: Fragment, offsets: BitMap | None, version:
 
 
 def stamp_all_rows(fragment: Fragment, version: int) -> Fragment:
-    """Mark every row as changed now."""
+    """Set `version` as the last update of every row."""
     return replace(fragment, last_updated_at_versions=encode_uniform_versions(version, fragment.physical_rows))
 
 

@@ -8,18 +8,18 @@ from lance_ops.transactions.operations.clone import Clone
 from lance_ops.transactions.operations.create_index import CreateIndex
 from lance_ops.transactions.operations.data_replacement import DataReplacement, DataReplacementGroup
 from lance_ops.transactions.operations.delete import Delete
-from lance_ops.transactions.operations.foreign import (
-    AppendFragmentReuseTransitions,
-    DataOverlay,
-    UnknownOperation,
-    UpdateMemWalState,
-)
 from lance_ops.transactions.operations.merge import Merge
 from lance_ops.transactions.operations.overwrite import Overwrite
 from lance_ops.transactions.operations.project import Project
 from lance_ops.transactions.operations.reserve_fragments import ReserveFragments
 from lance_ops.transactions.operations.restore import Restore
 from lance_ops.transactions.operations.rewrite import Rewrite, RewriteGroup, RewrittenIndex
+from lance_ops.transactions.operations.unsupported import (
+    AppendFragmentReuseTransitions,
+    DataOverlay,
+    UnknownOperation,
+    UpdateMemWalState,
+)
 from lance_ops.transactions.operations.update import Update, UpdateMode
 from lance_ops.transactions.operations.update_bases import UpdateBases
 from lance_ops.transactions.operations.update_config import UpdateConfig

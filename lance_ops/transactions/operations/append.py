@@ -8,8 +8,8 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import number_new_rows
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.manifest_changes import assign_ids
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Append"]
 
@@ -35,7 +35,7 @@ class Append(Operation):
             adds_rows=True, new_fields=frozenset(field_id for file in files for field_id in file.live_fields)
         )
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
-        new, max_fragment_id, next_row_id = number_new_rows(self.fragments, manifest)
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
+        new, max_fragment_id, next_row_id = assign_ids(self.fragments, manifest)
         fragments = manifest.fragments.with_added(new)
         return replace(manifest, fragments=fragments, max_fragment_id=max_fragment_id, next_row_id=next_row_id)

@@ -13,7 +13,7 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Clone"]
 
@@ -52,7 +52,7 @@ class Clone(Operation):
     def footprint(self) -> Footprint:
         return Footprint(replaces_table=True, schema=True, adds_rows=True)
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         raise UnsupportedFeature("a clone of it over a table that is there (a clone begins a table)", self.ref_path)
 
     def first_manifest(self, source: Manifest) -> Manifest:

@@ -7,9 +7,9 @@ from typing import Self
 
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import IndexMetadata, Manifest
-from lance_ops.transactions.footprint import Footprint, IndexedPart
+from lance_ops.transactions.footprint import Footprint, IndexedSegment
 from lance_ops.transactions.manifest_changes import holds_row_addresses
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["CreateIndex"]
 
@@ -43,13 +43,15 @@ class CreateIndex(Operation):
         return Footprint(
             index_names=frozenset(index.name for index in self.new_indices + self.removed_indices),
             index_ids=frozenset(index.uuid for index in self.removed_indices),
-            indexed=tuple(
-                IndexedPart(index.uuid, frozenset(index.fields), index.fragment_bitmap, not holds_row_addresses(index))
+            new_segments=tuple(
+                IndexedSegment(
+                    index.uuid, frozenset(index.fields), index.fragment_bitmap, not holds_row_addresses(index)
+                )
                 for index in self.new_indices
             ),
         )
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         gone = {index.uuid for index in self.removed_indices}
         kept = tuple(index for index in manifest.indices if index.uuid not in gone)
         return replace(manifest, indices=kept + self.new_indices)

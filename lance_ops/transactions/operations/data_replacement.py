@@ -9,8 +9,13 @@ from lance_ops.core.errors import IncompatibleTransaction, InvalidInput
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import DataFile, Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import by_id, check_present, stamp_all_rows, uncover
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.manifest_changes import (
+    check_fragments_exist,
+    fragments_by_id,
+    remove_coverage,
+    stamp_all_rows,
+)
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["DataReplacement", "DataReplacementGroup"]
 
@@ -51,14 +56,14 @@ class DataReplacement(Operation):
 
     def footprint(self) -> Footprint:
         return Footprint(
-            writes={group.fragment_id: frozenset(group.new_file.live_fields) for group in self.replacements}
+            writes_values={group.fragment_id: frozenset(group.new_file.live_fields) for group in self.replacements}
         )
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         if len({group.new_file.fields for group in self.replacements}) > 1:
             raise InvalidInput("all files of one data replacement must hold the same fields")
-        check_present(manifest, (group.fragment_id for group in self.replacements), self.name)
-        changed = by_id(manifest.fragments.having({group.fragment_id for group in self.replacements}))
+        check_fragments_exist(manifest, (group.fragment_id for group in self.replacements), self.name)
+        changed = fragments_by_id(manifest.fragments.having({group.fragment_id for group in self.replacements}))
         for group in self.replacements:
             fragment = _with_file(changed[group.fragment_id], group.new_file)
             stable = manifest.uses_stable_row_ids
@@ -67,7 +72,7 @@ class DataReplacement(Operation):
         return replace(
             manifest,
             fragments=manifest.fragments.with_changes(changed),
-            indices=uncover(manifest.indices, [group.fragment_id for group in self.replacements], fields),
+            indices=remove_coverage(manifest.indices, [group.fragment_id for group in self.replacements], fields),
         )
 
 

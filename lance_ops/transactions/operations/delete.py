@@ -8,8 +8,8 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import by_id, check_present, drop_orphans
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.manifest_changes import check_fragments_exist, drop_orphaned_indices, fragments_by_id
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Delete"]
 
@@ -44,18 +44,18 @@ class Delete(Operation):
 
     def footprint(self) -> Footprint:
         return Footprint(
-            thins=frozenset(fragment.id for fragment in self.updated_fragments),
+            deletes_rows=frozenset(fragment.id for fragment in self.updated_fragments),
             drops=frozenset(self.deleted_fragment_ids),
         )
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
-        updated = by_id(self.updated_fragments)
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
+        updated = fragments_by_id(self.updated_fragments)
         gone = frozenset(self.deleted_fragment_ids)
-        check_present(manifest, gone | updated.keys(), self.name)
+        check_fragments_exist(manifest, gone | updated.keys(), self.name)
         thinned = {
             fragment.id: replace(fragment, deletion_file=updated[fragment.id].deletion_file)
             for fragment in manifest.fragments.having(updated)
         }
         fragments = manifest.fragments.with_changes(thinned, gone)
-        indices = drop_orphans(manifest.indices, manifest.schema, fragments)
+        indices = drop_orphaned_indices(manifest.indices, manifest.schema, fragments)
         return replace(manifest, fragments=fragments, indices=indices)

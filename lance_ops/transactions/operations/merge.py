@@ -11,8 +11,14 @@ from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Fragment, FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import by_id, drop_orphans, homes, stamp_all_rows, uncover
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.manifest_changes import (
+    drop_orphaned_indices,
+    files_by_field,
+    fragments_by_id,
+    remove_coverage,
+    stamp_all_rows,
+)
+from lance_ops.transactions.operation import ApplyContext, Operation
 from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["Merge"]
@@ -50,16 +56,16 @@ class Merge(Operation):
     def footprint(self) -> Footprint:
         return Footprint(restates_fragments=True, schema=True, forbids_nulls=not self.preserves_nullability)
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
-        before = by_id(manifest.fragments)
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
+        before = fragments_by_id(manifest.fragments)
         if _rows(self.fragments) != _rows(manifest.fragments):
             raise InvalidInput("a merge must state every fragment of the table, each with all of its rows")
         indices = manifest.indices
         indexed = {field_id for index in indices for field_id in index.fields}
         for fragment in self.fragments if indexed else ():
-            old, new = homes(before[fragment.id], indexed), homes(fragment, indexed)
+            old, new = files_by_field(before[fragment.id], indexed), files_by_field(fragment, indexed)
             moved = {field_id for field_id in indexed if old.get(field_id) != new.get(field_id)}
-            indices = uncover(indices, {fragment.id}, moved) if moved else indices
+            indices = remove_coverage(indices, {fragment.id}, moved) if moved else indices
         fragments = FragmentList(self.fragments)
         if manifest.uses_stable_row_ids:
             fragments = FragmentList(
@@ -68,7 +74,7 @@ class Merge(Operation):
                 else fragment
                 for fragment in fragments
             )
-        indices = drop_orphans(indices, self.schema, fragments)
+        indices = drop_orphaned_indices(indices, self.schema, fragments)
         return replace(manifest, schema=self.schema, fragments=fragments, indices=indices)
 
 

@@ -12,8 +12,8 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath, DataFormat, FeatureFlag, Fragment, FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import number_new_rows
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.manifest_changes import assign_ids
+from lance_ops.transactions.operation import ApplyContext, Operation
 from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["Overwrite"]
@@ -53,7 +53,7 @@ class Overwrite(Operation):
         keys = frozenset(("config", key) for key in self.config_upsert_values)
         return Footprint(replaces_table=True, needs_table=False, schema=True, adds_rows=True, keys=keys)
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         is_new = manifest.version == 0
         if self.initial_bases and not is_new:
             raise InvalidInput("an overwrite cannot bring base paths: they belong to the table's creation")
@@ -66,7 +66,7 @@ class Overwrite(Operation):
                 reader_feature_flags=manifest.reader_feature_flags | both,
                 writer_feature_flags=manifest.writer_feature_flags | both,
             )
-        fragments, max_fragment_id, next_row_id = number_new_rows(self.fragments, manifest)
+        fragments, max_fragment_id, next_row_id = assign_ids(self.fragments, manifest)
         return replace(
             manifest,
             schema=self.schema,
@@ -79,7 +79,7 @@ class Overwrite(Operation):
             base_paths=manifest.base_paths + self.initial_bases,
         )
 
-    def _data_format(self, manifest: Manifest, context: Context, *, is_new: bool) -> DataFormat:
+    def _data_format(self, manifest: Manifest, context: ApplyContext, *, is_new: bool) -> DataFormat:
         if context.data_storage_version is not None:
             return DataFormat(FileVersion.parse(context.data_storage_version).value)
         if not is_new:

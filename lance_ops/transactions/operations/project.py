@@ -9,8 +9,8 @@ from lance_ops.core.schema import Schema
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import FragmentList, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.manifest_changes import drop_orphans
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.manifest_changes import drop_orphaned_indices
+from lance_ops.transactions.operation import ApplyContext, Operation
 from lance_ops.wire import schema_from_pb, schema_to_pb
 
 __all__ = ["Project"]
@@ -40,12 +40,12 @@ class Project(Operation):
     def footprint(self) -> Footprint:
         return Footprint(schema=True, forbids_nulls=not self.preserves_nullability)
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         schema = replace(self.schema, metadata=manifest.schema.metadata)
         kept = {node.id for node in schema.walk()}
         fragments = FragmentList(
             replace(fragment, files=tuple(file for file in fragment.files if kept.intersection(file.fields)))
             for fragment in manifest.fragments
         )
-        indices = drop_orphans(manifest.indices, schema, fragments)
+        indices = drop_orphaned_indices(manifest.indices, schema, fragments)
         return replace(manifest, schema=schema, fragments=fragments, indices=indices)

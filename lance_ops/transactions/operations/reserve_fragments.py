@@ -8,7 +8,7 @@ from typing import Self
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["ReserveFragments"]
 
@@ -31,5 +31,5 @@ class ReserveFragments(Operation):
     def footprint(self) -> Footprint:
         return Footprint()
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         return replace(manifest, max_fragment_id=manifest.next_fragment_id + self.num_fragments - 1)

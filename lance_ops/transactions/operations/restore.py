@@ -9,7 +9,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import FeatureFlag, Manifest, check_writable
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Restore"]
 
@@ -36,7 +36,7 @@ class Restore(Operation):
     def footprint(self) -> Footprint:
         return Footprint(replaces_table=True, needs_table=False, schema=True, adds_rows=True)
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         old = context.manifests[self.version]
         check_writable(old, f"version {self.version}")
         if manifest.uses_stable_row_ids and not old.uses_stable_row_ids:

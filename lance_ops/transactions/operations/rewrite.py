@@ -13,9 +13,9 @@ from lance_ops.core.errors import CorruptFile, IncompatibleTransaction, InvalidI
 from lance_ops.core.file_names import INDICES_DIR
 from lance_ops.pb import table_pb2, transaction_pb2
 from lance_ops.table import Fragment, IndexDetails, IndexFile, IndexMetadata, Manifest
-from lance_ops.transactions.footprint import Footprint, covered_after
-from lance_ops.transactions.manifest_changes import check_present, holds_row_addresses, number_fragments
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.footprint import Footprint, remapped_coverage
+from lance_ops.transactions.manifest_changes import assign_fragment_ids, check_fragments_exist, holds_row_addresses
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Rewrite", "RewriteGroup", "RewrittenIndex"]
 
@@ -130,18 +130,18 @@ class Rewrite(Operation):
             index_ids=frozenset(index.old_id for index in self.rewritten_indices),
         )
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         old = [fragment.id for group in self.groups for fragment in group.old_fragments]
         gone = frozenset(old)
         if len(gone) != len(old):
             raise InvalidInput("a fragment stands in two groups of one rewrite")
-        check_present(manifest, self._expected(manifest), self.name)
+        check_fragments_exist(manifest, self._expected(manifest), self.name)
         present = BitMap(manifest.fragments.ids)
         added: list[Fragment] = []
         exchanged = []
         highest = manifest.max_fragment_id
         for group in self.groups:
-            numbered, highest = number_fragments(group.new_fragments, highest)
+            numbered, highest = assign_fragment_ids(group.new_fragments, highest)
             new = tuple(fragment for fragment in numbered if fragment.num_rows or not fragment.physical_rows)
             added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
@@ -193,7 +193,7 @@ def _follow(index: IndexMetadata, exchanged: Iterable[tuple[BitMap, BitMap]]) ->
     for old, new in exchanged:
         if not (old <= covered or covered.isdisjoint(old)):
             raise InvalidInput(f"index {index.name!r} covers fragments {list(old)} of a rewrite in part")
-        covered = covered_after(covered, old, new)
+        covered = remapped_coverage(covered, old, new)
     return covered
 
 
@@ -203,5 +203,5 @@ def _follow_by_row_id(
     """Return what a segment of stable row ids still covers: new fragments too, if it knew all rows and knows ids."""
     knows_ids = not holds_row_addresses(index)
     for old, new in exchanged:
-        bitmap = covered_after(bitmap, old, new if knows_ids else ())
+        bitmap = remapped_coverage(bitmap, old, new if knows_ids else ())
     return bitmap

@@ -16,17 +16,17 @@ from lance_ops.table.rows import count_row_ids, decode_bitmap, encode_bitmap
 from lance_ops.transactions.footprint import Footprint
 from lance_ops.transactions.inserted_keys import InsertedKeys
 from lance_ops.transactions.manifest_changes import (
-    by_id,
-    check_present,
-    drop_orphans,
+    assign_fragment_ids,
+    assign_row_ids,
+    check_fragments_exist,
+    drop_orphaned_indices,
+    fragments_by_id,
     holds_row_addresses,
-    number_fragments,
+    remove_coverage,
     stamp_moved_rows,
     stamp_rewritten_offsets,
-    uncover,
-    with_row_ids,
 )
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["Update", "UpdateMode"]
 
@@ -110,32 +110,32 @@ class Update(Operation):
         removed = frozenset(self.removed_fragment_ids)
         in_place = self.in_place
         return Footprint(
-            thins=frozenset() if in_place else updated,
+            deletes_rows=frozenset() if in_place else updated,
             drops=removed,
-            moves=removed if in_place else updated | removed,
-            writes=dict.fromkeys(updated, frozenset(self.fields_modified)) if in_place else {},
+            moves_rows=removed if in_place else updated | removed,
+            writes_values=dict.fromkeys(updated, frozenset(self.fields_modified)) if in_place else {},
             adds_rows=bool(self.new_fragments),
             inserted_keys=None if self.inserted_rows is None else InsertedKeys.decode(self.inserted_rows),
             is_known=not self.compacted_sstables,
         )
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         if self.compacted_sstables:
             raise UnsupportedFeature("an update that merges write-ahead tables")
-        updated = by_id(self.updated_fragments)
+        updated = fragments_by_id(self.updated_fragments)
         removed = frozenset(self.removed_fragment_ids)
-        check_present(manifest, removed | updated.keys(), self.name)
-        new, max_fragment_id = number_fragments(self.new_fragments, manifest.max_fragment_id)
+        check_fragments_exist(manifest, removed | updated.keys(), self.name)
+        new, max_fragment_id = assign_fragment_ids(self.new_fragments, manifest.max_fragment_id)
         next_row_id = manifest.next_row_id
         touched = list(manifest.fragments.having(removed | updated.keys()))
-        indices = uncover(manifest.indices, updated, self.fields_modified)
+        indices = remove_coverage(manifest.indices, updated, self.fields_modified)
         kept = {
             fragment.id: self._updated(fragment, updated[fragment.id]) if fragment.id in updated else fragment
             for fragment in manifest.fragments.having((updated.keys() | self.updated_offsets.keys()) - removed)
         }
         if manifest.uses_stable_row_ids:
             moved = {fragment.id for fragment in new if _has_only_moved_rows(fragment)}
-            new, next_row_id = with_row_ids(new, next_row_id)
+            new, next_row_id = assign_row_ids(new, next_row_id)
             new = stamp_moved_rows(touched, new, manifest.version + 1)
             kept = {
                 fragment_id: stamp_rewritten_offsets(
@@ -146,7 +146,7 @@ class Update(Operation):
             if not self.in_place:
                 indices = self._cover_moved(indices, moved, [fragment.id for fragment in touched])
         fragments = manifest.fragments.with_changes(kept, removed, new)
-        indices = drop_orphans(indices, manifest.schema, fragments)
+        indices = drop_orphaned_indices(indices, manifest.schema, fragments)
         return replace(
             manifest, fragments=fragments, indices=indices, max_fragment_id=max_fragment_id, next_row_id=next_row_id
         )

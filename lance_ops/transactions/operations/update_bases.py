@@ -9,7 +9,7 @@ from lance_ops.core.errors import InvalidInput
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import BasePath, Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["UpdateBases"]
 
@@ -35,7 +35,7 @@ class UpdateBases(Operation):
         names |= {f"id {base.id}" for base in self.new_bases if base.id}
         return Footprint(needs_table=False, bases=frozenset(names))
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         bases = list(manifest.base_paths)
         for new in self.new_bases:
             if new.id == 0:

@@ -10,7 +10,7 @@ from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint, Key
 from lance_ops.transactions.manifest_changes import UpdateMap, with_field_metadata
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["UpdateConfig"]
 
@@ -67,7 +67,7 @@ class UpdateConfig(Operation):
         footprint = Footprint(keys=frozenset(keys))
         return replace(footprint, needs_table=bool(footprint.metadata_keys))
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         schema = manifest.schema
         if self.schema_metadata_updates is not None:
             schema = replace(schema, metadata=self.schema_metadata_updates.apply(schema.metadata))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.schema import Schema
 from lance_ops.table import WRITER, DataFile, Fragment, Manifest, flags_for
-from lance_ops.transactions.operation import Context
+from lance_ops.transactions.operation import ApplyContext
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["NO_TABLE", "next_manifest"]
@@ -16,7 +16,7 @@ NO_TABLE = Manifest(version=0, schema=Schema(()))
 """What the first transaction of a table is applied to."""
 
 
-def next_manifest(newest: Manifest, transaction: Transaction, context: Context, now_ns: int) -> Manifest:
+def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyContext, now_ns: int) -> Manifest:
     """Apply a transaction and set what every version says of itself; whether the result is sound is not looked at.
 
     The time never goes back, whatever the clocks of the writers say.

@@ -11,13 +11,13 @@ from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.pb import transaction_pb2
 from lance_ops.table import Manifest
 from lance_ops.transactions.footprint import Footprint
-from lance_ops.transactions.operation import Context, Operation
+from lance_ops.transactions.operation import ApplyContext, Operation
 
 __all__ = ["AppendFragmentReuseTransitions", "DataOverlay", "UnknownOperation", "UpdateMemWalState"]
 
 
 @dataclass(frozen=True)
-class _Foreign(Operation):
+class _Unsupported(Operation):
     """An operation as its encoded message; every other operation conflicts with it."""
 
     message: bytes = b""
@@ -34,32 +34,32 @@ class _Foreign(Operation):
     def footprint(self) -> Footprint:
         return Footprint(is_known=False)
 
-    def apply(self, manifest: Manifest, context: Context) -> Manifest:
+    def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         raise UnsupportedFeature(f"the operation {self.name}")
 
 
-class DataOverlay(_Foreign):
+class DataOverlay(_Unsupported):
     """New values for some cells, in overlay files."""
 
     wire_name = "data_overlay"
     _wire_type = transaction_pb2.Transaction.DataOverlay
 
 
-class UpdateMemWalState(_Foreign):
+class UpdateMemWalState(_Unsupported):
     """How far write-ahead tables were merged."""
 
     wire_name = "update_mem_wal_state"
     _wire_type = transaction_pb2.Transaction.UpdateMemWalState
 
 
-class AppendFragmentReuseTransitions(_Foreign):
+class AppendFragmentReuseTransitions(_Unsupported):
     """More entries of the fragment-reuse index."""
 
     wire_name = "append_fri_transitions"
     _wire_type = transaction_pb2.Transaction.AppendFragmentReuseTransitions
 
 
-class UnknownOperation(_Foreign):
+class UnknownOperation(_Unsupported):
     """Whatever a newer writer did: `message` is the whole encoded transaction."""
 
     wire_name = ""

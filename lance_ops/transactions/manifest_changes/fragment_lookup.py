@@ -1,4 +1,4 @@
-"""Find in a manifest what an operation is about."""
+"""Find fragments by id, and check that a manifest has those that an operation changes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable
 from lance_ops.core.errors import IncompatibleTransaction
 from lance_ops.table import Fragment, Manifest
 
-__all__ = ["by_id", "check_present"]
+__all__ = ["check_fragments_exist", "fragments_by_id"]
 
 
-def by_id(fragments: Iterable[Fragment]) -> dict[int, Fragment]:
-    """Return the fragments by id."""
+def fragments_by_id(fragments: Iterable[Fragment]) -> dict[int, Fragment]:
+    """Return a map from id to fragment."""
     return {fragment.id: fragment for fragment in fragments}
 
 
-def check_present(manifest: Manifest, fragment_ids: Iterable[int], operation: str) -> None:
+def check_fragments_exist(manifest: Manifest, fragment_ids: Iterable[int], operation: str) -> None:
     """Raise `IncompatibleTransaction` naming the fragments that the manifest lacks."""
     wanted = set(fragment_ids)
     missing = sorted(wanted.difference(manifest.fragments.ids)) if wanted else []
     if missing:
         raise IncompatibleTransaction(
-            f"{operation} is about fragments {missing[:5]}, which version {manifest.version} does not have: "
+            f"{operation} changes fragments {missing[:5]}, which version {manifest.version} does not have: "
             "plan it again on the newest version"
         )

@@ -1,4 +1,8 @@
-"""Keep index metadata true to the fragments: what no segment covers is scanned, what one wrongly covers is lost."""
+"""Keep the coverage of index segments correct after a change of the fragments.
+
+Queries scan a fragment that no segment covers. If a segment covers a fragment whose values it does not hold, queries
+lose rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lance_ops.core.schema import Schema
 from lance_ops.table import FRAGMENT_REUSE_INDEX, FragmentList, IndexMetadata
 
-__all__ = ["drop_orphans", "holds_row_addresses", "uncover"]
+__all__ = ["drop_orphaned_indices", "holds_row_addresses", "remove_coverage"]
 
 _ADDRESSES_FROM_VERSION: Mapping[str, int] = {
     "BTreeIndexDetails": 1,
@@ -19,7 +23,7 @@ _ADDRESSES_FROM_VERSION: Mapping[str, int] = {
     "BloomFilterIndexDetails": 0,
     "RTreeIndexDetails": 0,
 }
-"""Kinds of index that hold row addresses even in a table of stable row ids, from which index version on."""
+"""Index types that hold row addresses even in a table of stable row ids, and the index version that began with it."""
 
 _HOLDS_ROW_IDS = frozenset(
     {"BTreeIndexDetails", "BitmapIndexDetails", "LabelListIndexDetails", "NGramIndexDetails", "InvertedIndexDetails"}
@@ -28,9 +32,9 @@ _HOLDS_ROW_IDS = frozenset(
 
 
 def holds_row_addresses(index: IndexMetadata) -> bool:
-    """Return whether the segment's entries are void once rows move, in a table of stable row ids.
+    """Return whether the segment's entries become invalid when rows move, in a table of stable row ids.
 
-    A kind that is not known counts as such: its rows are then scanned, never lost.
+    True also for an unknown index type: queries then scan its rows, and lose none.
     """
     kind = index.details.type_name if index.details else ""
     since = _ADDRESSES_FROM_VERSION.get(kind)
@@ -39,27 +43,27 @@ def holds_row_addresses(index: IndexMetadata) -> bool:
     return kind not in _HOLDS_ROW_IDS
 
 
-def uncover(
+def remove_coverage(
     indices: Iterable[IndexMetadata], fragment_ids: Collection[int], fields: Collection[int]
 ) -> tuple[IndexMetadata, ...]:
-    """Take fragments out of the segments that are on one of the fields, whose values changed there."""
+    """Remove fragments from the segments on any of the fields, because the fields' values changed there."""
     changed = frozenset(fields)
-    gone = BitMap(fragment_ids)
+    removed = BitMap(fragment_ids)
     return tuple(
-        replace(index, fragment_bitmap=FrozenBitMap(index.fragment_bitmap - gone))
+        replace(index, fragment_bitmap=FrozenBitMap(index.fragment_bitmap - removed))
         if index.fragment_bitmap is not None and changed.intersection(index.fields)
         else index
         for index in indices
     )
 
 
-def drop_orphans(
+def drop_orphaned_indices(
     indices: Iterable[IndexMetadata], schema: Schema, fragments: FragmentList
 ) -> tuple[IndexMetadata, ...]:
-    """Drop indices of fields that are gone, and segments that cover nothing any more while another of theirs does.
+    """Drop indices of fields that do not exist, and segments that cover no fragment.
 
-    The last segment of an index stays even when it covers nothing: the index is still declared, and is filled again by
-    the next maintenance. Of several empty ones the oldest stays. A segment that does not say what it covers stays.
+    If no segment of an index covers a fragment, the oldest one stays: the index is still declared, and the next
+    maintenance fills it again. A segment whose metadata does not say what it covers stays.
     """
     kept = [index for index in indices if index.is_system or all(map(schema.by_id, index.fields))]
     live = BitMap(fragments.ids if kept else ())
@@ -67,8 +71,8 @@ def drop_orphans(
     for index in kept:
         segments.setdefault(index.name, []).append(index)
     doomed: set[UUID] = set()
-    for name, of_one in segments.items():
-        measured = [index for index in of_one if index.fragment_bitmap is not None]
+    for name, siblings in segments.items():
+        measured = [index for index in siblings if index.fragment_bitmap is not None]
         if name == FRAGMENT_REUSE_INDEX or len(measured) < 2:
             continue
         empty = [index for index in measured if not index.covers(live)]

@@ -1,4 +1,4 @@
-"""Give new fragments their ids, and their rows theirs."""
+"""Assign ids to new fragments and stable row ids to new rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from lance_ops.table.rows import (
     encode_uniform_versions,
 )
 
-__all__ = ["UNASSIGNED", "number_fragments", "number_new_rows", "with_row_ids"]
+__all__ = ["UNASSIGNED", "assign_fragment_ids", "assign_ids", "assign_row_ids"]
 
 UNASSIGNED = 0
-"""The id of a fragment that no commit has numbered yet. The first fragment of a table really is 0."""
+"""The id of a fragment that has none yet. The first fragment of a table gets the same number as its real id."""
 
 
-def number_fragments(
+def assign_fragment_ids(
     fragments: Iterable[Fragment], max_fragment_id: int | None
 ) -> tuple[tuple[Fragment, ...], int | None]:
-    """Number the fragments that have no id; return them and the highest id given out, which was `max_fragment_id`."""
+    """Assign ids to the fragments that have none; return all fragments, and the highest id assigned so far.
+
+    `max_fragment_id` is the highest id before.
+    """
     next_id = 0 if max_fragment_id is None else max_fragment_id + 1
     numbered = []
     for fragment in fragments:
@@ -38,15 +41,15 @@ def number_fragments(
     return tuple(numbered), max(next_id - 1, *(fragment.id for fragment in numbered))
 
 
-def number_new_rows(fragments: Iterable[Fragment], manifest: Manifest) -> tuple[tuple[Fragment, ...], int | None, int]:
-    """Number fragments of rows that are all new: ids, and in a table of stable row ids theirs and their version.
+def assign_ids(fragments: Iterable[Fragment], manifest: Manifest) -> tuple[tuple[Fragment, ...], int | None, int]:
+    """Assign ids to fragments whose rows are all new; with stable row ids, also row ids and row versions.
 
-    Returns them, and the manifest's `max_fragment_id` and `next_row_id` with them.
+    Returns the fragments, and the manifest's new `max_fragment_id` and `next_row_id`.
     """
-    numbered, max_fragment_id = number_fragments(fragments, manifest.max_fragment_id)
+    numbered, max_fragment_id = assign_fragment_ids(fragments, manifest.max_fragment_id)
     if not manifest.uses_stable_row_ids:
         return numbered, max_fragment_id, manifest.next_row_id
-    numbered, next_row_id = with_row_ids(numbered, manifest.next_row_id)
+    numbered, next_row_id = assign_row_ids(numbered, manifest.next_row_id)
     stamped = []
     for fragment in numbered:
         versions = encode_uniform_versions(manifest.version + 1, fragment.physical_rows)
@@ -54,10 +57,10 @@ def number_new_rows(fragments: Iterable[Fragment], manifest: Manifest) -> tuple[
     return tuple(stamped), max_fragment_id, next_row_id
 
 
-def with_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[tuple[Fragment, ...], int]:
-    """Complete the row ids: rows beyond those a fragment has ids for are new, and get the next ones.
+def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[tuple[Fragment, ...], int]:
+    """Assign row ids to the rows of each fragment that have none; they follow the rows that have one.
 
-    Returns the fragments and the id after the last one given out.
+    Returns the fragments and the next free row id.
     """
     done = []
     for fragment in fragments:
@@ -74,8 +77,8 @@ def with_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[tuple
                 raise InvalidInput(f"{where} brings {known} row ids for {rows} rows")
             if known < rows:
                 kept = decode_row_ids(fragment.row_ids, known, where)
-                fresh = RowIds.counting_from(next_row_id, rows - known)
-                fragment = replace(fragment, row_ids=encode_row_ids(RowIds.joined((kept, fresh))))
+                new = RowIds.counting_from(next_row_id, rows - known)
+                fragment = replace(fragment, row_ids=encode_row_ids(RowIds.joined((kept, new))))
                 next_row_id += rows - known
         done.append(fragment)
     return tuple(done), next_row_id
