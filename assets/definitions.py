@@ -1,4 +1,4 @@
-"""The datasets of this deployment: one YAML file each in `assets/datasets`."""
+"""Load the datasets of this deployment, one from each YAML file in `assets/datasets`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["asset_definitions", "declared_datasets"]
 
 
 def declared_datasets() -> tuple[DatasetConfig, ...]:
-    """Read the declarations. Their variables, `LANCE_OPS_LAKE` and `LANCE_OPS_LANDING`, are expanded at use."""
+    """Read the declarations. Their variables `LANCE_OPS_LAKE` and `LANCE_OPS_LANDING` are expanded at use."""
     return load_datasets(Path(__file__).parent / "datasets")
 
 

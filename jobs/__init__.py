@@ -1,1 +1,1 @@
-"""What runs on the datasets of this deployment, and when."""
+"""The jobs, schedules and sensors of this deployment, and its demo."""

@@ -1,4 +1,4 @@
-"""The code location: what there is, what runs on it and when, and where it runs."""
+"""The Dagster code location of this deployment: assets, jobs, sensors, schedules and resources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SPARK_SETTINGS = {"spark.driver.memory": "1g", "spark.log.level": "ERROR"}
 
 @dg.definitions
 def definitions() -> dg.Definitions:
-    """Return everything; `SPARK_MASTER` names the cluster, this machine's cores without it."""
+    """Return all definitions. `SPARK_MASTER` names the cluster; without it, Spark runs on this machine's cores."""
     spark = SparkRunner(master=os.environ.get("SPARK_MASTER"), config=_SPARK_SETTINGS)
     return dg.Definitions.merge(
         asset_definitions(),

@@ -1,9 +1,9 @@
-"""The main job: raw files in, a maintained Lance dataset out, by the definitions that a deployment runs.
+"""Run the demo: take raw files to a maintained Lance dataset, by the definitions that a deployment runs.
 
     python -m jobs.demo [--root FOLDER] [--fresh]
 
-It lands real data, evaluates the raw-file sensor, launches what that asks for on Spark in local mode, and runs the
-dataset's jobs. Then it proves what came out; if a proof fails it ends with an error.
+The demo lands real data, evaluates the raw-file sensor, launches the requested runs on Spark in local mode, and runs
+the dataset's jobs. Then it proves the result, and ends with an error if a proof fails.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TAG = "before-erasure"
 
 
 class DemoFailed(Exception):
-    """A step cannot be taken, or did something else than it should have."""
+    """A step cannot be taken, or had another outcome than expected."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Demo:
         return str(self.place.lake / "flights.lance")
 
     def run(self) -> bool:
-        """Take the six steps; return whether every proof held."""
+        """Take the six steps; return whether every proof holds."""
         *backlog, late, later = days_of(self.flights)
         with self._step(f"1  {len(backlog)} days land; the sensor asks for them as one run"):
             size = land_days(self.flights, backlog, self.landing)
@@ -119,7 +119,7 @@ class Demo:
         )
 
     def _replay(self, day: str) -> None:
-        """Ask for a day again, once by hand and once as a sensor that lost its cursor."""
+        """Request a day again, once by hand and once as a sensor without a cursor would."""
         result = self.location.run(_NAMES.of("ingest"), tags={"dagster/partition": day})
         if "lance/version" in _output_metadata(result):
             raise DemoFailed(f"replaying {day} made a version")
@@ -148,7 +148,7 @@ class Demo:
         self._say(f"{len(evaluations)} asset checks passed")
 
     def _recorded_versions(self) -> list[dict[str, Any]]:
-        """Return every version as Dagster recorded it on the head, oldest first: most are cleaned up by now."""
+        """Return every version that Dagster recorded on the head, oldest first. Clean-up has removed most of them."""
         found = self.location.instance.fetch_materializations(dg.AssetRecordsFilter(_NAMES.head), limit=1000)
         events = [record.asset_materialization for record in reversed(found.records) if record.asset_materialization]
         return [_plain(event.metadata) for event in events]
@@ -175,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=DEFAULT_ROOT, help="where everything goes (default: %(default)s)")
     parser.add_argument("--fresh", action="store_true", help="remove what an earlier run left there")
     parsed = parser.parse_args(arguments)
-    # Spark warns of pandas on start; no row of ours goes through pandas.
+    # Spark warns about pandas at start; the demo passes no row through pandas.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
     console = Console(width=None if sys.stdout.isatty() else 120)
     place = DemoPlace(parsed.root.resolve())
@@ -217,7 +217,7 @@ def _describe(ticked: Ticked) -> str:
 
 
 def _output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    """Return the metadata of a run's own work: of its first materialization of a partition, or of its op's output."""
+    """Return the metadata of a run's first materialization of a partition, or of its op's output."""
     for event in result.get_asset_materialization_events():
         if event.asset_key == _NAMES.batches:
             return _plain(event.step_materialization_data.materialization.metadata)

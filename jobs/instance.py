@@ -1,4 +1,4 @@
-"""The demo's place on disk and its Dagster instance, made once for `make run` and `make ui`.
+"""Make the demo's folders and its Dagster instance, which `make run` and `make ui` share.
 
 python -m jobs.instance [--root FOLDER] COMMAND …     run a command in the demo's environment
 
@@ -30,7 +30,7 @@ _IN_USE = "in-use"
 
 @dataclass(frozen=True)
 class DemoPlace:
-    """Where everything of the demo is."""
+    """The folders of the demo."""
 
     root: Path
 
@@ -56,14 +56,14 @@ class DemoPlace:
             "DAGSTER_HOME": str(self.dagster_home),
             "LANCE_OPS_LAKE": str(self.lake),
             "LANCE_OPS_LANDING": str(self.landing),
-            # Nothing of the demo leaves the machine, and a host name that does not resolve must not matter.
+            # The demo stays on this machine, and must work where the host's name does not resolve.
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
 
     def prepare(self) -> None:
-        """Make the folders and the instance, if they are not there, and enter the environment.
+        """Make the folders and the instance if they are missing, and set the environment variables.
 
-        Two processes that make an instance's sqlite files at once spoil them, so one at a time gets here.
+        A lock admits one process at a time, because two that create an instance's SQLite files at once damage them.
         """
         for folder in (self.landing, self.lake, self.dagster_home):
             folder.mkdir(parents=True, exist_ok=True)
@@ -75,14 +75,14 @@ class DemoPlace:
                 instance.get_run_records(limit=1)
 
     def hold(self) -> None:
-        """Keep the folder from being cleared until this process ends, whatever program it becomes."""
+        """Keep other processes from clearing the folder until this process ends, also after an `exec`."""
         self.root.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.root / _IN_USE, os.O_RDWR | os.O_CREAT)
         os.set_inheritable(descriptor, True)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
 
     def clear(self) -> None:
-        """Remove what earlier demos left; raise `ConfigError` while a program works on it."""
+        """Remove the folders of earlier demos; raise `ConfigError` while a process uses them."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / _IN_USE).open("w") as held:
             try:
@@ -94,7 +94,7 @@ class DemoPlace:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Become the command, in the demo's environment."""
+    """Replace this process by the command, in the demo's environment."""
     parser = argparse.ArgumentParser(prog="python -m jobs.instance", description=main.__doc__)
     parser.add_argument("--root", type=Path, default=DEFAULT_ROOT, help="the demo's folder (default: %(default)s)")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run")
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     place.prepare()
     place.hold()
     if parsed.command:
-        # A background job of a script inherits ignored signals, and Dagster would not stop on them.
+        # A background job of a shell script inherits ignored signals, and Dagster would then not stop on them.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         os.execvp(parsed.command[0], parsed.command)

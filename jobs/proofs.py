@@ -1,4 +1,4 @@
-"""What the demo proves at its end: each proof is a sentence, what was expected, and what was found."""
+"""Check the result of the demo: each proof is a claim, the expected value, and the value found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_ops.api import LanceDataset, dataset
 __all__ = ["Expected", "Proof", "prove"]
 
 _KEYS = ["time_hour", "carrier", "flight", "origin"]
-"""They tell one flight from another."""
+"""The columns that identify a flight."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Proof:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the raw files and the steps taken say must be in the dataset."""
+    """The content that the dataset must have after the raw files and the steps taken."""
 
     landing: Path
     arrived_since: str
-    """The raw file that came after the erasure."""
+    """The raw file that landed after the erasure."""
     erased_tailnum: str
     asked_tailnum: str
     tag: str
@@ -54,7 +54,7 @@ class Expected:
 
 
 def prove(uri: str, expected: Expected) -> Iterator[Proof]:
-    """Read the dataset by this library, and by the reference implementation where it is installed."""
+    """Read the dataset with this library, and with the reference if it is installed."""
     surviving = expected.surviving()
     mine = dataset(uri)
     lookup = f"tailnum = '{expected.asked_tailnum}'"
@@ -83,7 +83,7 @@ def prove(uri: str, expected: Expected) -> Iterator[Proof]:
 
 
 def _prove_with_reference(uri: str, expected: Expected, mine: LanceDataset, before: LanceDataset) -> Iterator[Proof]:
-    reference = import_module("lance")  # the oracle, where it is installed; never a dependency
+    reference = import_module("lance")  # the oracle, if it is installed; it is not a dependency
     theirs = reference.dataset(uri)
     theirs.validate()
     yield _equal("pylance validates and opens the same version", mine.version, theirs.version)
@@ -118,7 +118,7 @@ def _of_aircraft(flights: pa.Table, tailnum: str) -> pa.Table:
 
 
 def _node(plan: str, name: str) -> str:
-    """Return the line of a plan that tells of a node."""
+    """Return the line of a plan that describes a node."""
     return next((line.strip() for line in plan.splitlines() if name in line), "no such node")
 
 

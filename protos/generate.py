@@ -1,8 +1,8 @@
-"""Generate `lance_ops/pb` from the `.proto` files beside this script; with `--check`, fail when the two differ.
+"""Generate `lance_ops/pb` from the `.proto` files beside this script; with `--check`, fail if the two differ.
 
-The compiler is the one of the pinned `grpcio-tools` (protoc 5.29): its code loads under every protobuf runtime from
-5.29 on, while Dagster still holds the runtime below 7. Files are seen by protoc as `lance_ops/pb/<name>.proto`, so
-that the generated imports, and the names in the process-wide descriptor pool, are this package's own.
+The compiler comes with the pinned `grpcio-tools` (protoc 5.29). Its code loads under every protobuf runtime from 5.29
+on, and Dagster still requires a runtime below 7. protoc sees the files as `lance_ops/pb/<name>.proto`, so that the
+generated imports and the names in the process-wide descriptor pool belong to this package.
 """
 
 from __future__ import annotations

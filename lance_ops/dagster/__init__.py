@@ -1,8 +1,9 @@
-"""Declared Lance datasets as Dagster definitions: a declaration in; assets, checks, jobs, sensors and a schedule out.
+"""Build Dagster definitions for a declared Lance dataset: assets, checks, jobs, sensors and a schedule.
 
-Two nodes stand for a dataset. `<dataset>/batches` is partitioned by ingestion batch: backfills live there, and any
-number of batches is one run and one commit. `<dataset>`, the head, is not: each committed version, whoever made it, is
-one materialization with the version's number as its data version; checks, freshness and downstream assets attach to it.
+Two assets stand for a dataset. `<dataset>/batches` is partitioned by ingestion batch. Backfills run on it, and one run
+commits any number of batches once. `<dataset>`, the head, has no partitions. Each committed version, whichever writer
+made it, is one materialization of the head with the version's number as its data version. Checks, freshness and
+downstream assets attach to the head.
 """
 
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions

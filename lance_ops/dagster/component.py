@@ -1,12 +1,12 @@
-"""`defs.yaml` declares a dataset: the same keys as in a dataset's own YAML file, under `attributes`.
+"""Load a dataset that a `defs.yaml` declares; `attributes` holds the same keys as a dataset's own YAML file.
 
     type: lance_ops.dagster.component.LanceDatasetComponent
     attributes:
       name: flights
       uri: ${LAKE}/flights.lance
 
-`{{ env.NAME }}` is Dagster's, rendered when definitions load; `${NAME}` is expanded when a run needs it, so that a
-secret is in no definition.
+Dagster renders `{{ env.NAME }}` when it loads definitions. This package expands `${NAME}` when a run needs the value,
+so that no definition contains a secret.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class LanceDatasetComponent(dg.Component):
 
     @classmethod
     def get_model_cls(cls) -> type[BaseModel]:
-        """Return the declaration's own model, so that its constraints hold here too."""
+        """Return the declaration's own model, so that its constraints apply here too."""
         return DatasetConfig
 
     @classmethod
     def load(cls, attributes: BaseModel | None, context: dg.ComponentLoadContext) -> Self:
-        """Render templates and check the declaration again with what they gave."""
+        """Render the templates, and check the declaration again with the rendered values."""
         given = attributes.model_dump(exclude_unset=True) if attributes else {}
         return cls(DatasetConfig.model_validate(context.resolution_context.resolve_value(given)))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return what follows from the declaration; `lance_runner` comes from the code location's resources."""
+        """Return the definitions of the declared dataset; the code location's resources must provide `lance_runner`."""
         return build_definitions(self.config)

@@ -1,4 +1,4 @@
-"""Everything that follows from one declared dataset."""
+"""Build the assets, checks, jobs, sensors and schedule of one declared dataset."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def build_definitions(config: DatasetConfig) -> dg.Definitions:
 
 
 def build_asset_definitions(config: DatasetConfig) -> dg.Definitions:
-    """Return what there is: the dataset, its batches, and what must hold of them."""
+    """Return the dataset's head, its batches, and their checks."""
     batches = [batches_asset(config)] if config.raw is not None else []
     return dg.Definitions(assets=[head_spec(config), *batches], asset_checks=build_checks(config))
 
 
 def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
-    """Return what runs on it, and when."""
+    """Return the dataset's jobs, sensors and schedule."""
     sensors = [build_version_sensor(config)]
     if config.raw is not None:
         sensors.append(build_raw_sensor(config))
@@ -34,7 +34,7 @@ def build_job_definitions(config: DatasetConfig) -> dg.Definitions:
 
 
 def head_spec(config: DatasetConfig) -> dg.AssetSpec:
-    """Return the head: no run makes it, every committed version is one materialization of it."""
+    """Return the head, an external asset: each committed version is one materialization, whichever writer made it."""
     names = DatasetNames(config.name)
     hours = config.health.hours_without_version
     return dg.AssetSpec(

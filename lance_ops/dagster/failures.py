@@ -1,4 +1,4 @@
-"""Which errors another attempt can mend, in Dagster's terms."""
+"""Tell Dagster which errors of a step are worth another attempt."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _SECONDS_TO_WAIT = 10
 
 @contextmanager
 def retrying() -> Iterator[None]:
-    """Have Dagster run the step again after a lost race, a store's failure or lost tasks; fail at once otherwise.
+    """Ask Dagster to retry the step after a lost race, a store failure or lost tasks; fail at once after other errors.
 
-    Every step here may run twice: a batch whose token is in the history is not ingested again, and the other verbs plan
-    on the newest version.
+    Every step may run twice: ingestion skips a batch whose token is in the history, and the other verbs plan on the
+    newest version.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Evaluate a code location's sensors and run its jobs in this process, against a real Dagster instance.
 
-The daemon does the same with a process for each: a tick's partitions are added, its events recorded, its run requests
-launched with their tags, its cursor kept.
+The daemon does the same in separate processes: it adds a tick's partitions, records its events, launches its run
+requests with their tags, and keeps its cursor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUIET: dict[str, Mapping[str, Any]] = {"console": {"config": {"log_level": "ERR
 
 @dataclass(frozen=True)
 class Ticked:
-    """What a sensor's tick led to."""
+    """The outcome of a sensor's tick."""
 
     new_partitions: tuple[str, ...]
     run_requests: tuple[dg.RunRequest, ...]
@@ -37,7 +37,7 @@ class CodeLocation:
     cursors: dict[str, str | None] = field(default_factory=dict)
 
     def tick(self, sensor: str) -> Ticked:
-        """Evaluate a sensor once and do what it asks for."""
+        """Evaluate a sensor once and carry out its requests."""
         repository = self.definitions.get_repository_def()
         definition = repository.get_sensor_def(sensor)
         with dg.build_sensor_context(
@@ -67,7 +67,7 @@ class CodeLocation:
         *,
         raise_on_error: bool = True,
     ) -> dg.ExecuteInProcessResult:
-        """Run a job; `config` is by op. Raises what the run raised, unless told to leave it to the result."""
+        """Run a job with `config` by op; raise the run's error unless `raise_on_error` is False."""
         definition = self.definitions.resolve_job_def(job)
         run_config = dg.RunConfig(ops=dict(config or {}), loggers=_QUIET)
         return definition.execute_in_process(

@@ -1,11 +1,11 @@
-"""An IO manager that keeps assets' outputs as Lance datasets: `pa.Table`, a record batch reader, or a pandas frame.
+"""Store assets' outputs as Lance datasets: a `pa.Table`, a record batch reader, or a pandas frame.
 
     <base_uri>/<asset key, joined by />.lance
 
-An unpartitioned output replaces the dataset's content or is appended, as `mode` says. A partitioned asset names the
-column its partition keys stand in by the definition metadata `partition_column`; its output replaces the rows of its
-partitions, in one commit. Runs of other partitions may do the same at the same moment; of runs of one partition, the
-rows of the last to end are there.
+An output without partitions replaces the dataset's content or is appended, depending on `mode`. A partitioned asset
+names the column of its partition keys in the definition metadata `partition_column`. Its output replaces the rows of
+its partitions in one commit. Concurrent runs of other partitions do not disturb this. After concurrent runs of one
+partition, the table holds the rows of the run that committed last.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTITION_COLUMN = "partition_column"
 
 
 class LanceIOManager(dg.ConfigurableIOManager):
-    """Stores outputs as Lance datasets under one URI. `${NAME}` in the fields is expanded when they are used."""
+    """Stores outputs as Lance datasets beneath one URI. The fields may hold `${NAME}`, which is expanded at use."""
 
     base_uri: str
     storage_options: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -56,7 +56,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
         )
 
     def load_input(self, context: dg.InputContext) -> Any:
-        """Read an asset, or the partitions of it that are asked for, as the type the input is annotated with."""
+        """Return an asset, or the requested partitions of it, as the type of the input's annotation."""
         source = self._open(context.asset_key)
         if source is None:
             raise DatasetNotFound(f"{self._uri(context.asset_key)}: asset {context.asset_key} was never stored here")
@@ -82,7 +82,7 @@ class LanceIOManager(dg.ConfigurableIOManager):
         return LanceDataset.of(made)
 
     def _begin(self, asset_key: dg.AssetKey, schema: pa.Schema) -> LanceDataset:
-        """Create the dataset without a row, so that every run replaces rows of a version; another may be first."""
+        """Create the dataset without rows, so that every run replaces rows of a version; another run may be first."""
         try:
             return self._write(asset_key, schema.empty_table(), "create")
         except DatasetAlreadyExists:

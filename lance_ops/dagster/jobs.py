@@ -1,6 +1,6 @@
-"""The jobs of a dataset: one for each verb, and maintenance as a whole.
+"""Build the jobs of a dataset: one for each verb, one for all checks, and one for the whole maintenance.
 
-Spark jobs run in one process, because a Spark session per step would cost more than the steps.
+All steps of a job run in one process, because one Spark session for each step would cost more than the steps.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAINTENANCE = ("health", "compact", "reindex", "cleanup", "verdict")
 
 def build_jobs(config: DatasetConfig) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:
     """Return every job of a dataset: `<dataset>_ingest`, `<dataset>_maintenance` and `<dataset>_<verb>`."""
-    # Dagster wants one op of a name: the maintenance job runs the very ops of the verbs' own jobs.
+    # Dagster allows one op under each name, so the maintenance job runs the same ops as the verbs' own jobs.
     ops = {verb: make(config) for verb, make in _VERBS.items()}
     jobs: list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition] = [checks_job(config)]
     if config.raw is not None:
@@ -90,7 +90,7 @@ def build_schedules(config: DatasetConfig) -> list[dg.ScheduleDefinition]:
 def _maintenance_job(config: DatasetConfig, verbs: Mapping[str, dg.OpDefinition]) -> dg.JobDefinition:
     """Return the job that measures, compacts, reindexes, cleans up and judges, in this order.
 
-    Here clean-up is for real: what it may remove is the dataset's declared policy, and tags hold.
+    In this job clean-up is no dry run: the declared policy decides what it removes, and tagged versions stay.
     """
     ops = {**verbs, "health": health_op(config), "verdict": verdict_op(config)}
     for_real = dg.RunConfig(ops={"cleanup": Cleanup(dry_run=False)})
@@ -100,7 +100,7 @@ def _maintenance_job(config: DatasetConfig, verbs: Mapping[str, dg.OpDefinition]
 def _job_of(
     config: DatasetConfig, what: str, ops: Mapping[str, dg.OpDefinition], run_config: dg.RunConfig | None = None
 ) -> dg.JobDefinition:
-    """Return a job of ops in a row; in its configuration each has its short name."""
+    """Return a job that runs ops one after the other; its configuration names each by its short name."""
     before: list[str | None] = [None, *ops]
     dependencies = {
         dg.NodeInvocation(op.name, alias=step): {START: dg.DependencyDefinition(previous)} if previous else {}

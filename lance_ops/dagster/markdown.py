@@ -1,4 +1,4 @@
-"""Plain tables and sizes for metadata that Dagster renders."""
+"""Format Markdown tables and sizes for metadata that Dagster renders."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _STEP = 1024
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table; a cell's bar and line breaks cannot end the cell."""
+    """Return a Markdown table. Bars and line breaks in a cell are escaped."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
 
 
 def size_text(size_bytes: int) -> str:
-    """Write a size with a unit, as people read it."""
+    """Return a size with a unit, for people."""
     size = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < _STEP:

@@ -1,4 +1,4 @@
-"""Open a declared dataset."""
+"""Open a version of a declared dataset."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["open_if_exists", "open_snapshot"]
 
 def open_snapshot(config: DatasetConfig, version: int | None = None) -> Snapshot:
     """Open a version, the newest by default; raises what `Snapshot.open` raises."""
-    place = config.table()
-    return Snapshot.open(place.uri, version, place.storage_options)
+    location = config.table()
+    return Snapshot.open(location.uri, version, location.storage_options)
 
 
 def open_if_exists(config: DatasetConfig) -> Snapshot | None:
-    """Open the newest version; None before the first batch made the dataset."""
-    place = config.table()
-    return Snapshot.open_if_exists(place.uri, place.storage_options)
+    """Open the newest version; return None if no batch has created the dataset yet."""
+    location = config.table()
+    return Snapshot.open_if_exists(location.uri, location.storage_options)

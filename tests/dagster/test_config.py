@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_ops.dagster.declaration.config import DatasetConfig, Place
+from lance_ops.dagster.declaration.config import DatasetConfig, StoreLocation
 from lance_ops.dagster.declaration.config_files import load_dataset, load_datasets
 from lance_ops.errors import ConfigError
 
@@ -46,8 +46,8 @@ health: {hours_without_version: 6}
 """
     config = load_dataset(write(tmp_path, text))
     environment = {"LAKE": "s3://lake", "LANDING": "s3://in", "SECRET": "hunter2"}
-    assert config.table(environment) == Place("s3://lake/flights.lance", {"aws_secret_access_key": "hunter2"})
-    assert config.landing().place(environment).uri == "s3://in/flights"
+    assert config.table(environment) == StoreLocation("s3://lake/flights.lance", {"aws_secret_access_key": "hunter2"})
+    assert config.landing().location(environment).uri == "s3://in/flights"
     assert [index.index_name for index in config.indices] == ["tailnum_idx", "by_dest"]
     assert config.maintenance.cleanup.older_than is None
 
@@ -111,7 +111,7 @@ def test_ingesting_without_a_landing_folder_is_refused() -> None:
 
 
 def test_a_place_shows_no_secret() -> None:
-    place = Place("s3://user:hunter2@bucket/a?token=hunter2", {"secret": "hunter2"})
+    place = StoreLocation("s3://user:hunter2@bucket/a?token=hunter2", {"secret": "hunter2"})
     assert place.public_uri == "s3://bucket/a"
     assert "secret" not in repr(place)
-    assert Place("/a/b c").public_uri == "/a/b c"
+    assert StoreLocation("/a/b c").public_uri == "/a/b c"

@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lance_ops.dagster.declaration.config import Place, RawFiles
+from lance_ops.dagster.declaration.config import RawFiles, StoreLocation
 from lance_ops.dagster.landing.landing import LandedFile, group_files, list_files, list_landing
 from lance_ops.errors import InvalidInput
 
@@ -85,7 +85,7 @@ def test_a_local_folder_is_listed_with_times_and_sizes(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.csv").write_text("x\n1\n")
     os.utime(tmp_path / "sub" / "a.csv", (1_700_000_000, 1_700_000_000))
-    (file,) = list_files(Place(str(tmp_path)))
+    (file,) = list_files(StoreLocation(str(tmp_path)))
     assert file == LandedFile(
         "sub/a.csv", str(tmp_path / "sub" / "a.csv"), 4, datetime.fromtimestamp(1_700_000_000, UTC)
     )
@@ -100,7 +100,7 @@ def test_another_file_system_is_listed_with_full_uris() -> None:
     filesystem = fsspec.filesystem("memory")
     filesystem.pipe("/test-landing/in/a.csv", b"x\n1\n")
     try:
-        (file,) = list_files(Place("memory://test-landing/in"))
+        (file,) = list_files(StoreLocation("memory://test-landing/in"))
         assert (file.path, file.size_bytes) == ("a.csv", 4)
         assert file.uri.startswith("memory://")
         assert file.modified.tzinfo is not None
@@ -112,4 +112,4 @@ def test_a_file_system_without_times_is_refused(monkeypatch: pytest.MonkeyPatch)
     filesystem = fsspec.filesystem("memory")
     monkeypatch.setattr(type(filesystem), "find", lambda *args, **kwargs: {"/t/a.csv": {"size": 1}})
     with pytest.raises(InvalidInput, match="/t/a.csv"):
-        list(list_files(Place("memory://t")))
+        list(list_files(StoreLocation("memory://t")))

@@ -4,8 +4,8 @@ from lance_ops.dagster.declaration.config import (
     CleanupPolicy,
     CompactionPolicy,
     DatasetConfig,
-    Place,
     RawFiles,
+    StoreLocation,
     WriteOptions,
 )
 from lance_ops.dagster.declaration.config_files import load_datasets
@@ -17,8 +17,8 @@ __all__ = [
     "CompactionPolicy",
     "DatasetConfig",
     "DatasetNames",
-    "Place",
     "RawFiles",
+    "StoreLocation",
     "WriteOptions",
     "expand",
     "expand_all",

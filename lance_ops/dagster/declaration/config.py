@@ -1,7 +1,7 @@
-"""A declared dataset: what one YAML file, or one component's attributes, says about it.
+"""The models of a declared dataset: the keys of its YAML file or of a component's attributes.
 
-Every model is frozen and refuses keys it does not know. Texts may hold `${NAME}`; they stay as written here, and
-`DatasetConfig.table` and `RawFiles.place` expand them when a run, a sensor or a check needs them.
+Every model is frozen and refuses unknown keys. Texts may hold `${NAME}`. The models keep them as written;
+`DatasetConfig.table` and `RawFiles.location` expand them when a run, a sensor or a check needs them.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = [
     "HealthLimits",
     "IndexSpec",
     "Maintenance",
-    "Place",
     "RawFiles",
+    "StoreLocation",
     "WriteOptions",
 ]
 
@@ -39,15 +39,15 @@ Options = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A URI and the options to reach it, variables expanded; its text never shows a secret."""
+class StoreLocation:
+    """A URI and its storage options, with variables expanded; `repr` never shows a secret."""
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def public_uri(self) -> str:
-        """The URI without the user, the password and the query it may carry."""
+        """The URI without user, password and query."""
         if "://" not in self.uri:
             return self.uri
         parts = urlsplit(self.uri)
@@ -59,7 +59,7 @@ class _Model(BaseModel):
 
 
 class RawFiles(_Model):
-    """Where raw files land and how they become batches."""
+    """Where raw files land, and how they form batches."""
 
     uri: str = Field(description="The landing folder; ${NAME} is expanded when it is listed.")
     storage_options: Options = Field(
@@ -93,16 +93,16 @@ class RawFiles(_Model):
             raise ValueError(f"not a regular expression: {error}") from error
         return pattern
 
-    def place(self, environment: Mapping[str, str] | None = None) -> Place:
+    def location(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
         """Expand the variables."""
-        return Place(
+        return StoreLocation(
             expand(self.uri, "raw.uri", environment).rstrip("/"),
             expand_all(self.storage_options, "raw.storage_options", environment),
         )
 
 
 class WriteOptions(_Model):
-    """How fragments are written; the defaults are the reference implementation's."""
+    """How fragments are written; the defaults are those of the reference."""
 
     max_rows_per_file: int = Field(default=1024 * 1024, ge=1)
     data_storage_version: str = "stable"
@@ -113,7 +113,7 @@ class WriteOptions(_Model):
 
 
 class IndexSpec(_Model):
-    """An index the dataset shall have."""
+    """An index that maintenance builds and keeps up to date."""
 
     column: str
     type: Literal["BTREE"] = "BTREE"
@@ -121,12 +121,12 @@ class IndexSpec(_Model):
 
     @property
     def index_name(self) -> str:
-        """The name given, or the reference's default for the column."""
+        """The given name, or the reference's default name for the column."""
         return self.name or f"{self.column}_idx"
 
 
 class CompactionPolicy(_Model):
-    """What compaction aims at."""
+    """The targets of compaction."""
 
     target_rows_per_fragment: int = Field(default=1024 * 1024, ge=1)
     materialize_deletions: bool = True
@@ -147,12 +147,12 @@ class CleanupPolicy(_Model):
 
     @property
     def older_than(self) -> timedelta | None:
-        """The age from which a version may go."""
+        """The age from which clean-up may remove a version."""
         return None if self.older_than_days is None else timedelta(days=self.older_than_days)
 
 
 class Maintenance(_Model):
-    """What the scheduled maintenance does, and when."""
+    """Which steps the scheduled maintenance takes, and when."""
 
     compaction: CompactionPolicy = CompactionPolicy()
     cleanup: CleanupPolicy = CleanupPolicy()
@@ -180,7 +180,7 @@ class Maintenance(_Model):
 
 
 class HealthLimits(_Model):
-    """Above these a check fails, and so does a maintenance run that leaves the dataset there."""
+    """Limits of the health checks. A check fails above its limit, and so does a maintenance run that ends above one."""
 
     small_fragments: int = Field(default=100, ge=0)
     deleted_ratio: float = Field(default=0.2, ge=0, le=1)
@@ -190,7 +190,7 @@ class HealthLimits(_Model):
 
 
 class DatasetConfig(_Model):
-    """One dataset: where it is, where its rows come from, how it is kept."""
+    """A declared dataset: its location, the source of its rows, and its maintenance."""
 
     name: str
     uri: str
@@ -218,15 +218,15 @@ class DatasetConfig(_Model):
             raise ValueError(f"two indices are named {doubled[0]}")
         return self
 
-    def table(self, environment: Mapping[str, str] | None = None) -> Place:
-        """Expand the variables of where the dataset is."""
-        return Place(
+    def table(self, environment: Mapping[str, str] | None = None) -> StoreLocation:
+        """Return the dataset's location with its variables expanded."""
+        return StoreLocation(
             expand(self.uri, f"{self.name}: uri", environment).rstrip("/"),
             expand_all(self.storage_options, f"{self.name}: storage_options", environment),
         )
 
     def landing(self) -> RawFiles:
-        """Return where raw files land, or raise `ConfigError` for a dataset that has no such place."""
+        """Return the declaration of the landing folder; raise `ConfigError` if the dataset declares none."""
         if self.raw is None:
             raise ConfigError(f"{self.name}: raw is not configured, so there is nothing to ingest from")
         return self.raw

@@ -1,4 +1,4 @@
-"""Read declared datasets from YAML, one file each; every error names the file and the key."""
+"""Read declared datasets from YAML files, one dataset in each; every error names the file and the key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["load_dataset", "load_datasets"]
 
 
 def load_datasets(folder: Path) -> tuple[DatasetConfig, ...]:
-    """Read every `*.yaml` of `folder`, sorted by file name; a name may be declared once."""
+    """Read every `*.yaml` in `folder`, sorted by file name; raise `ConfigError` if two declare the same name."""
     declared: dict[str, Path] = {}
     configs = []
     for path in sorted(folder.glob("*.yaml")):
@@ -47,14 +47,14 @@ def load_dataset(path: Path) -> DatasetConfig:
 
 
 def _sentences(path: Path, error: ValidationError) -> Iterable[str]:
-    """Say each problem in a line; the value is not quoted, for it may be a secret."""
+    """Return one line for each problem. The line does not quote the value, because it may be a secret."""
     for problem in error.errors(include_input=False, include_url=False):
         key = ".".join(str(part) for part in problem["loc"]) or "the document"
         yield f"{path}: {key}: {problem['msg'].removeprefix('Value error, ')}"
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML keeps the last of two equal keys in silence; a configuration should not."""
+    """A YAML loader that refuses a key that appears twice; PyYAML keeps the last one silently."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()

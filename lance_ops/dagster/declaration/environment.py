@@ -1,6 +1,6 @@
-"""`${NAME}` and `${NAME:-default}` in a configured text, replaced when the text is used.
+"""Replace `${NAME}` and `${NAME:-default}` in a configured text when the text is used.
 
-Secrets therefore stand in the environment of the process that needs them, never in a file, a definition or an event.
+Secrets stay in the environment of the process that needs them. They appear in no file, definition or event.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^
 def expand(text: str, where: str, environment: Mapping[str, str] | None = None) -> str:
     """Replace every variable in `text`; `where` names the key in the error for one that is not set.
 
-    The error quotes the variable's name and never the text, which may hold other variables' values by then.
+    The error quotes the variable's name but not the text, which may already contain values of other variables.
     """
     values = os.environ if environment is None else environment
 

@@ -1,4 +1,4 @@
-"""What things are called: the two nodes of a dataset, its partitions, its jobs, and safe partition keys."""
+"""Derive Dagster names from a dataset's name: assets, partitions, jobs, pool; and make safe partition keys."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class DatasetNames:
 
     @property
     def head(self) -> dg.AssetKey:
-        """The dataset itself: one materialization per committed version."""
+        """The head asset: one materialization for each committed version."""
         return dg.AssetKey(self.name.split("/"))
 
     @property
     def batches(self) -> dg.AssetKey:
-        """What is ingested: one partition per batch of raw files."""
+        """The asset of ingested batches: one partition for each batch of raw files."""
         return dg.AssetKey([*self.name.split("/"), "batches"])
 
     @property
@@ -37,27 +37,27 @@ class DatasetNames:
 
     @property
     def identifier(self) -> str:
-        """The name where Dagster allows letters, digits and underscores only."""
+        """The dataset's name with only letters, digits and underscores, as Dagster requires for jobs."""
         return self.name.replace("/", "_")
 
     @property
     def pool(self) -> str:
-        """The pool of everything that writes to the dataset."""
+        """The concurrency pool of all steps that write to the dataset."""
         return f"{self.identifier}_writers"
 
     def of(self, what: str) -> str:
-        """Name a job, a sensor or a schedule of this dataset."""
+        """Return the name of a job, sensor or schedule of this dataset."""
         return f"{self.identifier}_{what}"
 
     def op(self, verb: str) -> str:
-        """Name the op of a verb; Dagster does not let it share the name of the verb's job."""
+        """Return the name of a verb's op; Dagster refuses an op that has the name of its job."""
         return f"{self.identifier}__{verb}"
 
 
 def safe_key(text: str) -> str:
     """Make a partition key of a path: equal texts give equal keys, different texts different ones.
 
-    Dagster's range syntax (`[a...b]`), its URLs and its tags are what a key must not disturb.
+    A key must not disturb Dagster's range syntax (`[a...b]`), its URLs or its tags.
     """
     if text and len(text) <= MAX_KEY_LENGTH and not _UNSAFE.search(text):
         return text

@@ -1,10 +1,10 @@
-"""Asset checks on the head of a dataset.
+"""Build the asset checks on the head of a dataset.
 
-`valid` and `batches_exactly_once` are blocking: what stands downstream must not be built from a broken version or from
-rows that are there twice. The others are about cost, measured once for all of them.
+`valid` and `batches_exactly_once` are blocking, because downstream assets must not be built from a broken version or
+from duplicate rows. The other checks are about cost, and one measurement answers all of them.
 """
 
-# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ def build_checks(config: DatasetConfig) -> list[dg.AssetChecksDefinition]:
 
 @dataclass(frozen=True)
 class BatchAudit:
-    """What Dagster recorded as ingested, against what the dataset's history holds; all fields are batch keys."""
+    """Batches that Dagster recorded, compared with those in the dataset's history; all fields are batch keys."""
 
     lost: tuple[str, ...]
     unrecorded: tuple[str, ...]
@@ -45,12 +45,12 @@ class BatchAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether every recorded batch is held, and none twice. An unrecorded one is held all the same."""
+        """Whether the table holds every recorded batch, and no batch twice. A batch without a record is no failure."""
         return not self.lost and not self.doubled
 
     @property
     def sentence(self) -> str:
-        """The audit in words, with what to do."""
+        """The result as a sentence, with the remedy."""
         parts = []
         if self.doubled:
             parts.append(f"ingested twice: {_listed(self.doubled)}; restore a version before, ingest again")
@@ -64,7 +64,7 @@ class BatchAudit:
 def audit_batches(
     recorded: AbstractSet[str], held: AbstractSet[str], summaries: Sequence[VersionSummary]
 ) -> BatchAudit:
-    """Compare the keys of materialized partitions with the batches held and with the retained history."""
+    """Compare the keys of materialized partitions with the batches in the table and in the retained history."""
     return BatchAudit(tuple(sorted(recorded - held)), tuple(sorted(held - recorded)), _doubled(summaries))
 
 
@@ -155,7 +155,7 @@ def _not_there(name: str) -> dg.AssetCheckResult:
 
 
 def _doubled(summaries: Sequence[VersionSummary]) -> tuple[str, ...]:
-    """Return the batches that two retained versions added, with nothing between that took rows out."""
+    """Return the batches that two retained versions added with no removal of rows between them."""
     counts: Counter[str] = Counter()
     doubled: set[str] = set()
     for summary in summaries:

@@ -1,4 +1,4 @@
-"""The event that stands for one committed version on the dataset's head asset."""
+"""Build the event that records one committed version on the dataset's head asset."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def head_event(
 ) -> dg.AssetMaterialization:
     """Return the materialization of the head for the last version of `past`, whose schema is given.
 
-    With `started`, when the work that committed the version began, the event tells how long the version took.
+    `started` is when the work on the version began; if it is given, the event states how long the version took.
     """
     version = past[-1]
     metadata = version_metadata(version, schema, _seconds(past, started))
@@ -41,7 +41,7 @@ def head_event(
 
 
 def version_metadata(summary: VersionSummary, schema: Schema, seconds: float | None) -> dict[str, Any]:
-    """Describe a version in Dagster's own words where it has some, under `lance/` where it has none."""
+    """Return a version's metadata, under Dagster's own keys where they exist and under `lance/` elsewhere."""
     reserved = batch_properties(dict.fromkeys(summary.batches, ""))
     properties = {key: value for key, value in summary.transaction_properties.items() if key not in reserved}
     metadata: dict[str, Any] = {
@@ -69,7 +69,7 @@ def version_metadata(summary: VersionSummary, schema: Schema, seconds: float | N
 
 
 def column_schema(schema: Schema) -> dg.TableSchema:
-    """Return the top-level columns as Dagster shows them."""
+    """Return the top-level columns as a Dagster table schema."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(field.name, str(field.type), constraints=dg.TableColumnConstraints(nullable=field.nullable))
@@ -99,7 +99,7 @@ def _line(summary: VersionSummary) -> Sequence[object]:
 
 
 def _seconds(past: Sequence[VersionSummary], started: datetime | None) -> float | None:
-    """Return the time from the start of the work, or from the commit before if that is later, to this commit."""
+    """Return the seconds to this commit from the start of the work, or from the previous commit if that is later."""
     committed = [summary.timestamp for summary in past if summary.timestamp is not None]
     if started is None or not committed or committed[-1] < started:
         return None

@@ -1,4 +1,4 @@
-"""Record committed versions as materializations of the head, each once."""
+"""Record each committed version once as a materialization of the head."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lance_ops.snapshot import Snapshot
 __all__ = ["report_versions", "unrecorded"]
 
 _TIMELINE_LENGTH = 20
-"""How many versions an event shows."""
+"""How many versions the timeline in an event shows."""
 
 _MARGIN = 200
-"""Events to look at beyond the versions asked for: other runs record their own, in whatever order they end."""
+"""How many more events than versions are read: concurrent runs record their own versions in any order."""
 
 _Identity = tuple[str, float]
-"""A version's number and its time, since a dataset that was made anew counts from 1 again."""
+"""A version's number and its time. A dataset that was removed and created again counts from 1 again."""
 
 
 def report_versions(
@@ -33,8 +33,8 @@ def report_versions(
 ) -> tuple[int, ...]:
     """Log a materialization of the head for each version after `since`, up to `newest`; return the versions.
 
-    That includes versions that others committed meanwhile, unless they are recorded already. A crash before this leaves
-    the rest to the version watcher.
+    They include versions that other writers committed meanwhile, unless an event records them already. After a crash,
+    the version sensor records the remaining ones.
     """
     versions = [version for version in newest.committer.versions() if since < version <= newest.version]
     reported = []
@@ -52,11 +52,11 @@ def unrecorded(
     versions: Sequence[int],
     num_events: int | None = None,
 ) -> Iterator[Sequence[VersionSummary]]:
-    """Yield, for each of the versions (ascending) that the head has no materialization of, what led up to it.
+    """Yield a timeline for each of the ascending `versions` that the head has no materialization of.
 
-    Each is a timeline that ends with the version. `num_events` is how many of the newest events may be about these
-    versions or newer ones, by default as many as there are versions. Raises `VersionNotFound` if clean-up removes the
-    last version meanwhile.
+    A timeline ends with its version. `num_events` is how many of the newest events may be about these versions or newer
+    ones; the default is the number of versions. Raises `VersionNotFound` if clean-up
+    removes the last version meanwhile.
     """
     if not versions:
         return

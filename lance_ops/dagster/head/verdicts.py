@@ -1,4 +1,4 @@
-"""What of a dataset's health is beyond its declared limits, as values that checks and jobs both report."""
+"""Compare a dataset's health with its declared limits; checks and jobs report the resulting verdicts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HEALTH_CHECKS = {
     "unindexed_ratio": "Every declared index is there and covers nearly all rows.",
     "versions": "Old versions are cleaned up.",
 }
-"""The checks that one measurement answers, and what each holds."""
+"""The checks that one measurement answers, with the description of each."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One measured number against its limit; `advice` names the job that helps."""
+    """A measured number and its limit; `advice` names the job that brings the number down."""
 
     name: str
     value: float
@@ -50,15 +50,15 @@ class Verdict:
 
 
 def measure(config: DatasetConfig, snapshot: Snapshot) -> HealthReport:
-    """Measure a version; a fragment is small below the target of the dataset's own compaction."""
+    """Measure a version. A fragment counts as small if it is below the target of the declared compaction."""
     target = config.maintenance.compaction.target_rows_per_fragment
     return health(snapshot, HealthThresholds(small_fragment_rows=target))
 
 
 def judge(config: DatasetConfig, report: HealthReport) -> tuple[Verdict, ...]:
-    """Hold a measurement against the declared limits; one verdict for each of `HEALTH_CHECKS`.
+    """Compare a measurement with the declared limits; return one verdict for each of `HEALTH_CHECKS`.
 
-    The last fragment of a table may be small without anything being wrong, so one small fragment is not counted.
+    The last fragment of a healthy table may be small, so one small fragment is not counted.
     """
     limits = config.health
     coverage = {index.name: index.indexed_ratio for index in report.indices}

@@ -1,8 +1,8 @@
-"""The sensor that records versions nobody recorded: external writers', and those of a run that died after its commit.
+"""Build the sensor that records versions without an event: of other writers, and of a run that died after its commit.
 
-The cursor is the newest version that is dealt with; versions that clean-up removes in between are simply not there. A
-version younger than a grace period is left to the run that made it. A newest version below the cursor means that the
-dataset was made anew, and the watch starts over.
+The cursor is the newest version that the sensor has handled. It skips versions that clean-up has removed. It leaves a
+version younger than a grace period to the run that made it. If the newest version is below the cursor, the dataset was
+removed and created again, and the sensor starts over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["build_version_sensor"]
 
 DEFAULT_GRACE = timedelta(seconds=60)
 _WINDOW = 1000
-"""How many versions back a watcher looks that has lost its cursor: it compares each with Dagster's events."""
+"""How many versions a sensor without a cursor looks back. It compares each of them with Dagster's events."""
 
 
 def build_version_sensor(

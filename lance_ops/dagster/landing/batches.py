@@ -1,6 +1,6 @@
-"""The asset `<dataset>/batches`: a partition is a batch of raw files, a run is one commit whatever number it has."""
+"""Build the asset `<dataset>/batches`: a partition is a batch of raw files, and a run commits its partitions once."""
 
-# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 import warnings
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ __all__ = ["batches_asset"]
 
 _ROW_COUNT = "dagster/partition_row_count"
 _EVENTS_PER_PARTITION = 4
-"""How far back to look for a count: each replay carries it on, so that the newest event nearly always has it."""
+"""How many events to search for a row count. Each replay repeats the count, so the newest event usually has it."""
 
 
 def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
     """Return the asset that ingests batches of a dataset's landing folder."""
     names = DatasetNames(config.name)
-    config.landing()  # refuse the declaration now, not in the first run
+    config.landing()  # refuse a declaration without a landing folder now, not in the first run
 
     def batches(context: dg.AssetExecutionContext, lance_runner: LanceRunner) -> dg.MaterializeResult[None]:
         started = datetime.now(UTC)
@@ -47,7 +47,7 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
         return dg.MaterializeResult(asset_key=names.batches, metadata=_run_metadata(result))
 
     with warnings.catch_warnings():
-        # A backfill of many days as one run is what this asset is for; the parameter is marked beta.
+        # This asset needs backfills of many partitions in one run; Dagster marks the parameter as beta.
         warnings.simplefilter("ignore", dg.BetaWarning)
         return dg.asset(
             key=names.batches,
@@ -61,14 +61,14 @@ def batches_asset(config: DatasetConfig) -> dg.AssetsDefinition:
 
 
 def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ...]:
-    """Return the raw files of the partitions asked for, in their order."""
+    """Return the batches of the requested partitions, in their order."""
     raw = config.landing()
     found, missing = list_landing(raw, datetime.now(UTC)).find(keys)
     if missing:
         shown = ", ".join(missing[:5])
         raise dg.Failure(
-            f"{len(missing)} of {len(keys)} batches have no such files in {raw.place().public_uri}: {shown}; put the "
-            "files back as they were, or delete these partitions",
+            f"{len(missing)} of {len(keys)} batches have no such files in {raw.location().public_uri}: {shown}; put "
+            "the files back as they were, or delete these partitions",
             allow_retries=False,
         )
     return tuple(found[key] for key in keys)
@@ -77,17 +77,17 @@ def _landed(config: DatasetConfig, keys: Sequence[str]) -> tuple[LandedBatch, ..
 def _ingest(
     config: DatasetConfig, landed: Sequence[LandedBatch], *, is_new: bool, lance_runner: LanceRunner
 ) -> IngestResult:
-    place, raw_place = config.table(), config.landing().place()
+    location, raw_location = config.table(), config.landing().location()
     batches = [batch.to_ingest() for batch in landed]
     schema = None
     if is_new and config.write.columns:
         files = [file for batch in batches for file in batch.files]
-        schema = _with_types(unified_raw_schema(files, raw_place.storage_options), config.write)
+        schema = _with_types(unified_raw_schema(files, raw_location.storage_options), config.write)
     return ingest(
-        place.uri,
+        location.uri,
         batches,
-        storage_options=place.storage_options,
-        raw_storage_options=raw_place.storage_options,
+        storage_options=location.storage_options,
+        raw_storage_options=raw_location.storage_options,
         options=IngestOptions(
             schema=schema,
             data_storage_version=config.write.data_storage_version,
@@ -110,7 +110,7 @@ def _with_types(schema: pa.Schema, write: WriteOptions) -> pa.Schema:
 
 
 def _recorded_rows(instance: dg.DagsterInstance, batches: dg.AssetKey, keys: Sequence[str]) -> dict[str, int]:
-    """Return the rows that earlier materializations of these partitions told of: a replay counts none itself."""
+    """Return the row counts in earlier materializations of these partitions; a replay counts no rows itself."""
     if not keys:
         return {}
     wanted = dg.AssetRecordsFilter(asset_key=batches, asset_partitions=list(keys))

@@ -1,8 +1,8 @@
-"""Raw files in a landing folder, grouped into batches.
+"""List a landing folder and group its raw files into batches.
 
-Names that start with `_` or `.`, and folders of such names, do not count, as in Spark. An empty file is one that is
-still being written. A batch is ready when all its files are: old enough, or, where a marker is configured, in a folder
-that has it.
+Files and folders whose names start with `_` or `.` are ignored, as in Spark. An empty file counts as still being
+written. A batch is ready when all its files are ready: old enough, or, if a marker is configured, in a folder that
+holds the marker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fsspec.core import url_to_fs
 from fsspec.utils import glob_translate
 
 from lance_ops.core.errors import InvalidInput
-from lance_ops.dagster.declaration import Place, RawFiles, safe_key
+from lance_ops.dagster.declaration import RawFiles, StoreLocation, safe_key
 from lance_ops.maintenance.ingest import IngestBatch, RawFile
 
 __all__ = ["LandedBatch", "LandedFile", "Landing", "group_files", "list_files", "list_landing"]
@@ -30,7 +30,7 @@ _TOKEN_LENGTH = 12
 
 @dataclass(frozen=True)
 class LandedFile:
-    """A listed object: its path below the landing folder, and what tells its content."""
+    """A listed file: its path beneath the landing folder, and what identifies its content."""
 
     path: str
     uri: str
@@ -40,7 +40,7 @@ class LandedFile:
 
     @property
     def token(self) -> str:
-        """What changes with the content: the store's ETag, or size and time of modification."""
+        """An identity of the content: the store's ETag, or else size and modification time."""
         return self.etag or f"{self.size_bytes}-{self.modified.timestamp():.6f}"
 
 
@@ -53,39 +53,39 @@ class LandedBatch:
 
     @property
     def modified(self) -> datetime:
-        """When the batch's newest file was."""
+        """The modification time of the batch's newest file."""
         return max(file.modified for file in self.files)
 
     @property
     def order(self) -> tuple[datetime, str]:
-        """Where the batch stands among all: by arrival, then by key."""
+        """The batch's position in the order of arrival: by modification time, then by key."""
         return self.modified, self.key
 
     @property
     def token(self) -> str:
-        """What changes with the content of any file."""
+        """An identity of the content of all files."""
         return self.to_ingest().token
 
     def as_changed(self) -> LandedBatch:
-        """Return this content as a batch of its own, beside the one of the same files that was ingested before."""
+        """Return this content as a batch with its own key, beside the earlier content of the same files."""
         return LandedBatch(f"{self.key}{_CHANGED}{self.token[:_TOKEN_LENGTH]}", self.files)
 
     def to_ingest(self) -> IngestBatch:
-        """Return what ingestion takes."""
+        """Return the batch as `maintenance.ingest` takes it."""
         return IngestBatch(self.key, tuple(RawFile(file.uri, file.size_bytes, file.token) for file in self.files))
 
 
 @dataclass(frozen=True)
 class Landing:
-    """A landing folder at one moment; `ready` and `waiting` in the order of arrival."""
+    """The batches of a landing folder at one moment; `ready` and `waiting` are in the order of arrival."""
 
     ready: tuple[LandedBatch, ...]
     waiting: tuple[LandedBatch, ...]
     unmatched: tuple[str, ...] = ()
-    """Paths in which the configured `key` was not found."""
+    """Paths that do not match the configured `key` pattern."""
 
     def find(self, keys: Iterable[str]) -> tuple[dict[str, LandedBatch], tuple[str, ...]]:
-        """Return the batches of these keys, ready or not, and the keys without one."""
+        """Return the batches of these keys, ready or waiting, and the keys that have no batch."""
         landed = {batch.key: batch for batch in (*self.ready, *self.waiting)}
         found = {}
         missing = []
@@ -102,13 +102,13 @@ class Landing:
 
 
 def list_landing(raw: RawFiles, now: datetime, environment: Mapping[str, str] | None = None) -> Landing:
-    """List the folder and group what is there. A folder that does not exist yet is empty."""
-    return group_files(raw, list_files(raw.place(environment)), now)
+    """List the folder and group its files into batches. A folder that does not exist counts as empty."""
+    return group_files(raw, list_files(raw.location(environment)), now)
 
 
-def list_files(place: Place) -> Iterator[LandedFile]:
-    """Yield every file below a place, in no order."""
-    filesystem, root = url_to_fs(place.uri, **place.storage_options)
+def list_files(location: StoreLocation) -> Iterator[LandedFile]:
+    """Yield every file beneath a location, in no order."""
+    filesystem, root = url_to_fs(location.uri, **location.storage_options)
     filesystem.invalidate_cache()
     prefix = root.rstrip("/") + "/"
     try:
@@ -119,7 +119,7 @@ def list_files(place: Place) -> Iterator[LandedFile]:
         if path.startswith(prefix):
             yield LandedFile(
                 path=path.removeprefix(prefix),
-                uri=filesystem.unstrip_protocol(path) if "://" in place.uri else path,
+                uri=filesystem.unstrip_protocol(path) if "://" in location.uri else path,
                 size_bytes=int(info["size"]),
                 modified=_modified(info, path),
                 etag=_etag(info),
@@ -127,7 +127,7 @@ def list_files(place: Place) -> Iterator[LandedFile]:
 
 
 def group_files(raw: RawFiles, files: Iterable[LandedFile], now: datetime) -> Landing:
-    """Group listed files into batches, as configured."""
+    """Group listed files into batches by the configured key."""
     wanted = re.compile(glob_translate(raw.glob))
     listed = list(files)
     marked = {_folder(file.path) for file in listed if PurePosixPath(file.path).name == raw.marker}
@@ -172,7 +172,7 @@ def _key(raw: RawFiles, path: str) -> str | None:
 
 
 def _modified(info: Mapping[str, Any], path: str) -> datetime:
-    """Read the time of modification, which every file system of fsspec calls by another name."""
+    """Return the modification time; fsspec's file systems state it under different names."""
     for name in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         match info.get(name):
             case datetime() as moment:

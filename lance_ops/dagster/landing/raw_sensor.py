@@ -1,7 +1,7 @@
-"""The sensor that watches a landing folder and asks for its batches to be ingested.
+"""Build the sensor that watches a landing folder and requests runs that ingest its batches.
 
-One new batch becomes a run of its partition; a backlog becomes one run over a range of partitions, and so one Spark
-run and one commit. What a tick decides is in `tick.py`.
+One new batch becomes a run of its partition. A backlog becomes one run over a range of partitions, with one commit.
+`tick.py` decides which batches a tick requests.
 """
 
 from __future__ import annotations

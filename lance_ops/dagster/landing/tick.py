@@ -1,9 +1,9 @@
-"""What a tick of the raw-file sensor decides, as a pure function.
+"""Decide, as a pure function, what a tick of the raw-file sensor requests.
 
-The keys that Dagster knows say which batches were seen; they are kept by Dagster anyway and need no second list. The
-cursor is a watermark in the order of arrival: a known batch at or below it was dealt with as it is now, a known batch
-above it was changed since, or the cursor was lost. Which of the two, the dataset's history tells (`ingested`): it alone
-decides what was ingested, so a lost cursor or a replayed tick costs a comparison and never a row.
+Dagster's partition keys say which batches the sensor has seen, so the sensor keeps no list of its own. The cursor is a
+watermark in the order of arrival. A known batch at or below the watermark was handled with its present content. A known
+batch above it has changed since, or the cursor was lost. The dataset's history (`ingested`) tells the two apart: it
+alone decides what was ingested. A lost cursor or a repeated tick therefore costs a comparison, and never a row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["KeyRun", "Tick", "Watermark", "doubtful_batches", "plan_tick"]
 
 @dataclass(frozen=True, order=True)
 class Watermark:
-    """A place in the order of arrival; the sensor's whole memory, whatever number of files there are."""
+    """A position in the order of arrival. It is the sensor's only state, however many files there are."""
 
     modified: datetime
     key: str
@@ -33,7 +33,7 @@ class Watermark:
 
     @classmethod
     def decode(cls, cursor: str | None) -> Watermark | None:
-        """Read a cursor; one that was lost or edited beyond recognition starts over, which is safe."""
+        """Return the watermark in a cursor, or None for a lost or unreadable cursor; starting over is safe."""
         try:
             content = json.loads(cursor or "null")
             return cls(datetime.fromisoformat(content["modified"]).astimezone(UTC), str(content["key"]))
@@ -43,7 +43,7 @@ class Watermark:
 
 @dataclass(frozen=True)
 class KeyRun:
-    """Batches that are neighbours in Dagster's order of keys, to be ingested by one run and one commit."""
+    """Batches that are neighbours in Dagster's order of keys; one run ingests them in one commit."""
 
     batches: tuple[LandedBatch, ...]
 
@@ -54,7 +54,7 @@ class KeyRun:
 
     @property
     def run_key(self) -> str:
-        """What Dagster launches once: these batches with this content."""
+        """The run key, by which Dagster launches a run once: it identifies the batches and their content."""
         if len(self.batches) == 1:
             return f"{self.batches[0].key}:{self.batches[0].token}"
         digest = hashlib.sha256()
@@ -65,7 +65,7 @@ class KeyRun:
 
 @dataclass(frozen=True)
 class Tick:
-    """What to ask of Dagster."""
+    """The requests of a tick."""
 
     new_keys: tuple[str, ...]
     runs: tuple[KeyRun, ...]
@@ -77,7 +77,7 @@ class Tick:
 def doubtful_batches(
     ready: Sequence[LandedBatch], known: Sequence[str], watermark: Watermark | None
 ) -> tuple[LandedBatch, ...]:
-    """Return the known batches above the watermark: only for them the history has to be read."""
+    """Return the known batches above the watermark; only these need a look into the history."""
     keys = set(known)
     return tuple(
         batch for batch in ready if batch.key in keys and (watermark is None or Watermark(*batch.order) > watermark)
@@ -93,10 +93,10 @@ def plan_tick(
     max_files: int,
     changed: Literal["refuse", "append"] = "refuse",
 ) -> Tick:
-    """Decide which of the ready batches (in their order) to ingest now.
+    """Decide which of the ready batches to ingest now; the order of the batches is kept.
 
-    `known` are Dagster's keys in its own order, `ingested` the token by key of what the dataset holds, needed for
-    `doubtful_batches` only. At least one batch is taken however many files it has.
+    `known` are Dagster's keys in its own order. `ingested` maps the keys of `doubtful_batches` to the tokens that the
+    dataset's history holds. A tick takes at least one batch, however many files it has.
     """
     known_keys = set(known)
     doubtful = {batch.key for batch in doubtful_batches(ready, known, watermark)}

@@ -1,7 +1,7 @@
-"""Verbs on a dataset as ops: one file a verb, its typed configuration beside it.
+"""Ops on a declared dataset: one file for each verb, with its typed configuration.
 
-Each op is made for one declared dataset, writes through the run's runner, records the versions it commits on the head
-asset and says in its output's metadata what it did, or with `dry_run` what it would do.
+Each op runs its tasks by the run's runner and records the versions it commits on the head asset. Its output's metadata
+states what it did, or, with `dry_run`, what it would do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Remove old versions and files nothing needs; first as a dry run, unless told otherwise."""
+"""The op that removes old versions and unneeded files; it is a dry run unless the configuration says otherwise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_FILES_SHOWN = 50
 
 
 class Cleanup(dg.Config):
-    """What differs from the dataset's own policy this time. Tagged versions stay in any case."""
+    """Overrides of the dataset's policy for one run. Tagged versions always stay."""
 
     older_than_days: float | None = Field(default=None, ge=0)
     retain_versions: int | None = Field(default=None, ge=1)
@@ -47,7 +47,7 @@ def cleanup_op(config: DatasetConfig) -> dg.OpDefinition:
         metadata: dict[str, Any] = {"lance/dry_run": asked.dry_run, "lance/plan": dg.MetadataValue.md(plan)}
         stats = explained.stats if asked.dry_run else cleanup_old_versions(work.snapshot, options)
         metadata |= {f"lance/{name}": value for name, value in asdict(stats).items()}
-        # No version is committed, so the head gets an observation to show it.
+        # Clean-up commits no version, so an observation of the head records it.
         what = "dry run of clean-up" if asked.dry_run else "clean-up"
         work.context.log_event(dg.AssetObservation(head, description=what, metadata=metadata))
         return metadata
@@ -56,7 +56,7 @@ def cleanup_op(config: DatasetConfig) -> dg.OpDefinition:
 
 
 def _options(policy: CleanupPolicy, asked: Cleanup) -> CleanupOptions:
-    """Take the run's own limits if it gives any, the policy's otherwise: a mixture would surprise."""
+    """Return the run's limits if it gives any, else the policy's. The two are never mixed, as that would surprise."""
     given = asked.older_than_days is not None or asked.retain_versions is not None
     older_than = timedelta(days=asked.older_than_days) if asked.older_than_days is not None else None
     return CleanupOptions(

@@ -1,4 +1,4 @@
-"""Merge small fragments, drop deleted rows, and move the indices along."""
+"""The op that merges small fragments, drops deleted rows, and remaps the indices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Compact", "compact_op"]
 
 
 class Compact(dg.Config):
-    """What differs from the dataset's own policy this time."""
+    """Overrides of the dataset's policy for one run."""
 
     target_rows_per_fragment: int | None = Field(default=None, ge=1)
     materialize_deletions_threshold: float | None = Field(default=None, ge=0, le=1)

@@ -1,4 +1,4 @@
-"""Delete rows by predicate, for a stated reason: an erasure request, a bad delivery."""
+"""The op that deletes rows by predicate for a stated reason, such as an erasure request or a bad delivery."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lance_ops.writing import retry_conflicts
 __all__ = ["REASON_PROPERTY", "DeleteRows", "delete_rows_op"]
 
 REASON_PROPERTY = "lance_ops.reason"
-"""The property of a transaction that says why it was made."""
+"""The property of a transaction that states the reason for it."""
 
 _CONFLICT_RETRIES = 10
 
 
 class DeleteRows(dg.Config):
-    """Which rows go, and why."""
+    """Which rows to delete, and why."""
 
     predicate: str = Field(description="A SQL condition on the dataset's columns, such as tailnum = 'N725MQ'.")
     reason: str = Field(description="Stands in the version's transaction, beside the batches and tokens.")

@@ -1,4 +1,4 @@
-"""Look at a dataset before maintenance, and judge it after."""
+"""The ops that measure a dataset before maintenance and judge it afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def health_op(config: DatasetConfig) -> dg.OpDefinition:
 def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
     """Return the op that records the health checks and fails the run if the dataset is beyond a limit.
 
-    Maintenance that ran without an error and left the dataset as bad as before has not done its work.
+    Maintenance that ends without an error but leaves the dataset beyond its limits has failed.
     """
     head = DatasetNames(config.name).head
 
@@ -42,7 +42,7 @@ def verdict_op(config: DatasetConfig) -> dg.OpDefinition:
                 description=verdict.sentence,
                 metadata=verdict.metadata,
             )
-            work.context.log_event(evaluation)  # type: ignore[arg-type]  # it takes one; its annotation lags
+            work.context.log_event(evaluation)  # type: ignore[arg-type]  # it accepts this type; its annotation does not say so
         health = dg.MetadataValue.md(health_markdown(report, verdicts))
         broken = [verdict.sentence for verdict in verdicts if not verdict.passed]
         if broken:

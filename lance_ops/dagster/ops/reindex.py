@@ -1,4 +1,4 @@
-"""Build the indices a dataset shall have and extend them to the rows they do not cover."""
+"""The op that builds the declared indices and extends them to rows that they do not cover."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Reindex", "reindex_op"]
 
 
 class Reindex(dg.Config):
-    """Which of the declared indices, and how thoroughly."""
+    """Which of the declared indices to work on, and how."""
 
     indices: list[str] = Field(default_factory=list, description="Names of declared indices; none means all.")
     rebuild: bool = Field(default=False, description="Train anew instead of merging the missing rows in.")

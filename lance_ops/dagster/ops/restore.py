@@ -1,4 +1,4 @@
-"""Make an old version the newest again."""
+"""The op that restores an old version as the newest one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Restore", "restore_op"]
 
 
 class Restore(dg.Config):
-    """Which version comes back, by number or by tag, and why."""
+    """Which version to restore, by number or by tag, and why."""
 
     version: int | None = Field(default=None, ge=1)
     tag: str | None = None
@@ -28,7 +28,7 @@ class Restore(dg.Config):
 def restore_op(config: DatasetConfig) -> dg.OpDefinition:
     """Return the op that restores a version of a dataset.
 
-    Batches that came after that version are out of the table then, and may be ingested again.
+    Batches that were ingested after that version leave the table, and may be ingested again.
     """
     return verb_op(config, "restore", "Make an old version the newest again.", _restore, Restore)
 

@@ -1,4 +1,4 @@
-"""Name a version, so that clean-up keeps it and people find it."""
+"""The op that creates, moves and deletes tags; clean-up keeps tagged versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Tag", "tag_op"]
 
 
 class Tag(dg.Config):
-    """A name and the version it stands for."""
+    """A tag's name and the version that it names."""
 
     name: str
     version: int | None = Field(default=None, ge=1, description="Defaults to the newest version.")
@@ -37,7 +37,7 @@ def tag_op(config: DatasetConfig) -> dg.OpDefinition:
                 tags.delete(asked.name)
         version = asked.version or work.snapshot.version
         metadata: dict[str, Any] = {"lance/tag": asked.name, "lance/action": asked.action, "lance/version": version}
-        # No version is committed, so the head gets an observation to show it.
+        # A tag commits no version, so an observation of the head records it.
         description = f"{asked.action} tag {asked.name}"
         work.context.log_event(dg.AssetObservation(head, description=description, metadata=metadata))
         return metadata

@@ -1,6 +1,6 @@
-"""What every op of a verb shares: its name, its place in an order, its pool, its resource and the recording."""
+"""Build the op of a verb: its name, order, pool and resource, and the recording of the versions it commits."""
 
-# No postponed annotations here: Dagster compares the annotation of `context` as it stands.
+# No postponed annotations in this module: Dagster compares the annotation of `context` with its own class.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from lance_ops.writing import Runner
 __all__ = ["START", "Work", "verb_op"]
 
 START = "start"
-"""The input that puts an op after another one; nothing travels through it."""
+"""The input that orders an op after another one; it carries no value."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a verb works with: the declared dataset, opened at its newest version when the op began."""
+    """The context of a verb: the declared dataset, opened at its newest version when the op began."""
 
     context: dg.OpExecutionContext
     config: DatasetConfig
@@ -33,7 +33,7 @@ class Work:
 
     @property
     def runner(self) -> Runner:
-        """The run's runner, started if nothing asked for it before."""
+        """The run's runner; it is started when first used."""
         resource: LanceRunner = getattr(self.context.resources, RUNNER_KEY)
         return resource.runner()
 
@@ -45,14 +45,14 @@ def verb_op(
     work: Callable[[Work, Any], Mapping[str, Any]],
     config_class: type[dg.Config] | None = None,
 ) -> dg.OpDefinition:
-    """Return an op that opens the dataset, does `work`, records new versions and shows the metadata `work` returns."""
+    """Return an op that opens the dataset, calls `work`, records new versions, and shows the metadata of `work`."""
     names = DatasetNames(config.name)
 
     def compute(context: dg.OpExecutionContext) -> None:
         started = datetime.now(UTC)
         with retrying():
             snapshot = open_snapshot(config)
-            # Dagster checks the launch's configuration for its shape only; the class checks the values, here.
+            # Dagster checks only the shape of the launch's configuration; the class checks its values here.
             options = config_class(**context.op_config) if config_class else None
             metadata = dict(work(Work(context, config, snapshot), options))
             reported = report_versions(context, config, snapshot.latest(), snapshot.version, started)

@@ -1,4 +1,4 @@
-"""Where a run executes its tasks: a resource, so that a deployment decides and the assets and ops do not know."""
+"""The resource that executes a run's tasks, in threads by default; the deployment chooses it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ RUNNER_KEY = "lance_runner"
 """The resource's key; `lance_runner` is also the parameter's name in assets and ops."""
 
 
-class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]  # it gives itself
-    """Gives a runner for tasks, made when it is first asked for: many runs find that there is nothing to do."""
+class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]  # the resource returns itself
+    """Provides a runner for tasks. It is made at first use, because many runs find nothing to do."""
 
     @abstractmethod
     def runner(self) -> Runner:
@@ -24,7 +24,7 @@ class LanceRunner(dg.ConfigurableResource, ABC):  # type: ignore[type-arg]  # it
 
 
 class ThreadRunner(LanceRunner):
-    """Threads of the process that executes the run."""
+    """Runs tasks in threads of the process that executes the run."""
 
     max_workers: int | None = Field(default=None, description="Defaults to the machine's cores.")
 

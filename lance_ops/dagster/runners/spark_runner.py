@@ -1,4 +1,4 @@
-"""The Spark session as a resource. Importing this needs the `spark` extra; `runner.py` does not."""
+"""The resource that executes a run's tasks on Spark. Importing this module needs the `spark` extra."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["SparkRunner"]
 
 
 class SparkRunner(LanceRunner):
-    """The workers of a Spark session, started with the first task.
+    """Runs tasks on the workers of a Spark session, which the first task starts.
 
     A session costs some ten seconds, so one serves every step of a run (Spark jobs use `in_process_executor`) and every
     run of the process; it ends with the process and not with the run.
