@@ -1,4 +1,4 @@
-"""The columns of a table, changed: added, dropped, renamed, cast, without writing any other column anew."""
+"""Add, drop, rename and cast columns, and replace values in them, without rewriting the other columns."""
 
 from lance_ops.changing.columns.add import (
     add_columns,
@@ -8,15 +8,9 @@ from lance_ops.changing.columns.add import (
     bind_joined,
 )
 from lance_ops.changing.columns.alter import Alteration, alter_columns, drop_columns
-from lance_ops.changing.columns.backfill import (
-    ColumnFile,
-    fragments_with_column_files,
-    pending_columns,
-    plan_backfill,
-    write_columns,
-    write_streamed_columns,
-)
+from lance_ops.changing.columns.backfill import plan_backfill, write_columns, write_streamed_columns
 from lance_ops.changing.columns.checkpoint import Checkpoint
+from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import ColumnSource, FunctionColumns, as_table
 from lance_ops.changing.columns.value_replacement import (
     ReplacedValues,

@@ -1,4 +1,4 @@
-"""Add columns: computed from those there are, made by a function, joined by key, streamed in, or all null."""
+"""Add columns: computed by SQL or by a function, joined by key, read from a stream, or all null."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.changing.columns.backfill import (
-    ColumnFile,
-    fragments_with_column_files,
-    pending_columns,
-    plan_backfill,
-    write_columns,
-    write_streamed_columns,
-)
+from lance_ops.changing.columns.backfill import plan_backfill, write_columns, write_streamed_columns
+from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import ColumnSource, ComputedColumns, JoinedColumns
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import safe_to_take
@@ -42,10 +36,10 @@ def add_columns(
     properties: Properties = None,
     batch_size: int | None = None,
 ) -> Snapshot:
-    """Write the new columns of every fragment and commit; no other column is read or written.
+    """Write the new columns of every fragment and commit; only the columns that `source` reads are read.
 
-    Raises `InvalidInput` for a name that is taken or a value that cannot be computed, and `RetryableConflict` when a
-    concurrent commit added or changed fragments: plan again on the newest version.
+    Raises `InvalidInput` for a name that exists or a value that cannot be computed, and `RetryableConflict` when a
+    concurrent transaction added or changed fragments: plan again on the newest version.
     """
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     tasks = plan_backfill(snapshot, columns, source, batch_size)
@@ -56,13 +50,13 @@ def add_columns(
 def add_streamed_columns(
     snapshot: Snapshot, added: pa.Schema, batches: Iterable[pa.RecordBatch], properties: Properties = None
 ) -> Snapshot:
-    """Add columns from a stream with a row for each live row, in their order; raises as `add_columns` does."""
+    """Add columns from a stream with one row for each live row, in order; the errors are those of `add_columns`."""
     schema, columns = with_new_fields(snapshot.schema, added, snapshot.manifest.max_field_id + 1)
     return _commit(snapshot, schema, columns, write_streamed_columns(snapshot, columns, batches), properties)
 
 
 def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Properties = None) -> Snapshot:
-    """Add columns without a value: a change of the schema alone. Raises `InvalidInput` for one that allows no nulls."""
+    """Add columns that are all null, which changes only the schema. Raises `InvalidInput` for a non-nullable column."""
     strict = next((field.name for field in added if not field.nullable), None)
     if strict is not None:
         raise InvalidInput(f"column {strict!r} would be all null and allows no nulls")
@@ -71,9 +65,10 @@ def add_null_columns(snapshot: Snapshot, added: pa.Schema, properties: Propertie
 
 
 def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[pa.Schema, ComputedColumns]:
-    """Read what each new column gets; raises `InvalidInput` for no column, and as `parse_value` does.
+    """Parse the SQL expression of each new column; return their schema and the source that computes them.
 
-    Arithmetic on columns of one type of numbers stays of that type, as in the reference.
+    Arithmetic on columns of one numeric type has that type, as in the reference. Raises `InvalidInput` if there is no
+    column, and what `parse_value` raises.
     """
     if not expressions:
         raise InvalidInput("add_columns needs a column and its value")
@@ -88,12 +83,15 @@ def bind_computed(snapshot: Snapshot, expressions: Mapping[str, str]) -> tuple[p
 
 
 def bind_joined(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> tuple[pa.Schema, JoinedColumns]:
-    """Take the columns of a table, but for its key, as new ones; raise `InvalidInput` for a key that is not there."""
+    """Return the schema and the source of the new columns, which are those of `table` except its key.
+
+    Raises `InvalidInput` if a key column does not exist, or if the two keys cannot be compared.
+    """
     key = snapshot.schema.field(left_on)
     if right_on not in table.schema.names:
         raise InvalidInput(f"the data has no column {right_on!r} to join on; it has {', '.join(table.schema.names)}")
     if key.name != left_on or key not in snapshot.schema.fields:
-        raise InvalidInput(f"column {left_on!r} is inside of another and cannot be joined on")
+        raise InvalidInput(f"column {left_on!r} is inside a struct and cannot be joined on")
     try:
         values = convert(table.column(right_on).combine_chunks(), key.arrow_type)
     except pa.ArrowInvalid as error:
@@ -120,14 +118,15 @@ def _merge(schema: Schema, columns: Schema, fragments: Iterable[Fragment]) -> Me
 
 
 def _stored_type(value: Expression) -> pa.DataType:
-    """Return the type to store a computed value as."""
+    """Return the type of the column for a computed value."""
     if isinstance(value, Column):
         return value.arrow_type
     if isinstance(value, Literal) and pt.is_decimal(value.type):
         return pa.float64()
     if not all(isinstance(node, Arithmetic | Minus | Column | Literal) for node in value.walk()):
         return value.type
-    kinds = {node.arrow_type for node in value.walk() if isinstance(node, Column)}
-    numbers = all(pt.is_integer(node.type) or isinstance(node, Column | Arithmetic | Minus) for node in value.walk())
-    (kind,) = kinds if len(kinds) == 1 else (value.type,)
-    return kind if numbers and (pt.is_integer(kind) or pt.is_floating(kind)) else value.type
+    column_types = {node.arrow_type for node in value.walk() if isinstance(node, Column)}
+    is_numeric = all(pt.is_integer(node.type) or isinstance(node, Column | Arithmetic | Minus) for node in value.walk())
+    (column_type,) = column_types if len(column_types) == 1 else (value.type,)
+    is_number = pt.is_integer(column_type) or pt.is_floating(column_type)
+    return column_type if is_numeric and is_number else value.type

@@ -1,7 +1,7 @@
-"""Change columns that are there: drop them, rename them, allow nulls or forbid them, cast them.
+"""Drop, rename and cast columns, and allow or forbid nulls in them.
 
-All but a cast changes the schema alone. A cast gives the column a new field with a file of its own in every fragment;
-files of the old values leave a fragment when none of their fields is left in the schema.
+Only a cast writes files: it gives the column a new field, with a new file in every fragment. A file of old values
+leaves its fragment when the schema has none of its fields any more.
 """
 
 from __future__ import annotations
@@ -12,12 +12,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_ops.changing.columns.backfill import (
-    fragments_with_column_files,
-    pending_columns,
-    plan_backfill,
-    write_columns,
-)
+from lance_ops.changing.columns.backfill import plan_backfill, write_columns
+from lance_ops.changing.columns.column_file import fragments_with_column_files, pending_columns
 from lance_ops.changing.columns.column_sources import CastColumns
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.predicate import Predicate, parse_filter
@@ -35,7 +31,7 @@ Properties = Mapping[str, str] | None
 
 @dataclass(frozen=True)
 class Alteration:
-    """What changes of the column at a path; None leaves it."""
+    """Changes of the column at `path`; None leaves a property as it is."""
 
     path: str
     name: str | None = None
@@ -46,13 +42,13 @@ class Alteration:
         if self.name is None and self.nullable is None and self.data_type is None:
             raise InvalidInput(f"alteration of {self.path!r}: say its name, nullable or data_type")
         if self.name is not None and (not self.name or "." in self.name):
-            raise InvalidInput(f"column {self.path!r} cannot be called {self.name!r}")
+            raise InvalidInput(f"column {self.path!r} cannot be named {self.name!r}")
 
 
 def drop_columns(snapshot: Snapshot, paths: Sequence[str], properties: Properties = None) -> Snapshot:
     """Drop columns, or fields of structs, from the schema; their values stay in the files until a compaction.
 
-    Raises `InvalidInput` for a column that is not there, and if none would be left.
+    Raises `InvalidInput` for a column that does not exist, and if no column would be left.
     """
     schema = without_fields(snapshot.schema, paths)
     return commit_operation(snapshot, Project(schema, preserves_nullability=True), properties=properties)
@@ -61,23 +57,24 @@ def drop_columns(snapshot: Snapshot, paths: Sequence[str], properties: Propertie
 def alter_columns(
     snapshot: Snapshot, alterations: Sequence[Alteration], runner: Runner, properties: Properties = None
 ) -> Snapshot:
-    """Make the alterations, all paths as they are before, in one commit.
+    """Make all alterations in one commit; their paths name the columns as they are before it.
 
-    Raises `InvalidInput` for a name that is taken, nulls where none are to be, a value that does not fit a type, and
-    `RetryableConflict` when a cast's fragments changed meanwhile: plan again on the newest version.
+    Raises `InvalidInput` for a name that exists, for nulls in a column that shall forbid them and for a value that does
+    not fit the new type. Raises `RetryableConflict` when a concurrent transaction changed fragments of a cast: plan
+    again on the newest version.
     """
     if not alterations:
         raise InvalidInput("alter_columns needs an alteration")
-    stricter = [each for each in alterations if each.nullable is False and snapshot.schema.field(each.path).nullable]
+    forbidding = [each for each in alterations if each.nullable is False and snapshot.schema.field(each.path).nullable]
     casts = [
         each
         for each in alterations
         if each.data_type is not None and snapshot.schema.field(each.path).arrow_type != each.data_type
     ]
-    if stricter and casts:
-        raise InvalidInput("cast first, then forbid nulls: values are cast as they are")
-    for each in stricter:
-        _refuse_nulls(snapshot, each.path)
+    if forbidding and casts:
+        raise InvalidInput("cast first, and forbid nulls in a second call")
+    for each in forbidding:
+        _check_no_nulls(snapshot, each.path)
     schema, next_id = snapshot.schema, snapshot.manifest.max_field_id + 1
     new_ids: dict[int, int] = {}
     for each in alterations:
@@ -88,7 +85,7 @@ def alter_columns(
             next_id += sum(1 for _ in altered.walk())
         schema = with_field(schema, field.id, lambda _, altered=altered: altered)  # type: ignore[misc]  # a default binds it
     if not casts:
-        return commit_operation(snapshot, Project(schema, not stricter), properties=properties)
+        return commit_operation(snapshot, Project(schema, preserves_nullability=not forbidding), properties=properties)
     return _cast(snapshot, schema, casts, set(new_ids.values()), runner, properties)
 
 
@@ -100,7 +97,7 @@ def _cast(
     runner: Runner,
     properties: Properties,
 ) -> Snapshot:
-    columns = Schema(tuple(part for field in schema.fields if (part := _only(field, new_ids)) is not None))
+    columns = Schema(tuple(part for field in schema.fields if (part := _part_with(field, new_ids)) is not None))
     cast = {snapshot.schema.field(each.path).id for each in casts}
     source = CastColumns(tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.id in cast))
     tasks = plan_backfill(snapshot, columns, source)
@@ -112,7 +109,7 @@ def _cast(
 
 
 def _altered(field: Field, alteration: Alteration, next_id: int) -> Field:
-    """Return the field as it will be; cast, it is another field."""
+    """Return the field after the alteration; a cast gives it a new id."""
     if alteration.name is not None:
         field = replace(field, name=alteration.name)
     if alteration.nullable is not None:
@@ -128,7 +125,7 @@ def _altered(field: Field, alteration: Alteration, next_id: int) -> Field:
 
 
 def _is_castable(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether both hold the same kind of values, in another width."""
+    """Return whether both types have the same kind of values, in different widths."""
     for kind in (
         pt.is_integer,
         pt.is_floating,
@@ -152,16 +149,16 @@ def _is_list(arrow_type: pa.DataType) -> bool:
     return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))
 
 
-def _only(field: Field, ids: set[int]) -> Field | None:
-    """Return the part of a field that holds these fields and all below them."""
+def _part_with(field: Field, ids: set[int]) -> Field | None:
+    """Return the field with only those descendants that have one of the ids or lie below one; None if there is none."""
     if field.id in ids:
         return field
-    children = tuple(child for part in field.children if (child := _only(part, ids)) is not None)
+    children = tuple(child for part in field.children if (child := _part_with(part, ids)) is not None)
     return replace(field, children=children) if children else None
 
 
-def _refuse_nulls(snapshot: Snapshot, path: str) -> None:
-    """Raise `InvalidInput` if a live row has a null there; one around it does not count."""
+def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
+    """Raise `InvalidInput` if a live row has a null at the path; a null of an enclosing struct does not count."""
     schema = snapshot.schema.to_arrow_storage()
     request = ScanRequest(Schema(()), _null_at(schema, path), limit=1, with_row_address=True)
     if any(len(table) for table in scan(snapshot, request)):
@@ -170,5 +167,5 @@ def _refuse_nulls(snapshot: Snapshot, path: str) -> None:
 
 def _null_at(schema: pa.Schema, path: str) -> Predicate:
     names = [path] if path in schema.names else split_path(path)
-    around = f" AND {spell_path(names[:-1])} IS NOT NULL" if len(names) > 1 else ""
-    return parse_filter(f"{spell_path(names)} IS NULL{around}", schema)
+    enclosing = f" AND {spell_path(names[:-1])} IS NOT NULL" if len(names) > 1 else ""
+    return parse_filter(f"{spell_path(names)} IS NULL{enclosing}", schema)

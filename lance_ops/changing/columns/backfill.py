@@ -1,27 +1,22 @@
-"""Give every fragment one more data file, with values of some columns for the rows it has.
+"""Compute columns for the rows of every fragment, and write one new data file for each fragment.
 
-    plan_backfill(snapshot, columns, source) -> tasks     one a fragment
-    write_columns(task) -> ColumnFile                     anywhere
-
-Deleted rows get nulls (or, where none are allowed, a neighbour's value), so that a row stands at the same offset in all
-files of its fragment.
+plan_backfill(snapshot, columns, source) -> tasks     one for each fragment
+write_columns(task) -> ColumnFile                     anywhere
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
+from lance_ops.changing.columns.column_file import ColumnFile, pending_columns, write_column_file
 from lance_ops.changing.columns.column_sources import ColumnSource
-from lance_ops.core.arrow import rows_at
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
-from lance_ops.core.file_names import DATA_DIR, data_file_name
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
-from lance_ops.file import Dictionaries, FileWriter
+from lance_ops.file import Dictionaries
 from lance_ops.reading import (
     ROW_ADDRESS,
     ROW_COLUMNS,
@@ -31,19 +26,13 @@ from lance_ops.reading import (
     RowOffsets,
     ScannedRows,
     ScanRequest,
-    offset_array,
     scan_rows,
 )
 from lance_ops.snapshot import Snapshot, SnapshotReference
-from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
-from lance_ops.transactions import PendingFiles
-from lance_ops.writing import conform_to_schema
+from lance_ops.table import Fragment
 
 __all__ = [
     "BackfillTask",
-    "ColumnFile",
-    "fragments_with_column_files",
-    "pending_columns",
     "plan_backfill",
     "write_columns",
     "write_streamed_columns",
@@ -52,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class BackfillTask:
-    """A fragment of one version to write `columns` for, in batches of at most `batch_size` rows."""
+    """A fragment for which to write `columns`, computed in batches of at most `batch_size` rows."""
 
     snapshot: SnapshotReference
     fragment_id: int
@@ -61,19 +50,11 @@ class BackfillTask:
     batch_size: int | None = None
 
 
-@dataclass(frozen=True)
-class ColumnFile:
-    """A new file of a fragment, not yet part of any version; who commits it makes it durable."""
-
-    fragment_id: int
-    file: DataFile
-
-
 def plan_backfill(
     snapshot: Snapshot, columns: Schema, source: ColumnSource, batch_size: int | None = None
 ) -> tuple[BackfillTask, ...]:
-    """Return one task a fragment; raise `UnsupportedFeature` where files of the table's version cannot be added to."""
-    _check_version(snapshot, columns)
+    """Return one task for each fragment; raise `UnsupportedFeature` if the file version cannot have such columns."""
+    _check_can_add(snapshot, columns)
     if batch_size is not None and batch_size < 1:
         raise InvalidInput(f"batch_size must be positive, not {batch_size}")
     reference = SnapshotReference.of(snapshot)
@@ -81,14 +62,14 @@ def plan_backfill(
 
 
 def write_columns(task: BackfillTask) -> ColumnFile:
-    """Write the fragment's file; on an error nothing is left of it."""
+    """Write the fragment's file; on an error it is deleted."""
     snapshot = task.snapshot.open()
     fragment = snapshot.fragments_by_id[task.fragment_id]
     reads = task.source.reads
     request = ScanRequest(
         snapshot.schema.project(path for path in reads if path not in ROW_COLUMNS),
         with_row_id=ROW_ID in reads,
-        # a table without columns would have no rows
+        # without any column a table would have no rows
         with_row_address=ROW_ADDRESS in reads or not reads,
         version_columns=tuple(name for name in reads if name in VERSION_COLUMNS),
         fragment_ids=(fragment.id,),
@@ -98,10 +79,10 @@ def write_columns(task: BackfillTask) -> ColumnFile:
     def computed() -> Iterator[tuple[RowOffsets, pa.Table]]:
         for rows in _in_batches(scan_rows(snapshot, request), task.batch_size):
             files = [file.path for file in fragment.files]
-            place = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
-            yield rows.offsets, task.source.compute(rows.table, task.columns, place)
+            rows_name = f"{files} {fragment.deletion_path} {rows.offsets[0]}+{len(rows)}"
+            yield rows.offsets, task.source.compute(rows.table, task.columns, rows_name)
 
-    return _write(snapshot, fragment, task.columns, computed())
+    return write_column_file(snapshot, fragment, task.columns, computed())
 
 
 def write_streamed_columns(
@@ -110,130 +91,24 @@ def write_streamed_columns(
     batches: Iterable[pa.RecordBatch],
     fragments: Sequence[Fragment] | None = None,
 ) -> list[ColumnFile]:
-    """Write the fragments' files (every one's by default) from a stream with a row for each live row, in their order.
+    """Write the files of the fragments (all by default) from a stream with one row for each live row, in order.
 
-    Raises `InvalidInput` when it has more or fewer; on an error nothing is left.
+    Raises `InvalidInput` if the stream has more or fewer rows. On an error all files are deleted.
     """
-    _check_version(snapshot, columns)
+    _check_can_add(snapshot, columns)
     written: list[ColumnFile] = []
     dictionaries = Dictionaries(columns)
-    rows = _Rows(batches)
+    rows = _RowStream(batches)
     try:
         for fragment in snapshot.fragments if fragments is None else fragments:
             live = snapshot.live_offsets(fragment)
-            written.append(_write(snapshot, fragment, columns, rows.next(live), dictionaries))
-        if rows.any_left():
-            raise InvalidInput("the stream has more rows than there are live ones")
+            written.append(write_column_file(snapshot, fragment, columns, rows.take(live), dictionaries))
+        if rows.has_more():
+            raise InvalidInput("the stream has more rows than the table")
     except BaseException:
         pending_columns(snapshot, written).abandon()
         raise
     return written
-
-
-def fragments_with_column_files(
-    snapshot: Snapshot, schema: Schema, files: Sequence[ColumnFile], replaced: Iterable[int] = ()
-) -> tuple[Fragment, ...]:
-    """Return the fragments with their new files, without files that hold no field of the schema any more.
-
-    The values of the fields `replaced` are read from the new files: their old places are tombstoned.
-    """
-    known, gone = {node.id for node in schema.walk()}, set(replaced)
-    added = {file.fragment_id: file.file for file in files}
-
-    def changed(fragment: Fragment) -> Fragment:
-        new = added.get(fragment.id)
-        old = [_tombstoned(file, gone) for file in fragment.files] if new is not None else list(fragment.files)
-        kept = [file for file in old if known.intersection(file.live_fields)]
-        return replace(fragment, files=(*kept, *([new] if new is not None else [])))
-
-    return tuple(map(changed, snapshot.fragments))
-
-
-def pending_columns(snapshot: Snapshot, files: Iterable[ColumnFile]) -> PendingFiles:
-    """Return the files as pending ones: `write_columns` leaves them unsynced."""
-    return PendingFiles.at(snapshot.store, (f"{DATA_DIR}/{file.file.path}" for file in files), durable=False)
-
-
-def _tombstoned(file: DataFile, gone: set[int]) -> DataFile:
-    return replace(file, fields=tuple(TOMBSTONED_FIELD if field in gone else field for field in file.fields))
-
-
-def _write(
-    snapshot: Snapshot,
-    fragment: Fragment,
-    columns: Schema,
-    parts: Iterable[tuple[RowOffsets, pa.Table]],
-    dictionaries: Dictionaries | None = None,
-) -> ColumnFile:
-    """Write one file; each part comes with the ascending offsets of its rows."""
-    name, arrow_schema = data_file_name(), columns.to_arrow_storage()
-    version, nulls = snapshot.file_version, True
-    batch_offsets: tuple[int, ...] = (0,)
-    if version is FileVersion.V0_1:  # which holds no nulls, and whose readers go through a fragment's files together
-        batch_offsets, nulls = snapshot.reader(fragment).batch_offsets(), False
-    path = f"{DATA_DIR}/{name}"
-    done = 0
-    try:
-        with FileWriter(
-            snapshot.store,
-            path,
-            columns,
-            version,
-            dictionaries=dictionaries,
-            batch_offsets=batch_offsets,
-            durable=False,
-        ) as writer:
-            for offsets, made, is_last in _with_last(parts):
-                end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
-                writer.write_batch(_spread(conform_to_schema(made, arrow_schema), offsets, done, end, nulls))
-                done = end
-            if done < fragment.physical_rows:  # not one row is live
-                writer.write_batch(_spread(arrow_schema.empty_table(), range(0), 0, fragment.physical_rows))
-            written = writer.finish()
-    except BaseException:
-        PendingFiles.at(snapshot.store, [path]).abandon()  # it may exist: the response to its close can be lost
-        raise
-    file = DataFile(
-        path=name,
-        fields=written.fields,
-        column_indices=written.column_indices,
-        file_major_version=written.major,
-        file_minor_version=written.minor,
-        file_size_bytes=written.size_bytes,
-    )
-    return ColumnFile(fragment.id, file)
-
-
-def _with_last(parts: Iterable[tuple[RowOffsets, pa.Table]]) -> Iterator[tuple[RowOffsets, pa.Table, bool]]:
-    """Yield the parts, each with whether it is the last."""
-    waiting: tuple[RowOffsets, pa.Table] | None = None
-    for part in parts:
-        if waiting is not None:
-            yield (*waiting, False)
-        waiting = part
-    if waiting is not None:
-        yield (*waiting, True)
-
-
-def _spread(rows: pa.Table, offsets: RowOffsets, start: int, stop: int, nulls: bool = True) -> pa.Table:
-    """Return a table of rows `start` to `stop` with `rows` at these ascending offsets.
-
-    Elsewhere are nulls, where they are allowed.
-    """
-    length = stop - start
-    if len(rows) == length:
-        return rows
-    places = offset_array(offsets).astype(np.int64) - start
-    source = np.searchsorted(places, np.arange(length), side="right") - 1
-    empty = np.ones(length, np.bool_)
-    empty[places] = False
-    nearest = source.clip(min=0)
-    with_nulls, without = pa.array(nearest, mask=empty), pa.array(nearest)
-    columns = [
-        rows_at(rows.select([at]), with_nulls if (nulls and field.nullable) or not len(rows) else without).column(0)
-        for at, field in enumerate(rows.schema)
-    ]
-    return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 def _in_batches(found: Iterable[ScannedRows], batch_size: int | None) -> Iterator[ScannedRows]:
@@ -244,40 +119,41 @@ def _in_batches(found: Iterable[ScannedRows], batch_size: int | None) -> Iterato
         yield from (rows.slice(at, batch_size) for at in range(0, len(rows), batch_size))
 
 
-def _check_version(snapshot: Snapshot, columns: Schema) -> None:
-    """Refuse to add files where readers do not expect them."""
+def _check_can_add(snapshot: Snapshot, columns: Schema) -> None:
+    """Raise `UnsupportedFeature` for columns that cannot be in a file of their own."""
     blob = next((field for field in columns.fields if field.holds_blobs_v2), None)
     if blob is not None:
-        raise UnsupportedFeature("blobs in a file of their own", f"column {blob.name!r}")
+        raise UnsupportedFeature("blobs in a separate column file", f"column {blob.name!r}")
     inside = next((field for field in columns.fields if snapshot.schema.by_id(field.id) is not None), None)
     version = snapshot.file_version
-    if inside is not None and version < FileVersion.V2_1:  # files list structs too, and each field stands in one file
+    # Older files list structs too, and a field must be in one file only.
+    if inside is not None and version < FileVersion.V2_1:
         raise UnsupportedFeature(
             f"new values inside of a struct of file version {version.value}", f"column {inside.name!r}"
         )
 
 
-class _Rows:
-    """A stream of rows, cut into as many as are asked for."""
+class _RowStream:
+    """A stream of batches from which the caller takes any number of rows."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
         self._batches = (batch for batch in batches if batch.num_rows)
         self._rest: pa.RecordBatch | None = None
 
-    def next(self, offsets: RowOffsets) -> Iterator[tuple[RowOffsets, pa.Table]]:
-        """Yield a row for each offset; raise `InvalidInput` when the stream ends before."""
+    def take(self, offsets: RowOffsets) -> Iterator[tuple[RowOffsets, pa.Table]]:
+        """Yield one row for each offset, in parts; raise `InvalidInput` if the stream ends too early."""
         at = 0
         while at < len(offsets):
-            if not self.any_left() or self._rest is None:
-                raise InvalidInput(f"the stream ended {len(offsets) - at} rows before a fragment's last")
+            if not self.has_more() or self._rest is None:
+                raise InvalidInput(f"the stream ended {len(offsets) - at} rows before the end of a fragment")
             part = self._rest.slice(0, len(offsets) - at)
-            left = self._rest.slice(part.num_rows)
-            self._rest = left if left.num_rows else None
+            rest = self._rest.slice(part.num_rows)
+            self._rest = rest if rest.num_rows else None
             yield offsets[at : at + part.num_rows], pa.Table.from_batches([part])
             at += part.num_rows
 
-    def any_left(self) -> bool:
-        """Return whether a row was not handed out yet."""
+    def has_more(self) -> bool:
+        """Return whether the stream has another row."""
         if self._rest is None:
             self._rest = next(self._batches, None)
         return self._rest is not None

@@ -1,7 +1,7 @@
-"""Results of a long-running function, kept beside the work so that a second attempt does not compute them again.
+"""Store results of a long-running function in a SQLite file, so that a second attempt does not compute them again.
 
-A SQLite file with one table, `batches(place TEXT PRIMARY KEY, result BLOB)`: a place names the rows and the files they
-lie in, a result is an Arrow IPC stream.
+The file has one table, `batches(place TEXT PRIMARY KEY, result BLOB)`. The primary key is the SHA-256 of a key that
+names the function's columns, the rows and their files. A result is an Arrow IPC stream.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ __all__ = ["Checkpoint"]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Results by place, in the file at `path`, which is made when first needed. Several threads may use it."""
+    """Results by key, in the file at `path`, which is created when first needed. Several threads may use it."""
 
     path: str
 
-    def get(self, place: str) -> pa.Table | None:
-        """Return what was kept for a place."""
+    def get(self, key: str) -> pa.Table | None:
+        """Return the result stored for a key, if there is one."""
         with closing(self._connect()) as connection:
-            row = connection.execute("SELECT result FROM batches WHERE place = ?", (_digest(place),)).fetchone()
+            row = connection.execute("SELECT result FROM batches WHERE place = ?", (_digest(key),)).fetchone()
         return pa.ipc.open_stream(row[0]).read_all() if row else None
 
-    def put(self, place: str, result: pa.Table) -> None:
-        """Keep a result, durably."""
+    def put(self, key: str, result: pa.Table) -> None:
+        """Store a result durably."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, result.schema) as writer:
             writer.write_table(result)
         with closing(self._connect()) as connection, connection:
             connection.execute(
                 "INSERT OR REPLACE INTO batches (place, result) VALUES (?, ?)",
-                (_digest(place), sink.getvalue().to_pybytes()),
+                (_digest(key), sink.getvalue().to_pybytes()),
             )
 
     def remove(self) -> None:
@@ -50,5 +50,5 @@ class Checkpoint:
         return connection
 
 
-def _digest(place: str) -> str:
-    return hashlib.sha256(place.encode()).hexdigest()
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Where the values of new columns come from: each source computes them from rows of the table, batch by batch."""
+"""Column sources: each computes the values of new columns from batches of the table's rows."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ __all__ = ["CastColumns", "ColumnSource", "ComputedColumns", "FunctionColumns", 
 
 
 class ColumnSource(ABC):
-    """Values of new columns for any rows of a table. Picklable, so that tasks can carry it."""
+    """Computes new columns for any rows of a table. Picklable, so that tasks can carry it."""
 
     @property
     @abstractmethod
     def reads(self) -> tuple[str, ...]:
-        """The columns, by path, that `compute` wants of the rows; row columns among them."""
+        """The paths of the columns that `compute` needs; they may include row columns such as `_rowid`."""
 
     @abstractmethod
-    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
-        """Return the new columns of these rows; `place` says which rows of which files they are.
+    def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
+        """Return the new columns of these rows; `rows_name` names the rows and their files.
 
-        Raises `InvalidInput` for a value that cannot be computed, `SchemaMismatch` for what is not the columns wanted.
+        Raises `InvalidInput` for a value that cannot be computed, and `SchemaMismatch` for a result of a wrong shape.
         """
 
 
 @dataclass(frozen=True)
 class ComputedColumns(ColumnSource):
-    """Columns by SQL expression."""
+    """Columns computed by SQL expressions."""
 
     assignments: tuple[Assignment, ...]
 
@@ -49,7 +49,7 @@ class ComputedColumns(ColumnSource):
     def reads(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(path for each in self.assignments for path in each.value.columns()))
 
-    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
+    def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
         batches = rows.to_batches()
         columns = [
             pa.chunked_array([each.evaluate(batch) for batch in batches], each.arrow_type) for each in self.assignments
@@ -59,7 +59,7 @@ class ComputedColumns(ColumnSource):
 
 @dataclass(frozen=True)
 class FunctionColumns(ColumnSource):
-    """Columns that a function makes of batches of `read_columns`; it returns a batch, a table or a data frame."""
+    """Columns computed by a function of batches of `read_columns`; it returns a batch, a table or a data frame."""
 
     function: Callable[[pa.RecordBatch], Any]
     read_columns: tuple[str, ...]
@@ -69,12 +69,12 @@ class FunctionColumns(ColumnSource):
     def reads(self) -> tuple[str, ...]:
         return self.read_columns
 
-    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
-        key = f"{place} {self.read_columns} {schema.to_arrow_storage()}"
-        known = self.checkpoint.get(key) if self.checkpoint else None
-        if known is not None:
-            return known
-        (batch,) = table_to_text(rows, place).combine_chunks().to_batches()
+    def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
+        key = f"{rows_name} {self.read_columns} {schema.to_arrow_storage()}"
+        stored = self.checkpoint.get(key) if self.checkpoint else None
+        if stored is not None:
+            return stored
+        (batch,) = table_to_text(rows, rows_name).combine_chunks().to_batches()
         made = as_table(self.function(batch))
         if made.num_rows != rows.num_rows:
             raise SchemaMismatch(f"the function returned {made.num_rows} rows for a batch of {rows.num_rows}")
@@ -85,7 +85,7 @@ class FunctionColumns(ColumnSource):
 
 @dataclass(frozen=True)
 class JoinedColumns(ColumnSource):
-    """Columns of the row of `table` that has the same key, null where none has; of several rows the last."""
+    """Columns of the last row of `table` that has the same key; null where no row has it."""
 
     on: str
     keys: SourceKeys = field(compare=False)
@@ -95,16 +95,16 @@ class JoinedColumns(ColumnSource):
     def reads(self) -> tuple[str, ...]:
         return (self.on,)
 
-    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
-        places, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
+    def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
+        positions, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
         taken, missing = np.zeros(len(rows), np.int64), np.ones(len(rows), np.bool_)
-        taken[places], missing[places] = self.keys.last_row_of(codes), False
+        taken[positions], missing[positions] = self.keys.last_row_of(codes), False
         return rows_at(self.table, pa.array(taken, mask=missing))
 
 
 @dataclass(frozen=True)
 class CastColumns(ColumnSource):
-    """Columns, or fields of structs, as other types; `paths` stand in the order of the table's schema."""
+    """Columns, or fields of structs, cast to other types; `paths` are in the order of the table's schema."""
 
     paths: tuple[str, ...]
 
@@ -112,7 +112,7 @@ class CastColumns(ColumnSource):
     def reads(self) -> tuple[str, ...]:
         return self.paths
 
-    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
+    def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
         columns = []
         wanted = schema.to_arrow_storage()
         for column, to in zip(rows.columns, wanted, strict=True):
@@ -129,16 +129,16 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
         return values
     if not (pt.is_struct(values.type) and pt.is_struct(target)):
         return pc.cast(values, target)
-    children = [_cast(values.field(place), target.field(place).type) for place in range(target.num_fields)]
+    children = [_cast(values.field(position), target.field(position).type) for position in range(target.num_fields)]
     return pa.StructArray.from_arrays(children, fields=list(target), mask=values.is_null())
 
 
-def as_table(made: object) -> pa.Table:
-    """Return what a function made as a table; raise `SchemaMismatch` for what is no table."""
-    if isinstance(made, pa.Table):
-        return made
-    if isinstance(made, pa.RecordBatch):
-        return pa.Table.from_batches([made])
-    if type(made).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(made, preserve_index=False)
-    raise SchemaMismatch(f"the function returned a {type(made).__name__}, not a record batch or data frame")
+def as_table(result: object) -> pa.Table:
+    """Return a function's result as a table; raise `SchemaMismatch` if it cannot be one."""
+    if isinstance(result, pa.Table):
+        return result
+    if isinstance(result, pa.RecordBatch):
+        return pa.Table.from_batches([result])
+    if type(result).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(result, preserve_index=False)
+    raise SchemaMismatch(f"the function returned a {type(result).__name__}, not a record batch or data frame")

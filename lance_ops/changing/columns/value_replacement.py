@@ -1,6 +1,6 @@
-"""Give columns of some rows new values in place: a new file a fragment with such rows, the old values tombstoned.
+"""Replace values of some columns in some rows, looked up by key (a column, or the row's id or address).
 
-What a row's new values are is looked up by a key that the rows have, a row's address if need be.
+Each fragment with such a row gets a new file of these columns, and the fields of the old values are tombstoned.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_ops.changing.columns.backfill import BackfillTask, ColumnFile, fragments_with_column_files, plan_backfill
+from lance_ops.changing.columns.backfill import BackfillTask, plan_backfill
+from lance_ops.changing.columns.column_file import ColumnFile, fragments_with_column_files
 from lance_ops.changing.columns.column_sources import ColumnSource
 from lance_ops.changing.source_keys import SourceKeys
 from lance_ops.core.arrow import rows_at
@@ -35,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ReplacedValues(ColumnSource):
-    """The columns of `table`, for rows whose `on` is among the keys; the others keep the values they have."""
+    """The columns of `table` for rows whose value of `on` is among the keys; other rows keep their values."""
 
     on: str
     keys: SourceKeys = field(compare=False)
@@ -45,22 +46,22 @@ class ReplacedValues(ColumnSource):
     def reads(self) -> tuple[str, ...]:
         return (self.on, *self.table.schema.names)
 
-    def compute(self, rows: pa.Table, schema: Schema, place: str) -> pa.Table:
-        places, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
-        old = np.arange(len(rows))
-        old[places] = len(rows) + self.keys.last_row_of(codes)
+    def compute(self, rows: pa.Table, schema: Schema, rows_name: str) -> pa.Table:
+        positions, codes = self.keys.hits([rows.column(self.on).combine_chunks()])
+        source_rows = np.arange(len(rows))
+        source_rows[positions] = len(rows) + self.keys.last_row_of(codes)
         both = pa.concat_tables([rows.select(self.table.schema.names), self.table.cast(self._stored(rows))])
-        return rows_at(both, old)
+        return rows_at(both, source_rows)
 
     def _stored(self, rows: pa.Table) -> pa.Schema:
         return rows.select(self.table.schema.names).schema
 
 
 def bind_replaced_values(snapshot: Snapshot, table: pa.Table, left_on: str, right_on: str) -> ReplacedValues:
-    """Take the columns of a table, but for its key, as new values of the columns of those names.
+    """Return the columns of `table`, except its key, as new values of the dataset's columns of the same names.
 
-    Raises `InvalidInput` for a key that is not there or nothing beside it, `SchemaMismatch` for a column that is not in
-    the table or of another type.
+    Raises `InvalidInput` if the key does not exist or is the only column, and `SchemaMismatch` for a column that the
+    dataset does not have or that has another type.
     """
     if right_on not in table.schema.names:
         raise InvalidInput(f"the data has no column {right_on!r} to match by; it has {', '.join(table.schema.names)}")
@@ -77,20 +78,20 @@ def bind_replaced_values(snapshot: Snapshot, table: pa.Table, left_on: str, righ
 
 
 def plan_value_replacement(
-    snapshot: Snapshot, patch: ReplacedValues, fragment_ids: Sequence[int]
+    snapshot: Snapshot, replaced: ReplacedValues, fragment_ids: Sequence[int]
 ) -> tuple[BackfillTask, ...]:
-    """Return one task for each of these fragments."""
-    columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in patch.table.schema.names))
+    """Return one backfill task for each of these fragments."""
+    columns = Schema(tuple(node for node in snapshot.schema.fields if node.name in replaced.table.schema.names))
     wanted = set(fragment_ids)
-    ordered = ReplacedValues(patch.on, patch.keys, patch.table.select(columns.names))
+    ordered = ReplacedValues(replaced.on, replaced.keys, replaced.table.select(columns.names))
     return tuple(task for task in plan_backfill(snapshot, columns, ordered) if task.fragment_id in wanted)
 
 
 def fragments_with_replaced_values(
-    snapshot: Snapshot, patch: ReplacedValues, files: Sequence[ColumnFile]
+    snapshot: Snapshot, replaced: ReplacedValues, files: Sequence[ColumnFile]
 ) -> tuple[tuple[Fragment, ...], tuple[int, ...]]:
-    """Return the fragments with their new files, and the ids of the leaf fields that they have new values of."""
-    names = patch.table.schema.names
+    """Return the fragments that have new files, and the ids of the fields in these files."""
+    names = replaced.table.schema.names
     fields = {node.id for part in snapshot.schema.fields if part.name in names for node in part.walk()}
     changed = {file.fragment_id for file in files}
     fragments = fragments_with_column_files(snapshot, snapshot.schema, files, replaced=fields)
@@ -98,18 +99,18 @@ def fragments_with_replaced_values(
     return tuple(part for part in fragments if part.id in changed), tuple(sorted(written))
 
 
-def offsets_of_replaced_values(snapshot: Snapshot, patch: ReplacedValues, fragment_id: int) -> BitMap:
-    """Return the physical offsets of a fragment's rows that the patch has new values for."""
-    names = () if patch.on in ROW_COLUMNS else (patch.on,)
+def offsets_of_replaced_values(snapshot: Snapshot, replaced: ReplacedValues, fragment_id: int) -> BitMap:
+    """Return the physical offsets of a fragment's rows that get new values."""
+    names = () if replaced.on in ROW_COLUMNS else (replaced.on,)
     request = ScanRequest(
         snapshot.schema.project(names),
-        with_row_id=patch.on == ROW_ID,
-        with_row_address=patch.on == ROW_ADDRESS,
-        version_columns=tuple(name for name in VERSION_COLUMNS if name == patch.on),
+        with_row_id=replaced.on == ROW_ID,
+        with_row_address=replaced.on == ROW_ADDRESS,
+        version_columns=tuple(name for name in VERSION_COLUMNS if name == replaced.on),
         fragment_ids=(fragment_id,),
     )
     found = BitMap()
     for rows in scan_rows(snapshot, request):
-        places, _ = patch.keys.hits([rows.table.column(patch.on).combine_chunks()])
-        found.update(bitmap_of(offset_array(rows.offsets)[places]))
+        positions, _ = replaced.keys.hits([rows.table.column(replaced.on).combine_chunks()])
+        found.update(bitmap_of(offset_array(rows.offsets)[positions]))
     return found

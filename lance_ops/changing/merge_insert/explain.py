@@ -1,7 +1,7 @@
-"""Say what a merge will do, one node a line: its clauses, what it writes, and how rows are matched.
+"""Describe a merge as text, one node a line: its clauses, the rows it writes, and how it matches rows.
 
-The first line has the reference's words. Below it, the columns that rows written take from the source and from the
-table, and either the index that is asked for the source's keys or the scan that reads the table's.
+The first line uses the reference's words. The lines below show which columns of written rows come from the source and
+which from the table, and either the index that finds the source's keys or the scan that reads the table's keys.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MATCHED = {
 
 
 def explain_merge(snapshot: Snapshot, merge: BoundMerge, tasks: tuple[MatchTask, ...]) -> str:
-    """Describe a merge whose source is known."""
+    """Describe a merge with its source."""
     index_name = tasks[0].index_name if tasks else None
     source = f"source_rows={merge.source.num_rows}"
     matching = _by_index(merge, index_name, source) if index_name else _by_join(snapshot, merge, len(tasks), source)
@@ -40,9 +40,9 @@ def explain_merge(snapshot: Snapshot, merge: BoundMerge, tasks: tuple[MatchTask,
 
 
 def explain_merge_from(snapshot: Snapshot, request: MergeRequest, schema: pa.Schema) -> str:
-    """Describe a merge from a source of that schema, both ways of matching where its number of keys decides.
+    """Describe a merge from a source of this schema; both ways of matching if the number of keys decides.
 
-    Raises as `plan_merge` does.
+    The errors are those of `plan_merge`.
     """
     choose_file_version(snapshot, request.file_version)
     merge = bind_merge(snapshot, request, schema.empty_table())

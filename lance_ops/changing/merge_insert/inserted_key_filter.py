@@ -1,7 +1,7 @@
-"""The primary keys that a merge inserts, for its transaction: see `transactions.inserted_keys`.
+"""Encode the filter of the primary keys that a merge inserts, for its transaction (`transactions.inserted_keys`).
 
-A key's bytes are those of its text or, of a whole number, eight little-endian ones; a key of several columns is the
-bytes of each with a zero byte behind.
+The bytes of a key are its text or binary value, or eight little-endian bytes for an integer. For a key of several
+columns, a zero byte follows the bytes of each column.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["encode_inserted_keys"]
 
 
 def encode_inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array) -> bytes | None:
-    """Return the filter of the keys of these source rows; None unless the merge is on the declared primary key.
+    """Return the encoded filter of these source rows' keys; None unless the merge is on the declared primary key.
 
-    None, too, for keys of a type whose values the reference does not hash, or has another hash for.
+    Also return None for a key type that the reference does not hash, or hashes in another way.
     """
     declared = primary_key(snapshot)
     by_name = {key.name: key for key in merge.keys}
@@ -41,15 +41,15 @@ def encode_inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array
         if content is None:
             return None
         columns.append(content)
-    whole = columns[0]
+    joined_keys = columns[0]
     if len(columns) > 1:
         end = pa.scalar(b"\0", pa.large_binary())
-        whole = pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()), end)
-    whole = whole.drop_null()
-    hashes = np.empty(len(whole), np.uint64)
-    if len(whole):
-        _, offsets, data = whole.buffers()
-        ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
+        joined_keys = pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()), end)
+    joined_keys = joined_keys.drop_null()
+    hashes = np.empty(len(joined_keys), np.uint64)
+    if len(joined_keys):
+        _, offsets, data = joined_keys.buffers()
+        ends = np.frombuffer(offsets, np.int64)[joined_keys.offset : joined_keys.offset + len(joined_keys) + 1]
         joined = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
         kernels.xxh64(read_only(joined), read_only(ends), hashes)
     fields = tuple(snapshot.schema.field(path).id for path in declared)
@@ -57,7 +57,7 @@ def encode_inserted_keys(snapshot: Snapshot, merge: BoundMerge, rows: Int64Array
 
 
 def _bytes_of(column: pa.Array) -> pa.Array | None:
-    """Return each value's bytes as large_binary."""
+    """Return the bytes of each value as large_binary; None for a type that is not hashed."""
     kind = column.type
     if pt.is_integer(kind) and kind.bit_width >= 32:
         words = column.cast(pa.uint64() if pt.is_unsigned_integer(kind) else pa.int64())

@@ -1,4 +1,4 @@
-"""What a merge does with rows: as a user says it, and bound to a version and a source."""
+"""A merge as the user requests it, and the same merge checked against a version and a source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TARGET = "target"
 
 
 class WhenMatched(Enum):
-    """What happens to a row of the target that the source has a row for."""
+    """What happens to a row of the target that matches a source row."""
 
     KEEP = "keep"
     UPDATE = "update"
@@ -46,9 +46,10 @@ class WhenMatched(Enum):
 
 @dataclass(frozen=True)
 class MergeRequest:
-    """A merge as it was asked for. `condition` is on columns `source.…` and `target.…` and restricts updates.
+    """A merge as the user requests it.
 
-    Target rows without a source row are deleted when `deletes_unmatched`, of these only where `unmatched` is true.
+    `update_condition` restricts updates; it reads columns `source.…` and `target.…`. `deletes_unmatched` deletes target
+    rows that match no source row, and if there is a `delete_condition` only those for which it is true.
     """
 
     on: tuple[str, ...]
@@ -59,18 +60,18 @@ class MergeRequest:
     delete_condition: UserFilter | None = None
     use_index: bool = True
     in_place: bool = False
-    """Write the source's columns anew beside the others, where rows stand, instead of moving rows."""
+    """Write new files of the source's columns for the existing fragments, instead of moving rows to new fragments."""
     file_version: str | None = None
     target_bases: tuple[str, ...] | None = None
-    """Where new fragments go; files that patch fragments, and deletion files, stay beneath the root."""
+    """Where new fragments go. Column files of existing fragments and deletion files stay beneath the root."""
     target_all_bases: bool | None = None
 
 
 @dataclass(frozen=True)
 class BoundMerge:
-    """A merge whose every column is known. `source` has the table's types and order, and maybe not all its columns.
+    """A merge whose columns are resolved. `source` has the table's types and column order; columns may be missing.
 
-    `structs` are those of the source's columns that came without some of the table's fields, as they came.
+    `partial_structs` maps each struct column that lacks some of the table's fields to the type that the source has.
     """
 
     request: MergeRequest
@@ -88,8 +89,8 @@ class BoundMerge:
 def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> BoundMerge:
     """Check a merge against a version and a source.
 
-    Raises `InvalidInput` for a merge that does nothing or a key that is not there, `SchemaMismatch` naming a column
-    of the source that does not fit, `InvalidFilter` for a condition that does not.
+    Raises `InvalidInput` for a merge that does nothing or a key that does not exist, `SchemaMismatch` naming a source
+    column that does not fit, and `InvalidFilter` for a condition that does not fit.
     """
     if request.when_matched is WhenMatched.KEEP and not (request.inserts or request.deletes_unmatched):
         raise InvalidInput("the merge changes nothing: say when_matched_…, when_not_matched_… or both")
@@ -97,23 +98,24 @@ def bind_merge(snapshot: Snapshot, request: MergeRequest, source: pa.Table) -> B
     if not on:
         raise InvalidInput("a merge needs the columns to match on: name them, or declare a primary key in the schema")
     schema = snapshot.schema.to_arrow_storage()
-    fitted = safe_to_take(conform_present_columns(source, schema_to_write(snapshot.schema)))
+    conformed = safe_to_take(conform_present_columns(source, schema_to_write(snapshot.schema)))
     for path in on:
         snapshot.schema.field(path)
-        if split_path(path)[0] not in fitted.schema.names and path not in fitted.schema.names:
+        if split_path(path)[0] not in conformed.schema.names and path not in conformed.schema.names:
             raise InvalidInput(f"the source has no column {path!r}, which the merge matches on")
     keys = tuple(_key(schema, path) for path in on)
     if request.in_place:
-        _check_in_place(snapshot, request, fitted, on)
-    condition = None
+        _check_in_place(snapshot, request, conformed, on)
+    update_condition = None
     if request.update_condition is not None:
-        condition = parse_filter(request.update_condition, _both(fitted.schema, schema))
-    unmatched = None if request.delete_condition is None else bind_filter(snapshot, request.delete_condition)
-    return BoundMerge(request, fitted, _structs(source.schema, fitted.schema), keys, condition, unmatched)
+        update_condition = parse_filter(request.update_condition, _both_sides(conformed.schema, schema))
+    delete_condition = None if request.delete_condition is None else bind_filter(snapshot, request.delete_condition)
+    partial = _partial_structs(source.schema, conformed.schema)
+    return BoundMerge(request, conformed, partial, keys, update_condition, delete_condition)
 
 
 def write_targets(snapshot: Snapshot, request: MergeRequest) -> WriteTargets:
-    """Return where new fragments go; raise `InvalidInput` as `choose_bases` does, and for an empty list of bases."""
+    """Return where new fragments go; raise `InvalidInput` for an empty list of bases, and as `choose_bases` does."""
     if request.target_bases == ():
         raise InvalidInput("target_bases is empty: leave it out to write beneath the table's root")
     declared = snapshot.manifest.base_paths
@@ -122,39 +124,39 @@ def write_targets(snapshot: Snapshot, request: MergeRequest) -> WriteTargets:
 
 
 def primary_key(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the paths of the fields that are declared to be the table's primary key."""
+    """Return the paths of the fields that the schema declares as the primary key."""
     return tuple(snapshot.schema.path_of(node.id) for node in snapshot.schema.walk() if node.unenforced_primary_key)
 
 
 def key_columns(rows: pa.Table, keys: Sequence[Column]) -> list[pa.Array]:
-    """Return the values of each key column, in one piece."""
+    """Return the values of each key column as one array."""
     batches = rows.to_batches()
-    return [_one_piece([key.evaluate(batch) for batch in batches], key.type) for key in keys]
+    return [_one_array([key.evaluate(batch) for batch in batches], key.type) for key in keys]
 
 
-def _one_piece(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+def _one_array(parts: list[pa.Array], arrow_type: pa.DataType) -> pa.Array:
     if len(parts) == 1:
         return parts[0]
     return pa.concat_arrays(parts) if parts else pa.array([], arrow_type)
 
 
 def _check_in_place(snapshot: Snapshot, request: MergeRequest, source: pa.Table, on: Sequence[str]) -> None:
-    """Refuse a merge that does more than to give some columns of matched rows new values."""
+    """Raise unless the merge only updates some, not all, columns of matched rows."""
     blob = next(
         (node for node in snapshot.schema.fields if node.holds_blobs_v2 and node.name in source.schema.names), None
     )
     if blob is not None:
         raise UnsupportedFeature("rewriting blobs in place", f"column {blob.name!r}")
-    beside = set(source.schema.names) - {split_path(path)[0] for path in on} - set(on)
+    updated = set(source.schema.names) - {split_path(path)[0] for path in on} - set(on)
     if request.when_matched is not WhenMatched.UPDATE or request.inserts or request.deletes_unmatched:
         raise InvalidInput("columns are rewritten in place by a merge that updates matched rows and does nothing else")
-    if not beside or set(source.schema.names) == set(snapshot.schema.names):
+    if not updated or set(source.schema.names) == set(snapshot.schema.names):
         raise InvalidInput("columns are rewritten in place from a source of the key and some, not all, other columns")
 
 
-def _structs(given: pa.Schema, fitted: pa.Schema) -> dict[str, pa.DataType]:
-    types = {field.name: given.field(field.name).type for field in fitted}
-    return {name: kind for name, kind in types.items() if lacks_struct_fields(kind, fitted.field(name).type)}
+def _partial_structs(given: pa.Schema, conformed: pa.Schema) -> dict[str, pa.DataType]:
+    types = {field.name: given.field(field.name).type for field in conformed}
+    return {name: kind for name, kind in types.items() if lacks_struct_fields(kind, conformed.field(name).type)}
 
 
 def _key(schema: pa.Schema, path: str) -> Column:
@@ -162,6 +164,6 @@ def _key(schema: pa.Schema, path: str) -> Column:
     return resolve(schema, [Name(name) for name in names])
 
 
-def _both(source: pa.Schema, target: pa.Schema) -> pa.Schema:
-    """Return the schema that a condition is bound to: each side as one struct column."""
+def _both_sides(source: pa.Schema, target: pa.Schema) -> pa.Schema:
+    """Return the schema for the update condition: one struct column for each side."""
     return pa.schema([pa.field(SOURCE, pa.struct(list(source))), pa.field(TARGET, pa.struct(list(target)))])

@@ -91,7 +91,7 @@ class RowAddressMap:
         Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
         """
         moved: Uint64Array = np.empty(len(addresses), np.uint64)
-        beyond = self._move(read_only(addresses), moved=moved)
+        beyond = self._move(read_only(addresses), remapped=moved)
         if beyond >= 0:
             fragment_id, offset = (int(part(addresses[beyond])) for part in (fragment_of, offset_of))
             raise InvalidInput(f"fragment {fragment_id} has no row that was kept or deleted at offset {offset}")

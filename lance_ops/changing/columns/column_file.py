@@ -1,0 +1,143 @@
+"""Write a data file of some columns for an existing fragment, and put such files into the fragments.
+
+A row has the same offset in all files of its fragment. So the file also has a row for each deleted row: a null, or a
+neighbour's value where nulls are not allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lance_ops.core.arrow import rows_at
+from lance_ops.core.file_names import DATA_DIR, data_file_name
+from lance_ops.core.schema import Schema
+from lance_ops.core.versions import FileVersion
+from lance_ops.file import Dictionaries, FileWriter
+from lance_ops.reading import RowOffsets, offset_array
+from lance_ops.snapshot import Snapshot
+from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
+from lance_ops.transactions import PendingFiles
+from lance_ops.writing import conform_to_schema
+
+__all__ = ["ColumnFile", "fragments_with_column_files", "pending_columns", "write_column_file"]
+
+
+@dataclass(frozen=True)
+class ColumnFile:
+    """A new data file of a fragment, which no version names yet. It is not durable before the commit syncs it."""
+
+    fragment_id: int
+    file: DataFile
+
+
+def write_column_file(
+    snapshot: Snapshot,
+    fragment: Fragment,
+    columns: Schema,
+    parts: Iterable[tuple[RowOffsets, pa.Table]],
+    dictionaries: Dictionaries | None = None,
+) -> ColumnFile:
+    """Write the file of a fragment; each part comes with the ascending offsets of its rows.
+
+    On an error the file is deleted.
+    """
+    name, arrow_schema = data_file_name(), columns.to_arrow_storage()
+    version, nulls = snapshot.file_version, True
+    batch_offsets: tuple[int, ...] = (0,)
+    if version is FileVersion.V0_1:  # 0.1 has no nulls, and its readers need the same batches in all files
+        batch_offsets, nulls = snapshot.reader(fragment).batch_offsets(), False
+    path = f"{DATA_DIR}/{name}"
+    num_written = 0
+    with (
+        PendingFiles.at(snapshot.store, [path]).abandoned_on_failure(),
+        FileWriter(
+            snapshot.store,
+            path,
+            columns,
+            version,
+            dictionaries=dictionaries,
+            batch_offsets=batch_offsets,
+            durable=False,
+        ) as writer,
+    ):
+        for offsets, values, is_last in _with_last(parts):
+            end = fragment.physical_rows if is_last else int(offsets[-1]) + 1
+            rows = conform_to_schema(values, arrow_schema)
+            writer.write_batch(_with_gaps_filled(rows, offsets, num_written, end, nulls))
+            num_written = end
+        if num_written < fragment.physical_rows:  # the fragment has no live row
+            writer.write_batch(_with_gaps_filled(arrow_schema.empty_table(), range(0), 0, fragment.physical_rows))
+        written = writer.finish()
+    file = DataFile(
+        path=name,
+        fields=written.fields,
+        column_indices=written.column_indices,
+        file_major_version=written.major,
+        file_minor_version=written.minor,
+        file_size_bytes=written.size_bytes,
+    )
+    return ColumnFile(fragment.id, file)
+
+
+def fragments_with_column_files(
+    snapshot: Snapshot, schema: Schema, files: Sequence[ColumnFile], replaced: Iterable[int] = ()
+) -> tuple[Fragment, ...]:
+    """Return the fragments with their new files, and without files that have no field of the schema any more.
+
+    The new files replace the values of the fields `replaced`, which are tombstoned in the old files.
+    """
+    field_ids, replaced_ids = {node.id for node in schema.walk()}, set(replaced)
+    added = {file.fragment_id: file.file for file in files}
+
+    def changed(fragment: Fragment) -> Fragment:
+        new = added.get(fragment.id)
+        old = [_tombstoned(file, replaced_ids) for file in fragment.files] if new is not None else list(fragment.files)
+        kept = [file for file in old if field_ids.intersection(file.live_fields)]
+        return replace(fragment, files=(*kept, *([new] if new is not None else [])))
+
+    return tuple(map(changed, snapshot.fragments))
+
+
+def pending_columns(snapshot: Snapshot, files: Iterable[ColumnFile]) -> PendingFiles:
+    """Return the files as pending ones: `write_columns` leaves them unsynced."""
+    return PendingFiles.at(snapshot.store, (f"{DATA_DIR}/{file.file.path}" for file in files), durable=False)
+
+
+def _tombstoned(file: DataFile, field_ids: set[int]) -> DataFile:
+    return replace(file, fields=tuple(TOMBSTONED_FIELD if field in field_ids else field for field in file.fields))
+
+
+def _with_last(parts: Iterable[tuple[RowOffsets, pa.Table]]) -> Iterator[tuple[RowOffsets, pa.Table, bool]]:
+    """Yield the parts, each with whether it is the last."""
+    previous: tuple[RowOffsets, pa.Table] | None = None
+    for part in parts:
+        if previous is not None:
+            yield (*previous, False)
+        previous = part
+    if previous is not None:
+        yield (*previous, True)
+
+
+def _with_gaps_filled(rows: pa.Table, offsets: RowOffsets, start: int, stop: int, nulls: bool = True) -> pa.Table:
+    """Return a table of the rows at offsets `start` to `stop`, with `rows` at the ascending `offsets`.
+
+    The other rows are null if `nulls` and the field allow it, or if there are no `rows`; else they copy a neighbour.
+    """
+    length = stop - start
+    if len(rows) == length:
+        return rows
+    positions = offset_array(offsets).astype(np.int64) - start
+    source = np.searchsorted(positions, np.arange(length), side="right") - 1
+    empty = np.ones(length, np.bool_)
+    empty[positions] = False
+    nearest = source.clip(min=0)
+    with_nulls, without = pa.array(nearest, mask=empty), pa.array(nearest)
+    columns = [
+        rows_at(rows.select([at]), with_nulls if (nulls and field.nullable) or not len(rows) else without).column(0)
+        for at, field in enumerate(rows.schema)
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
