@@ -1,6 +1,6 @@
-"""Which column of a 2.1 or 2.2 file holds which leaf of its schema.
+"""The leaves of a schema, which are the columns of a 2.1 or 2.2 file, in pre-order.
 
-Only leaves have columns, in pre-order. A packed struct and a struct that describes blobs are leaves of their own.
+A packed struct, and a struct that describes blobs, is one leaf.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LISTS = ("list", "list.struct", "large_list", "large_list.struct", "map")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One layer on the way from a root to a leaf; `dimension` is a fixed-size list's, otherwise 0."""
+    """One layer on the path from a root to a leaf; `dimension` is the size of a fixed-size list, otherwise 0."""
 
     is_list: bool = False
     dimension: int = 0
@@ -34,7 +34,7 @@ _ITEM = Step()
 
 @dataclass(frozen=True)
 class Leaf:
-    """A column: its field, and the layers from its root down to it, itself the last."""
+    """A leaf: its field, and the layers from its root down to the leaf itself."""
 
     field: Field
     steps: tuple[Step, ...]
@@ -46,12 +46,12 @@ class Leaf:
 
     @property
     def is_fieldless(self) -> bool:
-        """Whether the column is one of structs without fields, whose pages say only how many there are."""
+        """Whether the leaf is a struct without fields, whose pages store only how many there are."""
         return self.field.logical_type == "struct" and not self.field.children
 
     @cached_property
     def elements_per_row(self) -> int:
-        """How many elements a page counts for a row: the product of the fixed sizes around the leaf, in lists too."""
+        """How many elements a page counts for a row: the product of all fixed-size lists' sizes around the leaf."""
         product = 1
         for step in self.steps:
             product *= step.dimension or 1
@@ -59,12 +59,12 @@ class Leaf:
 
     @cached_property
     def options(self) -> EncodingOptions:
-        """What the field's metadata asks of its encoding; raises `InvalidInput` for what means nothing."""
+        """The encoding options in the field's metadata; raises `InvalidInput` for options with unknown values."""
         return EncodingOptions.from_metadata(self.field.metadata)
 
     @cached_property
     def dimensions(self) -> tuple[int, ...]:
-        """Per layer, outermost first, the size of fixed-size lists and 0 for others."""
+        """For each layer, outermost first, the size of fixed-size lists, and 0 for others."""
         return tuple(step.dimension for step in self.steps)
 
 
@@ -74,7 +74,7 @@ def is_leaf(field: Field) -> bool:
 
 
 def is_packed(field: Field) -> bool:
-    """Return whether a struct is stored row by row, in one column; its children may have no ids then."""
+    """Return whether a struct is stored row by row, in one column. Its children may lack ids."""
     if field.logical_type != "struct" or not field.children:
         return False
     marked = any(field.metadata.get(key, "").lower() == "true" for key in _PACKED_KEYS)
@@ -97,7 +97,7 @@ class LeafNumbers(NamedTuple):
 
 @lru_cache(maxsize=64)
 def number_leaves(schema: Schema) -> LeafNumbers:
-    """Return which column of a file with this schema is whose; all files with it share the answer."""
+    """Return the columns of a file with this schema; files with the same schema share the result."""
     leaves = leaves_of(schema)
     field_ids = tuple([leaf.field.id for leaf in leaves])
     return LeafNumbers(leaves, field_ids, {field_id: index for index, field_id in enumerate(field_ids)})
@@ -105,7 +105,7 @@ def number_leaves(schema: Schema) -> LeafNumbers:
 
 @lru_cache(maxsize=4096)
 def leaves_of_field(field: Field) -> tuple[Leaf, ...]:
-    """Return the leaves of a column; files of one table have the same, and share what is worked out about them."""
+    """Return the leaves of a top-level field; files of one table share them and their cached properties."""
     return tuple(_leaves(field, ()))
 
 

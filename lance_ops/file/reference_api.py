@@ -1,4 +1,4 @@
-"""Single files under the reference implementation's names (`lance.file`), for use without a dataset."""
+"""Read and write single files with the API of the reference implementation's `lance.file`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def stable_version() -> str:
-    """Return the file version that is written by default."""
+    """Return the file version that writers use by default."""
     return FileVersion.parse("stable").value
 
 
@@ -65,7 +65,7 @@ class LanceColumnMetadata:
 
 @dataclass(frozen=True)
 class LanceFileMetadata:
-    """What a file says about itself."""
+    """The metadata of a 2.x file."""
 
     schema: pa.Schema
     num_rows: int
@@ -100,7 +100,7 @@ class ReaderResults:
         self._reader = pa.RecordBatchReader.from_batches(schema, batches)
 
     def to_batches(self) -> pa.RecordBatchReader:
-        """Return the rows batch by batch; they are read as they are asked for."""
+        """Return a reader of the batches; each batch is read when the caller asks for it."""
         return self._reader
 
     def to_table(self) -> pa.Table:
@@ -120,9 +120,9 @@ class LanceFileReader:
         namespace_client: object | None = None,
         table_id: Iterable[str] | None = None,
     ) -> None:
-        """Open the file at a path or URI, to read the named columns (nested ones joined by dots) or all."""
+        """Open the file at a path or URI, to read all columns or the named ones; dots name nested fields."""
         _refuse_namespaces(namespace_client, table_id)
-        store, name = _locate(path, storage_options)
+        store, name = _store_and_name(path, storage_options)
         self._reader = FileReader(store, name)
         schema = self._reader.schema
         self._projection = schema if columns is None else schema.project(columns)
@@ -134,13 +134,13 @@ class LanceFileReader:
     def read_range(
         self, start: int, num_rows: int, *, batch_size: int = 1024, batch_readahead: int = 16
     ) -> ReaderResults:
-        """Read consecutive rows; raise `InvalidInput` for rows that are not in the file."""
+        """Read consecutive rows; raise `InvalidInput` for rows outside the file."""
         if start < 0 or num_rows < 0 or start + num_rows > self._reader.num_rows:
             raise InvalidInput(f"rows {start} to {start + num_rows} of a file of {self._reader.num_rows} rows")
         return self._read(start, start + num_rows, batch_size)
 
     def take_rows(self, indices: Iterable[int], *, batch_size: int = 1024, batch_readahead: int = 16) -> ReaderResults:
-        """Read the rows at these offsets, in the order given; raise `InvalidInput` for one not in the file."""
+        """Read the rows at these offsets, in the given order; raise `InvalidInput` for an offset outside the file."""
         table = self._reader.take(self._projection, np.fromiter(indices, np.int64))
         return ReaderResults(table.schema, iter(table.combine_chunks().to_batches(max_chunksize=batch_size)))
 
@@ -149,7 +149,7 @@ class LanceFileReader:
         return self._reader.num_rows
 
     def metadata(self) -> LanceFileMetadata:
-        """Return what a 2.x file says about itself."""
+        """Return the metadata of a 2.x file."""
         reader = self._reader
         encodings = reader.describe()
         columns = []
@@ -180,7 +180,7 @@ class LanceFileReader:
         return LanceFileStatistics([LanceColumnStatistics(len(c.pages), c.size_bytes) for c in columns])
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Return a global buffer; raise `InvalidInput` if the file has no such."""
+        """Return a global buffer; raise `InvalidInput` if there is none of this number."""
         return bytes(self._reader.global_buffer(index))
 
     def _read(self, start: int, stop: int, batch_size: int) -> ReaderResults:
@@ -189,7 +189,7 @@ class LanceFileReader:
 
 
 class LanceFileWriter:
-    """A writer of one data file; as a context manager it closes at the end and leaves nothing after an exception."""
+    """A writer of one data file. As a context manager it closes the file, or removes it after an exception."""
 
     def __init__(
         self,
@@ -203,23 +203,23 @@ class LanceFileWriter:
         table_id: Iterable[str] | None = None,
         max_page_bytes: int | None = None,
     ) -> None:
-        """Start a file at a path or URI; it appears with `close`.
+        """Start a file at a path or URI; `close` makes it visible.
 
-        Without a schema, the first batch's is taken. A page collects 8 MiB of a column, or an even share of
-        `data_cache_bytes`, and at most `max_page_bytes`.
+        Without a schema, the writer takes that of the first batch. A page collects 8 MiB of a column, or an even share
+        of `data_cache_bytes`, and at most `max_page_bytes`.
         """
         _refuse_namespaces(namespace_client, table_id)
         self.closed = False
         self.size_bytes: int | None = None
-        """The file's length, once it is closed."""
-        self._store, self._name = _locate(path, storage_options)
+        """The file's length; None until it is closed."""
+        self._store, self._name = _store_and_name(path, storage_options)
         self._version = FileVersion.parse(version or "stable")
         self._cache_bytes = data_cache_bytes
         self._max_page_bytes = max_page_bytes
         self._writer = None if schema is None else self._start(schema)
 
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append rows; raise `SchemaMismatch` where they do not fit the schema."""
+        """Append rows; raise `SchemaMismatch` if they do not fit the schema."""
         if self._writer is None:
             self._writer = self._start(batch.schema)
         self._writer.write_batch(batch)
@@ -237,11 +237,11 @@ class LanceFileWriter:
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Add an entry to the metadata of the file's schema."""
-        self._started().metadata[key] = value
+        self._require_writer().metadata[key] = value
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Write bytes that belong to the file as a whole; return their number, the first being 1."""
-        return self._started().add_global_buffer(data)
+        """Write bytes that belong to the file as a whole; return their number, counted from 1."""
+        return self._require_writer().add_global_buffer(data)
 
     def __enter__(self) -> Self:
         return self
@@ -258,13 +258,13 @@ class LanceFileWriter:
         page_bytes = page_budget(len(schema), self._cache_bytes, self._max_page_bytes)
         return FileWriter(self._store, self._name, Schema.from_arrow(schema), self._version, page_bytes=page_bytes)
 
-    def _started(self) -> FileWriter:
+    def _require_writer(self) -> FileWriter:
         if self._writer is None:
             raise InvalidInput("the file has no schema yet: give one to the writer, or write a batch first")
         return self._writer
 
 
-def _locate(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
+def _store_and_name(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
     """Return the store of a file's directory, and the file's name in it."""
     text = os.fspath(path)
     directory, slash, name = text.rpartition("/")

@@ -1,10 +1,10 @@
-"""Which types the files of each version hold: what is refused here, readers of that version do not expect.
+"""Refuse schemas with types that the files of a version do not support, since its readers do not expect them.
 
-everywhere      dictionaries are of numbers, booleans, text or bytes; fixed-size lists not of text or bytes, nor of
-                binary of no bytes; blobs not of text
-from 2.1 on     no structs without fields in lists, nor before other fields of one column; packed structs not of
-                nulls, nor of dictionaries
-before 2.2      no maps, no fixed-size lists of structs, no `lance.blob.v2`, no fixed-size binary of no bytes
+all versions    dictionaries only of numbers, booleans, text or bytes; no fixed-size lists of text, of bytes or of
+                empty fixed-size binary; no blobs of text
+2.1 and later   no structs without fields in lists, or before other fields of the same column; no packed structs of
+                nulls or dictionaries
+before 2.2      no maps, no fixed-size lists of structs, no `lance.blob.v2`, no empty fixed-size binary
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ __all__ = ["check_types"]
 
 
 def check_types(schema: Schema, version: FileVersion) -> None:
-    """Raise `UnsupportedFeature` naming the first column that files of the version do not hold."""
+    """Raise `UnsupportedFeature` for the first field that the version does not support, and name it."""
     if version is FileVersion.V0_1:
-        _check(schema, version)  # the values of its dictionaries are not to be kept alive
+        _check(schema, version)  # no cache: the schema holds dictionary values, which it would keep alive
     else:
         _check_once(schema, version)
 
 
 def _check(schema: Schema, version: FileVersion) -> None:
     for field in schema.walk():
-        refused = _refused(field, version)
-        if refused is not None:
-            raise _unsupported(refused, version, field)
+        feature = _unsupported_type(field, version)
+        if feature is not None:
+            raise _unsupported(feature, version, field)
     if version >= FileVersion.V2_1:
         for root in schema.fields:
             _check_fieldless(root, version)
 
 
 _check_once = lru_cache(maxsize=64)(_check)
-"""The files of a table have one schema: what passed is not looked at again."""
+"""The cached check: files of a table share a schema, which is checked once."""
 
 
 def _check_fieldless(root: Field, version: FileVersion) -> None:
-    """Refuse structs without fields where their pages cannot say what is around, or where readers miss what follows."""
+    """Refuse structs without fields in lists, which pages cannot store, and before fields that readers would miss."""
     fieldless: Leaf | None = None
     for leaf in leaves_of_field(root):
         if leaf.is_fieldless:
@@ -55,7 +55,9 @@ def _check_fieldless(root: Field, version: FileVersion) -> None:
             if any(step.is_list or step.dimension for step in leaf.steps):
                 raise _unsupported("a struct without fields in a list", version, leaf.field)
         elif fieldless is not None:
-            feature = f"a struct without fields before {leaf.field.name!r}, which readers would miss (move it behind),"
+            feature = (
+                f"a struct without fields before {leaf.field.name!r}, which readers would miss (move it to the end),"
+            )
             raise _unsupported(feature, version, fieldless.field)
 
 
@@ -63,19 +65,21 @@ def _unsupported(feature: str, version: FileVersion, field: Field) -> Unsupporte
     return UnsupportedFeature(f"{feature} in file version {version.value}", f"column {field.name!r}")
 
 
-def _refused(field: Field, version: FileVersion) -> str | None:
+def _unsupported_type(field: Field, version: FileVersion) -> str | None:
     arrow_type = field.arrow_type
-    if pt.is_dictionary(arrow_type) and not _may_be_in_dictionaries(arrow_type.value_type):
+    if pt.is_dictionary(arrow_type) and not _can_be_dictionary_value(arrow_type.value_type):
         return f"a dictionary of {arrow_type.value_type}"
-    if pt.is_fixed_size_list(arrow_type) and _has_no_width(_items(arrow_type)):
+    if pt.is_fixed_size_list(arrow_type) and _has_no_fixed_width(_items(arrow_type)):
         return str(arrow_type)
     is_text = pt.is_string(arrow_type) or pt.is_large_string(arrow_type)
     if is_text and field.metadata.get(BLOB_KEY, "").lower() == "true":
         return f"{arrow_type} as blobs (use large_binary)"
     if version >= FileVersion.V2_1 and is_packed(field):
-        odd = next((child.type for child in arrow_type if pt.is_null(child.type) or pt.is_dictionary(child.type)), None)
-        if odd is not None:
-            return f"{odd} in a packed struct"
+        unsupported = next(
+            (child.type for child in arrow_type if pt.is_null(child.type) or pt.is_dictionary(child.type)), None
+        )
+        if unsupported is not None:
+            return f"{unsupported} in a packed struct"
     if version >= FileVersion.V2_2:
         return None
     if field.is_blob_v2:
@@ -89,7 +93,7 @@ def _refused(field: Field, version: FileVersion) -> str | None:
     return None
 
 
-def _may_be_in_dictionaries(value_type: pa.DataType) -> bool:
+def _can_be_dictionary_value(value_type: pa.DataType) -> bool:
     return bool(
         pt.is_integer(value_type)
         or pt.is_floating(value_type)
@@ -103,7 +107,7 @@ def _is_empty_binary(arrow_type: pa.DataType) -> bool:
     return bool(pt.is_fixed_size_binary(arrow_type) and not arrow_type.byte_width)
 
 
-def _has_no_width(arrow_type: pa.DataType) -> bool:
+def _has_no_fixed_width(arrow_type: pa.DataType) -> bool:
     return _is_empty_binary(arrow_type) or is_variable(arrow_type)
 
 

@@ -105,8 +105,7 @@ class FileWriter:
         self._fields = list(schema.fields)
         """The fields that `write_batch` takes: all that are not copied."""
         self._num_copied_rows: int | None = None
-        share = max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(schema.num_leaves, 1)))
-        self._page_bytes = page_bytes or share
+        self._page_bytes = page_bytes or _default_page_bytes(schema)
         self._sink = store.open_writer(path, durable=durable)
         try:
             self._body: FileBody
@@ -166,7 +165,7 @@ class FileWriter:
         return self._body.write_buffer(data)
 
     def add_global_buffer(self, data: BytesLike) -> int:
-        """Write bytes that belong to the file as a whole; return their number, the first being 1."""
+        """Write bytes that belong to the file as a whole; return their number, counted from 1."""
         return self._body.add_global_buffer(data)
 
     def finish(self) -> WrittenFile:
@@ -200,6 +199,10 @@ class FileWriter:
             self.finish()
         else:
             self.abort()
+
+
+def _default_page_bytes(schema: Schema) -> int:
+    return max(_LEAST_PAGE_BYTES, min(DEFAULT_PAGE_BYTES, _TOTAL_CACHE_BYTES // max(schema.num_leaves, 1)))
 
 
 def _field_writers(schema: Schema, version: FileVersion) -> Sequence[FieldWriter]:

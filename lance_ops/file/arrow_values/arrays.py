@@ -1,7 +1,7 @@
-"""Values of a page as Arrow arrays, and back. Fixed-width bytes go either way without a copy.
+"""Convert the values of a page to Arrow arrays, and back. Fixed-width bytes are not copied either way.
 
-Validity is a matter of levels, not of values: it is given and taken beside them. Only the items of fixed-size lists
-carry their own.
+Validity is not part of the values: levels store it, so it is passed beside them. Only the items of fixed-size lists
+carry their own validity.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _VARIABLE = _TEXT | {pa.binary().id, pa.large_binary().id}
 def array_of(values: Values, arrow_type: pa.DataType, validity: BoolArray | None = None) -> pa.Array:
     """Return values as an array of a storage type.
 
-    Raises `CorruptValues` where the values' form is not that type's: a page and its file's schema disagree.
+    Raises `CorruptValues` if the values do not have the form of that type: page and schema disagree.
     """
     bitmap = bitmap_of(validity)
     if pt.is_dictionary(arrow_type):
@@ -70,7 +70,7 @@ def array_of(values: Values, arrow_type: pa.DataType, validity: BoolArray | None
         buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(values.data)]
         array = pa.Array.from_buffers(arrow_type, values.num_values, buffers)
         if is_text(arrow_type) and not _is_utf8(values):
-            array.validate(full=True)  # bytes beneath nulls may be anything
+            array.validate(full=True)  # bytes under nulls may be anything
         return array
     if not isinstance(values, FixedWidth) or values.bits_per_value != bits_per_value_of(arrow_type):
         raise _mismatch(values, arrow_type)
@@ -79,9 +79,9 @@ def array_of(values: Values, arrow_type: pa.DataType, validity: BoolArray | None
 
 
 def values_of(array: pa.Array) -> Values:
-    """Return the values of an array of a storage type, whatever its validity says.
+    """Return the values of an array of a storage type, without its validity.
 
-    Lists' items keep theirs. The array is no dictionary and no view.
+    Items of fixed-size lists keep theirs. The array must be neither a dictionary nor a view.
     """
     arrow_type = array.type
     if is_variable(arrow_type):
@@ -105,7 +105,7 @@ def values_of(array: pa.Array) -> Values:
 
 
 def with_empty_slots(values: Values, present: BoolArray) -> Values:
-    """Return a value for every flag: the next of `values` where it is set, anything (briefly: nothing) elsewhere."""
+    """Return one value for every flag: the next value where the flag is set; elsewhere an empty one, or any value."""
     if len(present) == values.num_values:
         return values
     if isinstance(values, VariableWidth):
@@ -132,23 +132,23 @@ def with_empty_slots(values: Values, present: BoolArray) -> Values:
 def copy_array(array: pa.Array) -> pa.Array:
     """Return the same values in memory of their own, without an offset.
 
-    Arrow (26.0) takes wrong values out of nested fixed-size lists that have one.
+    Arrow (26.0) takes wrong values from nested fixed-size lists that have an offset.
     """
-    return pa.concat_arrays([array, array.slice(0, 0)])  # a single array would be handed back as it is
+    return pa.concat_arrays([array, array.slice(0, 0)])  # a single array would be returned without a copy
 
 
 def buffer_bytes(array: pa.Array) -> int:
-    """Return the bytes of an array's buffers, all of each: no less than `nbytes`, and known sooner.
+    """Return the full sizes of an array's buffers: at least `nbytes`, and cheaper to compute.
 
-    `get_total_buffer_size` may be less: arrays of nulls have one buffer for all, and it counts that once.
+    `get_total_buffer_size` may be smaller: arrays of nulls share one buffer, which it counts once.
     """
     if pt.is_dictionary(array.type):
-        return int(array.nbytes)  # the dictionary's are not among them
+        return int(array.nbytes)  # `buffers` does not list those of the dictionary
     return sum([buffer.size for buffer in array.buffers() if buffer is not None])
 
 
 def bits_per_value_of(arrow_type: pa.DataType) -> int:
-    """Return the width of a fixed-width type's values; raise `UnsupportedFeature` for a type that has none."""
+    """Return the bits of a fixed-width type's values; raise `UnsupportedFeature` for any other type."""
     if pt.is_fixed_size_binary(arrow_type):
         return int(arrow_type.byte_width) * 8
     try:
@@ -163,7 +163,7 @@ def is_variable(arrow_type: pa.DataType) -> bool:
 
 
 def is_text(arrow_type: pa.DataType) -> bool:
-    """Return whether values of the type are byte strings of UTF-8."""
+    """Return whether values of the type are UTF-8 strings."""
     return arrow_type.id in _TEXT
 
 
@@ -173,7 +173,7 @@ def bitmap_of(validity: BoolArray | None) -> pa.Buffer | None:
 
 
 def validity_of(array: pa.Array) -> BoolArray | None:
-    """Return which values of an array are not null; None if all are there."""
+    """Return which values of an array are not null; None if none is null."""
     bits = _validity_bits(array)
     return None if bits is None else np.unpackbits(bits, count=len(array), bitorder="little").view(np.bool_)
 
@@ -214,17 +214,16 @@ def _variable_values(array: pa.Array) -> VariableWidth:
 
 
 def _is_utf8(values: VariableWidth) -> bool:
-    """Return whether all byte strings, also those beneath nulls, are UTF-8; fast where they are ASCII.
+    """Return whether all byte strings, also those under nulls, are UTF-8; ASCII is recognised quickly.
 
-    They are looked at as one. That is UTF-8 if each of them is; each of them is if that is and none begins inside of a
-    character.
+    The strings are checked as one. All are UTF-8 if their concatenation is, and no string begins inside a character.
     """
     data = values.data[: values.size_bytes]
     if not len(data) or data.view(np.int8).min() >= 0:
         return True
-    one = [None, pa.py_buffer(np.array([0, len(data)], np.int64)), pa.py_buffer(data)]
+    whole = [None, pa.py_buffer(np.array([0, len(data)], np.int64)), pa.py_buffer(data)]
     try:
-        pa.Array.from_buffers(pa.large_string(), 1, one).validate(full=True)
+        pa.Array.from_buffers(pa.large_string(), 1, whole).validate(full=True)
     except pa.ArrowInvalid:
         return False
     return not (data.take(values.offsets[:-1], mode="clip") & 0xC0 == 0x80).any()

@@ -1,4 +1,4 @@
-"""Items of a dictionary, handed out once for every position of them."""
+"""Replace positions in a dictionary by its items."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lance_ops.kernels import read_only
 __all__ = ["take_items"]
 
 _MAX_I32 = np.iinfo(np.int32).max
-# The kernel copies whole words, of which the last ones may be past the end.
+# The kernel copies whole words, which may reach beyond the last byte.
 _SLACK_BYTES = 16
 
 
 def take_items(items: pa.Array, positions: pa.Array, stored_bytes: int) -> pa.Array:
-    """Return the items at these positions, which are within bounds; null where a position, or its item, is.
+    """Return the items at these positions, which are within bounds; null if a position, or its item, is null.
 
-    `stored_bytes` is what both take in the file. Raises `ReadTooLarge` where a few long byte strings would be repeated
-    without end.
+    `stored_bytes` is the size of items and positions in the file. Raises `ReadTooLarge` if repeated long strings would
+    take far more.
     """
     if not is_variable(items.type):
         return items.take(positions)

@@ -17,8 +17,8 @@ __all__ = ["reorder"]
 def reorder(table: pa.Table, positions: Int64Array) -> pa.Table:
     """Return the rows at these positions, which are within the table.
 
-    Arrow joins the chunks of a column first, which for large values is a copy of nearly all that is there. Byte strings
-    go straight from their chunks to their places.
+    Arrow would first join the chunks of a column, which copies all large values. Here byte strings are copied once,
+    from their chunks to their places in the result.
     """
     if not any(_is_chunked(column) for column in table.columns):
         return rows_at(table, positions)

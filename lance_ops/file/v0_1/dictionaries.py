@@ -1,7 +1,7 @@
-"""The dictionaries of 0.1 files: one list of values a field, which the keys of all its batches count in.
+"""The dictionaries of 0.1 files: for each field, one list of values to which the keys of all its batches refer.
 
-A table has one list for all its files, in its manifest. What the first write left there is what there is: readers take
-a longer list for another one.
+A table stores one list for all its files, in its manifest. The first write fixes the list: readers treat a longer list
+as a different one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ["Dictionaries", "may_be_dictionary_values"]
 
 
 def may_be_dictionary_values(arrow_type: pa.DataType) -> bool:
-    """Return whether readers of 0.1 files know dictionaries of the type."""
+    """Return whether readers of 0.1 files support dictionaries of the type."""
     return bool(is_variable(arrow_type) or pt.is_integer(arrow_type))
 
 
 class Dictionaries:
-    """The values of a schema's dictionary columns, while files are written.
+    """The values of a schema's dictionary columns while files are written.
 
-    Those that the schema brings stay as they are; the others grow by what the batches hold.
+    Dictionaries that the schema already has do not change; the others grow by the values of the batches.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -36,26 +36,26 @@ class Dictionaries:
             for field in schema.walk()
             if field.dictionary is not None and field.dictionary.values is not None
         }
-        self._complete = frozenset(self._values)
+        self._fixed = frozenset(self._values)
 
     def values_of(self, field: Field) -> pa.Array:
-        """Return the values of a dictionary column."""
+        """Return the values of a dictionary column so far."""
         return self._values.get(field.id, pa.nulls(0, field.arrow_type.value_type))
 
     def filled(self) -> Schema:
-        """Return the schema with the values there are."""
+        """Return the schema with the values collected so far."""
 
-        def known(field: Field) -> Dictionary:
+        def with_values(field: Field) -> Dictionary:
             values = self.values_of(field)
             return Dictionary(0, len(values), values)
 
-        return with_dictionaries(self._schema, known)
+        return with_dictionaries(self._schema, with_values)
 
     def as_keys(self, field: Field, array: pa.Array) -> pa.Array:
         """Return the array with its dictionaries, at any depth, replaced by their keys.
 
-        Raises `SchemaMismatch` for a null, and for a value that is not in a dictionary that cannot grow;
-        `InvalidInput` for more values than the keys count.
+        Raises `SchemaMismatch` for a null, and for a value that a fixed dictionary lacks; `InvalidInput` for more
+        values than the keys can count.
         """
         if not any(node.is_dictionary for node in field.walk()):
             return array
@@ -71,11 +71,11 @@ class Dictionaries:
         if given.equals(known) and not array.indices.null_count:
             return array.indices
         positions = _positions(given, known)
-        if field.id not in self._complete:
-            known = self._grown(field, known, given.filter(positions.is_null()))
+        if field.id not in self._fixed:
+            known = self._add_missing(field, known, given.filter(positions.is_null()))
             positions = _positions(given, known)
         keys = positions.take(array.indices)
-        if known.null_count:  # an empty string, for which readers show a null
+        if known.null_count:  # the null stands for an empty string, which readers show as a null
             keys = pc.if_else(array.is_null(), pc.index(known.is_null(), True).cast(keys.type), keys)
         self._refuse_unknown(field, array, keys, known)
         try:
@@ -83,7 +83,7 @@ class Dictionaries:
         except pa.ArrowInvalid as error:
             raise InvalidInput(f"column {field.name!r}: {len(known)} distinct values, too many for its keys") from error
 
-    def _grown(self, field: Field, known: pa.Array, missing: pa.Array) -> pa.Array:
+    def _add_missing(self, field: Field, known: pa.Array, missing: pa.Array) -> pa.Array:
         fresh = missing.drop_null().unique()
         if is_variable(fresh.type) and pc.any(pc.equal(pc.binary_length(fresh), 0)).as_py():
             raise SchemaMismatch(
@@ -115,5 +115,5 @@ def _refuse_nulls(field: Field, null_count: int) -> None:
 
 
 def _positions(values: pa.Array, known: pa.Array) -> pa.Array:
-    """Return where each value is among the known ones, null for one that is not."""
+    """Return the position of each value among the known values; null for a value that is not among them."""
     return pc.index_in(values, value_set=known)

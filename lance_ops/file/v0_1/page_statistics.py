@@ -1,10 +1,11 @@
-"""Page statistics of 0.1 files: for each batch and field the nulls, a lower and an upper bound.
+"""Page statistics of 0.1 files: for each batch and field the null count, a lower and an upper bound.
 
-    a struct column named after the field's id    null_count: int64 | min_value | max_value, a row for every batch
+    a struct column named after the field's id    null_count: int64 | min_value | max_value, one row for every batch
 
-They are stored as one batch with a page table of its own. Bounds of floats ignore NaN; a lower bound of zero is -0.0,
-an upper one +0.0; unknown bounds are infinite. Bounds of strings are at most 64 bytes: a cut upper bound is the next
-larger string, and unknown where there is none. Unknown bounds of strings are null.
+The statistics are stored as one batch with its own page table. Bounds of floats ignore NaN; a lower bound of zero is
+-0.0, an upper one +0.0; unknown bounds are infinite. Bounds of strings have at most 64 bytes: a longer upper bound is
+cut and replaced by the next larger string, and is unknown if there is none. An unknown bound of strings is stored as
+an empty string.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def has_statistics(arrow_type: pa.DataType) -> bool:
 
 
 def bounds_of(array: pa.Array) -> tuple[Any, Any]:
-    """Return a lower and an upper bound of values without nulls, None where unknown; there is a value."""
+    """Return a lower and an upper bound of one or more values without nulls; None for an unknown bound."""
     if pt.is_floating(array.type):
         return _float_bounds(array.to_numpy())
     found = pc.min_max(array)
@@ -50,11 +51,11 @@ def bounds_of(array: pa.Array) -> tuple[Any, Any]:
 
 
 def stats_of_batch(stated: pa.StructScalar, arrow_type: pa.DataType, nullable: bool, num_rows: int) -> ColumnStats:
-    """Return what a batch's statistics say of the values that are read from its page.
+    """Return what a batch's statistics guarantee about the values that are read from its page.
 
-    They were made before the page was: other writers' batches may have had nulls, whose place zeros have taken since,
-    and those no bound encloses. Of byte strings, an empty one is read as a null where the field may be null, and as a
-    bound it stands for none.
+    Writers compute statistics before they write the page. If a batch of another writer had nulls, its page has zeros in
+    their place, which the bounds need not enclose. In a nullable field an empty byte string is read as a null. An empty
+    string as a bound means that the bound is unknown.
     """
     had_nulls = stated["null_count"].as_py() != 0
     low, high = stated["min_value"], stated["max_value"]
@@ -101,7 +102,7 @@ def _cut_high(value: Any, is_text: bool) -> Any:
 
 
 def _next_text(text: str) -> str | None:
-    """Return a string that is larger than every string which begins with `text`, and no longer than it."""
+    """Return a string larger than every string that begins with `text`, and not longer than `text`; None if none is."""
     while text:
         code = ord(text[-1]) + 1
         if 0xD800 <= code <= 0xDFFF:

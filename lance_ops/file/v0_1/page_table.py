@@ -27,7 +27,7 @@ class PageTable:
 
 
 def read_page_table(source: FileSource, position: int, first_id: int, last_id: int, num_batches: int) -> PageTable:
-    """Read a page table; raise `CorruptFile` if it or a page it names leaves the file."""
+    """Read a page table; raise `CorruptFile` if the table, or one of its pages, lies outside the file."""
     num_ids = last_id - first_id + 1
     stop = position + num_ids * num_batches * 16
     if stop > source.size_bytes:

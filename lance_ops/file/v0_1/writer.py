@@ -1,6 +1,6 @@
-"""Writing 0.1 files: batches of rows, each field's page of a batch in turn.
+"""Write 0.1 files: batches of rows, for each batch one page of every field.
 
-The format has no place for validity, so a null is refused instead of becoming a zero.
+The format does not store validity, so a null is refused instead of becoming a zero.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lance_ops.wire import MAGIC, frame, metadata_to_pb, schema_to_pb
 __all__ = ["V01Body"]
 
 _BATCH_ROWS = 1024
-"""What the reference puts into a batch; statistics prune by it."""
+"""The rows of a batch, as in the reference; each batch has statistics, by which reads are pruned."""
 
 _FOOTER = struct.Struct("<QHH4s")
 _CELL = np.dtype("<i8")
@@ -40,7 +40,7 @@ _EMPTY = (0, 0)
 
 
 class V01Body(FileBody):
-    """Pages batch by batch; tables, statistics and schema at the end."""
+    """The body of a 0.1 file: pages batch by batch, then page table, statistics, schema and metadata."""
 
     def __init__(
         self, sink: StoreWriter, schema: Schema, dictionaries: Dictionaries, batch_offsets: Sequence[int] = (0,)
@@ -132,7 +132,7 @@ class V01Body(FileBody):
         pages[field.id] = (self._put_values(array, field.name), len(array))
 
     def _put_values(self, array: pa.Array, name: str) -> int:
-        """Write a page of a column's values and return where it begins."""
+        """Write a page of values and return its position."""
         values = values_of(array)
         while isinstance(values, FixedSizeListValues):
             if values.validity is not None:
@@ -150,7 +150,7 @@ class V01Body(FileBody):
     def _put(self, data: Uint8Array) -> int:
         position = self._sink.tell()
         if len(data):
-            self._sink.write(memoryview(np.ascontiguousarray(data)))  # type: ignore[arg-type]  # as everywhere
+            self._sink.write(memoryview(np.ascontiguousarray(data)))  # type: ignore[arg-type]  # an array has the buffer protocol
         return position
 
     def _write_page_table(self, batches: Sequence[Mapping[int, tuple[int, int]]], first: int, last: int) -> int:
@@ -165,7 +165,7 @@ class V01Body(FileBody):
         arrays = []
         for field_id, bounds in columns.items():
             field = next(node for node in self._schema.walk() if node.id == field_id)
-            kinds = [
+            statistic_fields = [
                 pa.field("null_count", pa.int64(), nullable=False),
                 pa.field("min_value", field.arrow_type, field.nullable),
                 pa.field("max_value", field.arrow_type, field.nullable),
@@ -177,7 +177,7 @@ class V01Body(FileBody):
                 pa.array(lows, field.arrow_type),
                 pa.array(highs, field.arrow_type),
             ]
-            arrow_fields.append(pa.field(str(field_id), pa.struct(kinds), nullable=False))
+            arrow_fields.append(pa.field(str(field_id), pa.struct(statistic_fields), nullable=False))
             arrays.append([pa.array(part) for part in parts])
         schema = Schema.from_arrow(pa.schema(arrow_fields))
         pages: dict[int, tuple[int, int]] = {}
@@ -190,26 +190,26 @@ class V01Body(FileBody):
         message.statistics.schema.extend(schema_to_pb(schema))
 
     def _write_manifest(self, metadata: Mapping[str, str]) -> int:
-        """Write the dictionaries' values, then the schema that tells where they are; return where it begins."""
+        """Write the dictionaries' values, then the schema with their positions; return the schema's position."""
 
-        def placed(field: Field) -> Dictionary:
+        def write_dictionary(field: Field) -> Dictionary:
             values = self._dictionaries.values_of(field)
             position = self._put_values(copy_array(values), field.name) if len(values) else 0
             return Dictionary(position, len(values))
 
-        schema = with_dictionaries(self._schema, placed)
+        schema = with_dictionaries(self._schema, write_dictionary)
         manifest = table_pb2.Manifest(fields=schema_to_pb(schema), schema_metadata=metadata_to_pb(metadata), version=1)
         manifest.data_format.file_format = "lance"
         manifest.data_format.version = FileVersion.V0_1.value
         if not self._sink.tell():
-            self._sink.write(bytes(8))  # a manifest at 0 would mean that there is none
+            self._sink.write(bytes(8))  # a manifest position of 0 means that there is no manifest
         position = self._sink.tell()
         self._sink.write(frame(manifest.SerializeToString()))
         return position
 
 
 def _refuse_empty_strings(field: Field, array: pa.Array) -> None:
-    """Refuse what every reader takes for a null."""
+    """Raise `SchemaMismatch` for empty strings in a nullable field, which every reader reads as nulls."""
     if field.nullable and is_variable(array.type) and pc.any(pc.equal(pc.binary_length(array), 0)).as_py():
         raise SchemaMismatch(
             f"column {field.name!r} has empty strings, and file version 0.1 cannot tell them from nulls: "
@@ -218,7 +218,7 @@ def _refuse_empty_strings(field: Field, array: pa.Array) -> None:
 
 
 def _fields_of_structs(fields: Sequence[Field]) -> Iterator[Field]:
-    """Yield fields that have a value for every row: not those in lists."""
+    """Yield fields that have a value for every row: all but those in lists."""
     for field in fields:
         yield field
         if field.logical_type == "struct":
@@ -227,8 +227,8 @@ def _fields_of_structs(fields: Sequence[Field]) -> Iterator[Field]:
 
 def _check_type(field: Field) -> None:
     kind = field.logical_type.partition(":")[0]
-    is_list_of_structs = kind == "fixed_size_list" and bool(field.children)
-    if kind == "map" or is_list_of_structs or (kind == "struct" and not field.children):
+    is_fixed_size_list_of_structs = kind == "fixed_size_list" and bool(field.children)
+    if kind == "map" or is_fixed_size_list_of_structs or (kind == "struct" and not field.children):
         raise UnsupportedFeature(f"{field.logical_type} in file version 0.1", f"column {field.name!r}")
     arrow_type = field.arrow_type
     if pt.is_dictionary(arrow_type) and not may_be_dictionary_values(arrow_type.value_type):

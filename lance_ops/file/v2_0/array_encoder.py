@@ -1,4 +1,4 @@
-"""Which array encoding a 2.0 page gets: the reference's choices, made from the type and the values."""
+"""Choose and apply the array encoding of a 2.0 page, by type and values, as the reference does."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MIN_DICTIONARY_ROWS = 100
 _MAX_DICTIONARY_ITEMS = 99
 _FIRST_SAMPLE_ROWS = 128
 _SAMPLE_GROWTH = 8
-"""Each sample repeats the ones before it, which costs a seventh more than looking at every row once."""
+"""Each sample includes the samples before it, so that all samples together read a seventh more than every row."""
 
 
 def encode_array(array: pa.Array, options: EncodingOptions, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Encode the values of a leaf; an array of a storage type, of any offset."""
+    """Encode the values of a leaf; the array has a storage type and may have an offset."""
     validity = validity_of(array)
     if pt.is_null(array.type):
         return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
@@ -43,13 +43,13 @@ def encode_array(array: pa.Array, options: EncodingOptions, buffers: PageBuffers
 
 
 def encode_descriptors(positions: Uint64Array, sizes: Uint64Array, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Encode where blobs are and how long they are."""
+    """Encode the positions and sizes of blobs."""
     structs = pa.StructArray.from_arrays([pa.array(positions), pa.array(sizes)], ["position", "size"])
     return _encode_packed(structs, None, buffers)
 
 
 def _encode_values(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Encode values of a fixed-width type, or lists of them, whatever their validity."""
+    """Encode values of a fixed-width type, or fixed-size lists, without their validity."""
     if pt.is_fixed_size_list(array.type):
         size = array.type.list_size
         items = encode_array(array.values.slice(array.offset * size, len(array) * size), NO_OPTIONS, buffers)
@@ -63,18 +63,18 @@ def _encode_values(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
 def _encode_strings(
     array: pa.Array, validity: BoolArray | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
-    if options.compression is None and pt.is_string(array.type):  # the reference reads no other type back
-        encoded = _as_dictionary(array)
-        if encoded is not None:
-            positions = encoded.indices.fill_null(-1).to_numpy() + 1  # 0 is a null
-            return _dictionary(positions.astype(np.uint8), encoded.dictionary, buffers)
+    if options.compression is None and pt.is_string(array.type):  # the reference cannot read other types back
+        dictionary = _as_dictionary(array)
+        if dictionary is not None:
+            positions = dictionary.indices.fill_null(-1).to_numpy() + 1  # 0 is a null
+            return _dictionary(positions.astype(np.uint8), dictionary.dictionary, buffers)
     values = values_of(array)
     assert isinstance(values, VariableWidth)
     return encode_binary(values, validity, options, buffers)
 
 
 def _as_dictionary(array: pa.Array) -> pa.DictionaryArray | None:
-    """Find the distinct values if they are few; most columns whose values are many show that in their first rows."""
+    """Return a dictionary if the distinct values are few; growing samples reject most columns by their first rows."""
     if len(array) < _MIN_DICTIONARY_ROWS:
         return None
     rows = _FIRST_SAMPLE_ROWS
@@ -88,7 +88,7 @@ def _as_dictionary(array: pa.Array) -> pa.DictionaryArray | None:
 
 
 def _encode_dictionary(array: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Encode a column that is a dictionary in Arrow; a null is a position of a null item."""
+    """Encode a column that is a dictionary in Arrow; a null is the position of a null item."""
     dictionary = array.dictionary
     if dictionary.null_count or len(dictionary) > len(array):
         array = array.dictionary_decode().dictionary_encode().cast(array.type)
@@ -111,7 +111,7 @@ def _dictionary(positions: UnsignedArray, items: pa.Array, buffers: PageBuffers)
 
 
 def encode_items(items: pa.Array, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Encode a dictionary's items: never as another dictionary."""
+    """Encode a dictionary's items, but not as another dictionary."""
     if not is_variable(items.type):
         return encode_array(items, NO_OPTIONS, buffers)
     values = values_of(items)
@@ -136,7 +136,7 @@ def _encode_packed(array: pa.Array, validity: BoolArray | None, buffers: PageBuf
 
 
 def _packed_child(child: pa.Array) -> tuple[int, pb.ArrayEncoding]:
-    """Return a child's width in bits, and its description: a buffer that it does not have is named in it."""
+    """Return a child's bits and its description, which names a buffer that does not exist."""
     if child.null_count:
         raise UnsupportedFeature("a null inside a packed struct in file version 2.0")
     if pt.is_fixed_size_list(child.type):

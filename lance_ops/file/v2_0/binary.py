@@ -1,9 +1,8 @@
-"""Byte strings: where each ends among the bytes, FSST codes of them, or one width for all.
+"""Encodings of byte strings in 2.0 pages: with offsets, as FSST codes, or with one width for all.
 
-binary    ends (u64, without a leading 0) | bytes; the end of a null has the null adjustment added, which is more
-          than any end
-fsst      a binary of codes; the symbol table is in the description
-fixed_size_binary    bytes only, so many each
+binary               offsets (see `stored_offsets`) | bytes
+fsst                 a binary of codes; the symbol table is in the description
+fixed_size_binary    bytes only; all strings have the same size
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ from lance_ops.file.arrow_values import array_of, with_empty_slots
 from lance_ops.file.page_reading import RowSelection, RowSlice, Steps
 from lance_ops.file.v2_0.contract import ArrayContext, ArrayEncoding, PageBuffers, ReadArray
 from lance_ops.file.v2_0.fixed import Flat, encode_compressed, encode_flat
-from lance_ops.file.v2_0.stored_offsets import encode_ends, read_offsets, read_spans
+from lance_ops.file.v2_0.stored_offsets import encode_offsets, read_offsets, read_spans
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["Binary", "FixedSizeBinary", "Fsst", "encode_binary"]
 
 
-_MAX_END = 1 << 62
+_MAX_BYTES = 1 << 62
 
 
 class Binary(ArrayEncoding):
-    """Byte strings by their ends."""
+    """Byte strings with offsets."""
 
     MESSAGE: ClassVar[str] = "binary"
 
     def __init__(self, message: pb.Binary, context: ArrayContext, nested: ReadArray) -> None:
         self._arrow_type = context.arrow_type
-        self._ends = nested(message.indices, replace(context, arrow_type=pa.uint64()))
+        self._offsets = nested(message.indices, replace(context, arrow_type=pa.uint64()))
         self._null_adjustment = message.null_adjustment
         data = nested(message.bytes, replace(context, arrow_type=pa.uint8(), length=0))
         if not isinstance(data, Flat):
@@ -61,26 +60,26 @@ class Binary(ArrayEncoding):
         return cls(message, context, nested)
 
     def inner(self) -> Sequence[ArrayEncoding]:
-        return (self._ends, self._data)
+        return (self._offsets, self._data)
 
     def read(self, rows: RowSelection) -> Steps[pa.Array]:
         values, validity = yield from self.read_values(rows)
         return array_of(values, self._arrow_type, validity)
 
     def read_values(self, rows: RowSelection) -> Steps[tuple[VariableWidth, BoolArray | None]]:
-        """Read byte strings and which of them are not null; the bytes of consecutive ones are not copied."""
+        """Read byte strings, and which of them are not null; the bytes of consecutive strings are not copied."""
         if isinstance(rows, RowSlice):
-            first, offsets, validity = yield from read_offsets(self._ends, rows, self._null_adjustment)
+            first, offsets, validity = yield from read_offsets(self._offsets, rows, self._null_adjustment)
             data = yield from self._data.read_bytes(first, first + int(offsets[-1]))
             return VariableWidth(offsets, data), validity
-        starts, ends, validity = yield from read_spans(self._ends, rows, self._null_adjustment)
+        starts, ends, validity = yield from read_spans(self._offsets, rows, self._null_adjustment)
         sizes = ends - starts
         data = yield from self._data.gather_bytes(starts, sizes)
         return VariableWidth(offsets_of_lengths(sizes, 32), data), validity
 
 
 class Fsst(ArrayEncoding):
-    """Byte strings as codes."""
+    """Byte strings as FSST codes."""
 
     MESSAGE: ClassVar[str] = "fsst"
 
@@ -115,7 +114,7 @@ class FixedSizeBinary(ArrayEncoding):
         self._arrow_type = context.arrow_type
         self._width = message.byte_width
         self._stored_bytes = context.stored_bytes
-        check(self._width * context.length < _MAX_END, f"strings of {self._width} bytes")
+        check(self._width * context.length < _MAX_BYTES, f"strings of {self._width} bytes")
         self._data = nested(message.bytes, replace(context, arrow_type=pa.uint8(), length=self._width * context.length))
 
     @classmethod
@@ -137,7 +136,7 @@ class FixedSizeBinary(ArrayEncoding):
 def encode_binary(
     values: VariableWidth, validity: BoolArray | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
-    """Put byte strings behind their ends, coded or compressed if the options ask for it."""
+    """Encode byte strings with offsets; the options may ask for FSST or for compression of the bytes."""
     if validity is not None:
         values = _without_nulls(values, validity)
     if options.compression == "fsst" and values.size_bytes:
@@ -152,21 +151,21 @@ def encode_binary(
 def _encode_plain(
     values: VariableWidth, validity: BoolArray | None, options: EncodingOptions, buffers: PageBuffers
 ) -> pb.ArrayEncoding:
-    ends, adjustment = encode_ends(values.offsets[1:], values.size_bytes, validity, buffers)
+    offsets, adjustment = encode_offsets(values.offsets[1:], values.size_bytes, validity, buffers)
     data = values.data[: values.size_bytes]
     if options.compression in ("zstd", "lz4"):
         stored = encode_compressed(data, options.compression, options.compression_level, buffers)
     else:
         stored = encode_flat(FixedWidth(data, 8, len(data)), buffers)
-    return pb.ArrayEncoding(binary=pb.Binary(indices=ends, bytes=stored, null_adjustment=adjustment))
+    return pb.ArrayEncoding(binary=pb.Binary(indices=offsets, bytes=stored, null_adjustment=adjustment))
 
 
 def _without_nulls(values: VariableWidth, validity: BoolArray) -> VariableWidth:
-    """Drop the bytes beneath nulls."""
+    """Drop the bytes under nulls."""
     if not values.lengths()[~validity].any():
         return values
     kept = select(values, np.flatnonzero(validity))
     assert isinstance(kept, VariableWidth)
-    spread_out = with_empty_slots(kept, validity)
-    assert isinstance(spread_out, VariableWidth)
-    return spread_out
+    with_nulls = with_empty_slots(kept, validity)
+    assert isinstance(with_nulls, VariableWidth)
+    return with_nulls

@@ -1,4 +1,4 @@
-"""What every array encoding of a 2.0 page offers."""
+"""The contract of an array encoding: one node of the tree that describes a 2.0 page."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 
 @dataclass(frozen=True)
 class ArrayContext:
-    """What a description does not say: the page's buffers, how many values it has, and of which storage type.
+    """What a description does not say: the buffers, the number of values, and their storage type.
 
-    A page may point at buffers of its column, which all the column's pages share.
+    A page may also use buffers of its column, which all pages of the column share.
     """
 
     buffers: tuple[Extent, ...]
@@ -37,7 +37,8 @@ class ArrayContext:
     def buffer(self, described: pb.Buffer) -> Extent:
         """Return the buffer that a description points at.
 
-        Raises `UnsupportedFeature` for one of the file: nothing tells how those are counted, and no reader has any.
+        Raises `UnsupportedFeature` for a buffer of the file: the format does not say how those are numbered, and no
+        reader supports them.
         """
         if described.buffer_type == pb.Buffer.file:
             raise UnsupportedFeature("a page that uses buffers of its file")
@@ -49,24 +50,24 @@ class ArrayContext:
 
     @property
     def stored_bytes(self) -> int:
-        """The bytes of all buffers that the page may point at."""
+        """The size of all buffers that the page may use."""
         return sum(extent.size for extent in (*self.buffers, *self.column_buffers))
 
 
 class ArrayEncoding(ABC):
-    """One node of a page's description, ready to be read."""
+    """One node of a page's description, ready to read values."""
 
     MESSAGE: ClassVar[str]
-    """The field of the description that holds it."""
+    """The field of `pb.ArrayEncoding` that describes it."""
 
     @classmethod
     @abstractmethod
     def from_pb(cls, message: Any, context: ArrayContext, nested: ReadArray) -> Self:
-        """Read the description; `nested` reads those inside it. Raises as `array_encoding_from_pb` does."""
+        """Read the description; `nested` reads descriptions inside it. Raises as `array_encoding_from_pb` does."""
 
     @abstractmethod
     def read(self, rows: RowSelection) -> Steps[pa.Array]:
-        """Read values: at least one. The array has no offset."""
+        """Read the values of one row or more, as an array without an offset."""
 
     def inner(self) -> Sequence[ArrayEncoding]:
         """Return the encodings directly inside."""
@@ -84,7 +85,7 @@ class PageBuffers:
         self.buffers: list[Uint8Array] = []
 
     def add(self, data: Uint8Array) -> pb.Buffer:
-        """Take the next buffer and return what points at it."""
+        """Add the next buffer and return the message that points at it."""
         self.buffers.append(data)
         return pb.Buffer(buffer_index=len(self.buffers) - 1, buffer_type=pb.Buffer.page)
 
@@ -93,7 +94,7 @@ ReadArray: TypeAlias = Callable[[pb.ArrayEncoding, ArrayContext], ArrayEncoding]
 
 
 def with_validity(array: pa.Array, validity: pa.BooleanArray) -> pa.Array:
-    """Return the same values with nulls; neither array has nulls or an offset yet."""
+    """Return the same values with nulls; both arrays must have neither nulls nor an offset."""
     if pt.is_null(array.type) or validity.true_count == len(array):
         return array
     bitmap = validity.buffers()[1]

@@ -1,7 +1,7 @@
-"""Dictionary: positions of values in a list of distinct ones.
+"""Dictionary: positions in a list of distinct items.
 
-In a column that is a dictionary in Arrow, positions count from 0 and a null is a position of a null item. Otherwise
-they count from 1, and 0 is a null.
+If the column is a dictionary in Arrow, positions count from 0, and a null is the position of a null item. Otherwise
+positions count from 1, and 0 is a null.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POSITION_TYPES = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint6
 
 
 class Dictionary(ArrayEncoding):
-    """Positions and items; keeps the items once they are loaded."""
+    """Positions and items; it keeps the items once they are loaded."""
 
     MESSAGE: ClassVar[str] = "dictionary"
 
@@ -38,7 +38,7 @@ class Dictionary(ArrayEncoding):
         self._item_type = context.arrow_type.value_type if self._is_arrow else context.arrow_type
         position_type = _POSITION_TYPES.get(_position_bits(message.indices))
         if position_type is None:
-            raise UnsupportedFeature("a dictionary whose positions are no plain numbers")
+            raise UnsupportedFeature("a dictionary whose positions are not stored as numbers")
         self._positions = nested(message.indices, replace(context, arrow_type=position_type))
         self._num_items = message.num_dictionary_items
         items = replace(context, arrow_type=self._item_type, length=self._num_items)
@@ -72,7 +72,7 @@ class Dictionary(ArrayEncoding):
         return take_items(items, pc.subtract(positions, pa.scalar(1, positions.type)), self._stored_bytes)
 
     def _as_dictionary(self, positions: pa.Array, items: pa.Array) -> pa.Array:
-        """Return an Arrow dictionary whose nulls are its keys': Arrow does not join dictionaries with null entries."""
+        """Return an Arrow dictionary with null keys: Arrow cannot concatenate dictionaries with null entries."""
         present = validity_of(items)
         keys = positions
         if present is not None:
@@ -84,7 +84,7 @@ class Dictionary(ArrayEncoding):
 
 
 def _position_bits(described: pb.ArrayEncoding) -> int:
-    """Return the width of positions: that of the numbers at the leaf."""
+    """Return the bits of a position, from the innermost description; 0 if it is not one of numbers."""
     while described.WhichOneof("array_encoding") == "nullable":
         kind = described.nullable.WhichOneof("nullability")
         if kind not in ("no_nulls", "some_nulls"):

@@ -1,10 +1,11 @@
-"""Fixed-width values: flat, or cut to fewer bits.
+"""Encodings of fixed-width values in 2.0 pages: flat, constant, or packed into fewer bits.
 
 constant                 one value in the description, no buffer
-flat                     the values side by side; one bit each: lowest bit of a byte first. The bytes of strings
-                         may be compressed as a whole: u64 raw size and a zstd frame, u32 raw size and an LZ4 block
+flat                     the values side by side; values of one bit begin with the lowest bit of a byte. The bytes of
+                         strings may be compressed as a whole: u64 raw size and a zstd frame, or u32 raw size and an
+                         LZ4 block
 bitpacked                the values' lowest bits end to end, lowest bit first; if signed, the top one is the sign
-bitpacked_for_non_neg    blocks of 1024 values in FastLanes order, the last filled up
+bitpacked_for_non_neg    blocks of 1024 values in FastLanes order, the last block padded
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Flat(ArrayEncoding):
         return array_of(values, self._context.arrow_type)
 
     def read_bytes(self, start: int, stop: int) -> Steps[Uint8Array]:
-        """Read the bytes in `[start, stop)`: those of consecutive strings."""
+        """Read the bytes in `[start, stop)`, which are those of consecutive strings."""
         if self._scheme is not None:
             data = yield from self._decompress()
             check(stop <= len(data), "a string ends beyond the bytes")
@@ -87,7 +88,7 @@ class Flat(ArrayEncoding):
         return fetched.view(base + start, base + stop)
 
     def gather_bytes(self, starts: Int64Array, sizes: Int64Array) -> Steps[Uint8Array]:
-        """Read ranges of bytes, and put them end to end."""
+        """Read byte ranges and put them end to end."""
         end = int((starts + sizes).max())
         if self._scheme is not None:
             data = yield from self._decompress()
@@ -110,7 +111,7 @@ class Flat(ArrayEncoding):
 
 
 class Constant(ArrayEncoding):
-    """One value, kept in the description."""
+    """One value, stored in the description."""
 
     MESSAGE: ClassVar[str] = "constant"
 
@@ -152,7 +153,7 @@ class Bitpacked(ArrayEncoding):
         return cls(message, context)
 
     def read(self, rows: RowSelection) -> Steps[pa.Array]:
-        # Eight values take as many bytes as one takes bits; those of the last eight may be fewer.
+        # Eight values take as many bytes as one value has bits; the last group may have fewer bytes.
         base, size = self._extent.position, self._packed_bits
         if isinstance(rows, RowSlice):
             first, last = rows.start // 8, -(-rows.stop // 8)
@@ -214,13 +215,13 @@ class BitpackedForNonNeg(ArrayEncoding):
 
 
 def encode_flat(values: FixedWidth, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Put values side by side."""
+    """Encode values side by side."""
     buffer = buffers.add(values.data[: values.size_bytes])
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=values.bits_per_value, buffer=buffer))
 
 
 def encode_compressed(data: Uint8Array, scheme: str, level: int | None, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Put bytes into one compressed buffer."""
+    """Encode bytes as one compressed buffer."""
     codec = codec_of_scheme(_SCHEMES[scheme], level)
     packed, _ = codec.compress(data, np.array([len(data)], np.int64))
     compression = pb.Compression(scheme=scheme, level=level)
@@ -228,18 +229,18 @@ def encode_compressed(data: Uint8Array, scheme: str, level: int | None, buffers:
 
 
 def _unpack_bits(packed: Uint8Array, bits: int, signed: bool) -> FixedWidth:
-    """Return the eight values of each row, which has as many bytes as a value has bits."""
+    """Return the eight values of each row of `packed`, which has as many bytes as a value has bits."""
     num_rows, packed_bits = packed.shape
     mask = np.uint64((1 << packed_bits) - 1)
     sign = np.uint64(1 << (packed_bits - 1) if signed else 0)
     out = np.empty((num_rows, 8), f"<u{bits // 8}")
-    for place in range(8):
-        first, skipped = divmod(place * packed_bits, 8)
-        last = (place * packed_bits + packed_bits - 1) // 8
+    for index in range(8):
+        first, skipped = divmod(index * packed_bits, 8)
+        last = (index * packed_bits + packed_bits - 1) // 8
         words = packed[:, first].astype(np.uint64) >> np.uint64(skipped)
         for byte in range(first + 1, last + 1):
             words |= packed[:, byte].astype(np.uint64) << np.uint64((byte - first) * 8 - skipped)
-        out[:, place] = ((words & mask) ^ sign) - sign
+        out[:, index] = ((words & mask) ^ sign) - sign
     return FixedWidth(out.reshape(-1).view(np.uint8), bits, num_rows * 8)
 
 

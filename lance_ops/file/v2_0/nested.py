@@ -1,4 +1,4 @@
-"""Fixed-size lists, their items flattened; and structs stored row by row, those inside lists or structs too."""
+"""Encodings of fixed-size lists and of packed structs, which store rows one after the other, in 2.0 pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_ITEMS = 1 << 48
 
 
 class FixedSizeList(ArrayEncoding):
-    """Lists of one size."""
+    """Fixed-size lists; their items are stored one after the other."""
 
     MESSAGE: ClassVar[str] = "fixed_size_list"
 
@@ -51,7 +51,7 @@ class FixedSizeList(ArrayEncoding):
 
 
 class PackedStruct(ArrayEncoding):
-    """Structs of fixed-width children, row by row."""
+    """Structs of fixed-width children, stored row by row; nested lists and structs too."""
 
     MESSAGE: ClassVar[str] = "packed_struct"
 
@@ -72,7 +72,7 @@ class PackedStruct(ArrayEncoding):
 
 
 def _width_of(described: pb.ArrayEncoding, arrow_type: pa.DataType) -> int:
-    """Return the bytes of a packed value; of the description only the shape counts, its buffers are not there."""
+    """Return the bytes of a packed value; the buffers named in its description do not exist."""
     message = described.WhichOneof("array_encoding")
     if message == "packed_struct":
         inner = described.packed_struct.inner
@@ -94,7 +94,7 @@ def _width_of(described: pb.ArrayEncoding, arrow_type: pa.DataType) -> int:
 
 
 def _unpack(packed: Uint8Array, arrow_type: pa.DataType) -> pa.Array:
-    """Return a value of the type for each row of bytes."""
+    """Return an array with one value for each row of bytes."""
     rows, width = packed.shape
     if pt.is_struct(arrow_type):
         children, start = [], 0

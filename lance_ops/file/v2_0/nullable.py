@@ -1,4 +1,4 @@
-"""Nullable: values with a validity bitmap, without one, or none at all."""
+"""Nullable: values with a validity bitmap, values without nulls, or only nulls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EncodeValues: TypeAlias = Callable[[PageBuffers], pb.ArrayEncoding]
 
 
 class Nullable(ArrayEncoding):
-    """All values there, some, or none."""
+    """Values without nulls, with some nulls, or only nulls."""
 
     MESSAGE: ClassVar[str] = "nullable"
 
@@ -40,7 +40,7 @@ class Nullable(ArrayEncoding):
         elif kind == "some_nulls":
             flags = replace(context, arrow_type=pa.bool_())
             parts = [nested(message.some_nulls.values, context), nested(message.some_nulls.validity, flags)]
-        check(kind is not None, "values that are neither null nor not")
+        check(kind is not None, "a nullable encoding that does not say which values are null")
         return cls(kind or "", context.arrow_type, parts)
 
     def inner(self) -> Sequence[ArrayEncoding]:
@@ -61,7 +61,7 @@ class Nullable(ArrayEncoding):
 
 
 def encode_nullable(validity: BoolArray | None, values: EncodeValues, buffers: PageBuffers) -> pb.ArrayEncoding:
-    """Put a bitmap before the values if some are null; `values` encodes them."""
+    """Encode validity as a bitmap if some values are null; `values` encodes the values."""
     if validity is None:
         return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=values(buffers))))
     if not validity.any():

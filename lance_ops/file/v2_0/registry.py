@@ -1,4 +1,4 @@
-"""All array encodings of 2.0 pages, and how a description finds its own."""
+"""The list of all array encodings of 2.0, and the look-up of the encoding that a description names."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _BY_MESSAGE = {encoding.MESSAGE: encoding for encoding in ALL_ARRAY_ENCODINGS}
 
 
 def array_encoding_from_pb(described: pb.ArrayEncoding, context: ArrayContext) -> ArrayEncoding:
-    """Read a description, whatever it nests.
+    """Read a description and all descriptions nested in it.
 
-    Raises `UnsupportedFeature` for an encoding nobody reads here and `CorruptValues` for a contradictory one.
+    Raises `UnsupportedFeature` for an unknown encoding, and `CorruptValues` for a contradictory one.
     """
     message = described.WhichOneof("array_encoding")
     if message is None:

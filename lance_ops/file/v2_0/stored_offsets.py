@@ -1,6 +1,7 @@
-"""Where byte strings or lists end among a page's bytes or items: how a 2.0 page stores extents.
+"""The offsets of byte strings or lists in 2.0 pages: where each value ends among the page's bytes or items.
 
-One u64 a value, without a leading 0. The end of a null has the null adjustment added, which is more than any end.
+One u64 for each value, without a leading 0. The offset of a null has the null adjustment added, which is larger than
+any offset.
 """
 
 from __future__ import annotations
@@ -17,35 +18,35 @@ from lance_ops.file.v2_0.contract import ArrayEncoding, PageBuffers
 from lance_ops.file.v2_0.fixed import encode_flat
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
-__all__ = ["encode_ends", "read_offsets", "read_spans"]
+__all__ = ["encode_offsets", "read_offsets", "read_spans"]
 
 
-_MAX_END = 1 << 62
+_MAX_OFFSET = 1 << 62
 _MAX_I32 = np.iinfo(np.int32).max
 
 
-def encode_ends(
-    ends: OffsetArray, total: int, validity: BoolArray | None, buffers: PageBuffers
+def encode_offsets(
+    end_offsets: OffsetArray, total: int, validity: BoolArray | None, buffers: PageBuffers
 ) -> tuple[pb.ArrayEncoding, int]:
-    """Store where values end, nulls marked; return that and the null adjustment."""
+    """Encode where values end, with nulls marked; return the description and the null adjustment."""
     adjustment = total + 1
-    stored = ends.astype("<i8", copy=False)
+    stored = end_offsets.astype("<i8", copy=False)
     if validity is not None:
         stored = stored + ~validity * np.int64(adjustment)
-    flat = encode_flat(FixedWidth(np.ascontiguousarray(stored).view(np.uint8), 64, len(ends)), buffers)
+    flat = encode_flat(FixedWidth(np.ascontiguousarray(stored).view(np.uint8), 64, len(end_offsets)), buffers)
     return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=flat))), adjustment
 
 
 def read_offsets(
-    ends: ArrayEncoding, rows: RowSlice, null_adjustment: int
+    stored: ArrayEncoding, rows: RowSlice, null_adjustment: int
 ) -> Steps[tuple[int, OffsetArray, BoolArray | None]]:
-    """Read the extents of consecutive rows, given the ends of all.
+    """Read the offsets of consecutive rows from the stored offsets of a page.
 
-    Returns where the first row starts, the offsets of all of them counted from there (32 bits wide where they fit),
-    and which rows are not null.
+    Returns the start of the first row, the rows' offsets counted from there (in 32 bits if they fit), and which rows
+    are not null.
     """
     with_previous = RowSlice(max(rows.start - 1, 0), rows.stop)
-    stops, is_null = yield from _read_ends(ends, with_previous, null_adjustment)
+    stops, is_null = yield from _read_end_offsets(stored, with_previous, null_adjustment)
     first = int(stops[0]) if rows.start else 0
     total = int(stops[-1]) - first
     skipped = rows.start - with_previous.start
@@ -60,22 +61,22 @@ def read_offsets(
 
 
 def read_spans(
-    ends: ArrayEncoding, rows: RowSet, null_adjustment: int
+    stored: ArrayEncoding, rows: RowSet, null_adjustment: int
 ) -> Steps[tuple[Int64Array, Int64Array, BoolArray | None]]:
-    """Read where each of some rows starts and ends, given the ends of all; and which rows are not null."""
+    """Read where each of some rows starts and ends, and which rows are not null, from the stored offsets of a page."""
     indices = rows.indices
     needed = np.union1d(indices, np.maximum(indices - 1, 0))
-    found, is_null = yield from _read_ends(ends, RowSet(needed), null_adjustment)
+    found, is_null = yield from _read_end_offsets(stored, RowSet(needed), null_adjustment)
     at = np.searchsorted(needed, indices)
     starts = np.where(indices > 0, found[np.maximum(at - 1, 0)], 0)
     return starts, found[at], None if is_null is None else _validity(is_null[at])
 
 
-def _read_ends(
-    ends: ArrayEncoding, rows: RowSelection, null_adjustment: int
+def _read_end_offsets(
+    encoding: ArrayEncoding, rows: RowSelection, null_adjustment: int
 ) -> Steps[tuple[Int64Array, BoolArray | None]]:
-    """Read ends, which ascend, without their adjustment, and which of them had one; no flags if none had."""
-    found = yield from ends.read(rows)
+    """Read offsets without their null adjustment, and which of them are of nulls; None if there are no nulls."""
+    found = yield from encoding.read(rows)
     check(found.null_count == 0, "an offset that is null")
     stored = found.to_numpy(zero_copy_only=False)
     ascending, is_null = _ascend(stored), None
@@ -84,7 +85,7 @@ def _read_ends(
         stored = stored - np.uint64(null_adjustment) * is_null
         ascending = _ascend(stored)
     check(ascending, "offsets that do not ascend")
-    check(int(stored[-1]) <= _MAX_END, "an absurd offset")
+    check(int(stored[-1]) <= _MAX_OFFSET, "an offset that is too large")
     return stored.view(np.int64), is_null
 
 

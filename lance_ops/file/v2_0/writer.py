@@ -1,4 +1,4 @@
-"""Writing columns of 2.0 files: lists and structs are columns too, above those of their children."""
+"""Write the columns of 2.0 files: lists and structs have columns too, before the columns of their children."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_ops.file.container import PLAIN_COLUMN, ColumnWriter, EncodedPage, Fi
 from lance_ops.file.leaves import is_packed
 from lance_ops.file.v2_0.array_encoder import encode_array, encode_descriptors
 from lance_ops.file.v2_0.contract import ARRAY_ENCODING_URL, PageBuffers
-from lance_ops.file.v2_0.stored_offsets import encode_ends
+from lance_ops.file.v2_0.stored_offsets import encode_offsets
 from lance_ops.pb import encodings_v2_0_pb2 as pb
 
 __all__ = ["V20FieldWriter"]
@@ -31,7 +31,7 @@ _BLOB_COLUMN = pb.ColumnEncoding(blob=pb.Blob(inner=pb.ColumnEncoding.FromString
 
 
 class V20FieldWriter(FieldWriter):
-    """A top-level column, taken apart to all fields below it."""
+    """The writer of a top-level field, with a column for every field in it."""
 
     def __init__(self, field: Field) -> None:
         self._root = _node(field)
@@ -42,27 +42,27 @@ class V20FieldWriter(FieldWriter):
 
 
 class _Node(ABC):
-    """A field's writer, above those of its children."""
+    """A field with its column writer, and the nodes of its children."""
 
     def __init__(self, field: Field, children: Sequence[_Node]) -> None:
         self.field = field
         self.children = children
 
-    def walk(self) -> Sequence[ColumnWriter]:  # type: ignore[type-arg]  # of whatever pieces
+    def walk(self) -> Sequence[ColumnWriter]:  # type: ignore[type-arg]  # the type of pieces differs
         """Return the writers in column order."""
         return [self.writer, *(writer for child in self.children for writer in child.walk())]
 
     @property
     @abstractmethod
-    def writer(self) -> ColumnWriter:  # type: ignore[type-arg]  # of whatever pieces
+    def writer(self) -> ColumnWriter:  # type: ignore[type-arg]  # the type of pieces differs
         """The writer of the field's own column."""
 
     @abstractmethod
     def add(self, array: pa.Array, first_row: int) -> None:
-        """Take values."""
+        """Append values."""
 
     def check_nulls(self, array: pa.Array) -> None:
-        """Raise `SchemaMismatch` for a null where the schema has none."""
+        """Raise `SchemaMismatch` for a null in a field that is not nullable."""
         if array.null_count and not self.field.nullable:
             raise SchemaMismatch(f"column {self.field.name!r} is not nullable and the data has nulls in it")
 
@@ -105,7 +105,7 @@ class _ListNode(_Node):
                 items = copy_array(items).take(pa.array(np.flatnonzero(np.repeat(validity, lengths))))
                 offsets = np.append(0, np.cumsum(np.where(validity, lengths, 0)))
         self._writer.add(_Lists(offsets[1:], validity), first_row)
-        if len(items) or not self._has_page:  # readers expect a page of items, even if it has none
+        if len(items) or not self._has_page:  # readers expect a page of items, even an empty one
             self.children[0].add(items, first_row)
             self._has_page = True
 
@@ -131,7 +131,7 @@ def _node(field: Field) -> _Node:
 
 
 class _StructWriter(ColumnWriter[int]):
-    """Pages that say nothing but how many structs there are."""
+    """Write pages that store only the number of structs."""
 
     def _encode(self, pieces: Sequence[int], write: WriteBytes) -> list[EncodedPage]:
         return [EncodedPage(pb.ArrayEncoding(struct=pb.SimpleStruct()), (), sum(pieces))]
@@ -145,46 +145,48 @@ class _StructWriter(ColumnWriter[int]):
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """Where lists end, among their own items only, and which are not null."""
+    """Where lists end, counted in the items of these lists, and which lists are not null."""
 
-    ends: OffsetArray
+    end_offsets: OffsetArray
     validity: BoolArray | None
 
     @property
     def num_items(self) -> int:
-        """The items of all of them."""
-        return int(self.ends[-1]) if len(self.ends) else 0
+        """Number of items in all lists."""
+        return int(self.end_offsets[-1]) if len(self.end_offsets) else 0
 
 
 class _ListWriter(ColumnWriter[_Lists]):
-    """Pages of where lists end among the page's items."""
+    """Write pages of lists: where each list ends among the page's items."""
 
     def _encode(self, pieces: Sequence[_Lists], write: WriteBytes) -> list[EncodedPage]:
         validity = None
         if any(piece.validity is not None for piece in pieces):
             validity = np.concatenate(
-                [np.ones(len(p.ends), np.bool_) if p.validity is None else p.validity for p in pieces]
+                [np.ones(len(p.end_offsets), np.bool_) if p.validity is None else p.validity for p in pieces]
             )
-        ends, num_items = pieces[0].ends, pieces[0].num_items
+        end_offsets, num_items = pieces[0].end_offsets, pieces[0].num_items
         if len(pieces) > 1:
             counts = np.array([piece.num_items for piece in pieces])
             before = np.cumsum(counts) - counts
-            ends = np.concatenate([piece.ends + shift for piece, shift in zip(pieces, before, strict=True)])
+            end_offsets = np.concatenate(
+                [piece.end_offsets + shift for piece, shift in zip(pieces, before, strict=True)]
+            )
             num_items = int(counts.sum())
         buffers = PageBuffers()
-        stored, adjustment = encode_ends(ends, num_items, validity, buffers)
+        stored, adjustment = encode_offsets(end_offsets, num_items, validity, buffers)
         described = pb.List(offsets=stored, null_offset_adjustment=adjustment, num_items=num_items)
-        return [EncodedPage(pb.ArrayEncoding(list=described), tuple(buffers.buffers), len(ends))]
+        return [EncodedPage(pb.ArrayEncoding(list=described), tuple(buffers.buffers), len(end_offsets))]
 
     def _size_of(self, piece: _Lists) -> int:
-        return 8 * len(piece.ends)
+        return 8 * len(piece.end_offsets)
 
     def _copy_of(self, piece: _Lists) -> _Lists:
-        return piece  # computed from the batch, never part of it
+        return piece  # its arrays are computed, so they do not belong to the caller's batch
 
 
 class _LeafWriter(ColumnWriter[pa.Array]):
-    """Pages of values."""
+    """Write pages of values."""
 
     def __init__(self, field: Field, column_encoding: bytes = PLAIN_COLUMN) -> None:
         super().__init__(field.id, ARRAY_ENCODING_URL, column_encoding)
@@ -192,7 +194,7 @@ class _LeafWriter(ColumnWriter[pa.Array]):
         self._options = EncodingOptions.from_metadata(field.metadata)
 
     def _encode(self, pieces: Sequence[pa.Array], write: WriteBytes) -> list[EncodedPage]:
-        return [self._encode_page(array) for array in _joined(pieces)]
+        return [self._encode_page(array) for array in _concat(pieces)]
 
     def _encode_page(self, array: pa.Array) -> EncodedPage:
         buffers = PageBuffers()
@@ -210,17 +212,17 @@ class _LeafWriter(ColumnWriter[pa.Array]):
 
 
 class _BlobWriter(_LeafWriter):
-    """Pages of where values are that stand outside of pages; (1, 0) is a null, (0, 0) an empty value."""
+    """Write blobs outside pages, and pages of their (position, size): (1, 0) is a null, (0, 0) an empty value."""
 
     def __init__(self, field: Field) -> None:
         super().__init__(field, _BLOB_COLUMN)
 
     def _encode(self, pieces: Sequence[pa.Array], write: WriteBytes) -> list[EncodedPage]:
-        (array,) = _joined(pieces)
+        (array,) = _concat(pieces)
         values, validity = values_of(array), validity_of(array)
         assert isinstance(values, VariableWidth)
         positions, sizes = np.zeros(len(array), np.uint64), np.zeros(len(array), np.uint64)
-        view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs know no buffer protocol before 3.12
+        view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs lack the buffer protocol before 3.12
         bounds = values.offsets.tolist()
         for index, (start, end) in enumerate(pairwise(bounds)):
             if validity is not None and not validity[index]:
@@ -233,8 +235,8 @@ class _BlobWriter(_LeafWriter):
         return [EncodedPage(described, tuple(buffers.buffers), len(array))]
 
 
-def _joined(pieces: Sequence[pa.Array]) -> Sequence[pa.Array]:
-    """Join arrays; leave them apart where their dictionaries have more entries than keys."""
+def _concat(pieces: Sequence[pa.Array]) -> Sequence[pa.Array]:
+    """Concatenate arrays; return them as they are if their unified dictionary has too many entries for the keys."""
     if len(pieces) == 1:
         return pieces
     try:

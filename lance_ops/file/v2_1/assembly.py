@@ -1,6 +1,6 @@
-"""Leaves put together to Arrow columns: structs from their children, lists from their items.
+"""Assemble Arrow columns from the rows of their leaves: structs from their children, lists from their items.
 
-All leaves below a struct or list repeat its layer; the first of them is believed.
+All leaves below a struct or list repeat its layer; that of the first leaf is used.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _build(field: Field, leaves: Sequence[LeafRows], depth: int) -> tuple[pa.Arr
         narrow = new_array(len(layer.offsets), np.int32)
         narrow[:] = layer.offsets
         offsets = pa.py_buffer(narrow)
-    if pt.is_map(arrow_type):  # Arrow ends the process where a map has such
+    if pt.is_map(arrow_type):  # Arrow aborts the process for a map with null keys
         (entries,) = children
         check(not entries.null_count and not entries.field(0).null_count, f"nulls among the keys of {field.name!r}")
     return pa.Array.from_buffers(arrow_type, layer.length, [bitmap, offsets], children=children), rest
@@ -69,7 +69,7 @@ def _num_children(layer: Layer) -> int:
 
 
 def concat_rows(parts: Sequence[LeafRows]) -> LeafRows:
-    """Return rows of one leaf in order."""
+    """Concatenate rows of one leaf."""
     if len(parts) == 1:
         return parts[0]
     layers = tuple(_concat_layers(layers) for layers in zip(*(part.layers for part in parts), strict=True))
@@ -88,7 +88,7 @@ def _concat_layers(layers: Sequence[Layer]) -> Layer:
         total = 0
         for layer in layers:
             if not isinstance(layer, Lists):
-                raise CorruptValues("a layer that is of lists in some pages only")
+                raise CorruptValues("a layer that is of lists in only some pages")
             offsets.append(layer.offsets[1:] + total)
             total += int(layer.offsets[-1])
         return Lists(np.concatenate(offsets), validity)

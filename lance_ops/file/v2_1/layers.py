@@ -1,4 +1,4 @@
-"""Arrow's side of a column's nesting: for each step from its root to a leaf, validity and offsets."""
+"""The layers of a column's nesting as Arrow has them: for each step from root to leaf, validity and offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Items:
 
     def copy(self) -> Items:
         """Return the same layer in memory of its own."""
-        return self  # validity is unpacked from Arrow's bitmap, never shared with it
+        return self  # validity was unpacked from Arrow's bitmap, so it is a copy already
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,16 +1,18 @@
-"""Repetition and definition levels: the nesting of a column, flattened into two numbers an entry.
+"""Repetition and definition levels: the nesting of a column, flattened into two numbers for each entry.
 
-A path from a column's root to a leaf passes layers: items (structs, the leaf itself), lists, and fixed-size lists of
-structs. The levels of one leaf hold all of them:
+The path from a column's root to a leaf passes layers: items (structs, and the leaf itself), lists, and fixed-size lists
+of structs. The levels of one leaf encode all of them:
 
-* definition 0 is a value; going outwards from the leaf, each layer that has nulls (or, for lists, empties) adds a
-  level. A level says at which layer the entry ends: there it is null or empty, all layers around it are there.
-* repetition r starts new lists at the r innermost list layers; the outermost list's level starts a row, 0 goes on in
-  the innermost list.
-* a fixed-size list repeats its entry, levels and all, for each of its items, also where it is null or something around
-  it ends. So every row starts as often as the sizes around the leaf multiply to; pages count and find rows by that.
+* Definition 0 is a value. Going outwards from the leaf, each layer that has nulls adds a level, and each list layer
+  that has empty lists adds another. A level names the layer at which the entry ends: there it is null or empty, and
+  all layers around exist.
+* Repetition r starts new lists at the r innermost list layers. The highest level starts a row; 0 continues the
+  innermost list.
+* A fixed-size list repeats its entry, with its levels, for each of its items, even if it is null or ends in a layer
+  around. So each row starts as many times as the product of the fixed sizes around the leaf; pages count rows this way.
 
-Entries that end at a list layer or outside of one own no value ("invisible"); all others own a value slot, null or not.
+An entry that ends at a list layer, or outside it, has no value slot ("invisible"). Every other entry has a value slot,
+null or not.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ __all__ = [
 ]
 
 _ALL_PRESENT = read_only(np.empty(0, np.uint8))
-_IN_A_ROW = read_only(np.empty(0, np.int64))
+_CONSECUTIVE = read_only(np.empty(0, np.int64))
 
 
 _LIST_KINDS: dict[int, tuple[bool, bool]] = {
@@ -56,18 +58,18 @@ _ITEM_KIND_OF = {nullable: kind for kind, nullable in _ITEM_KINDS.items()}
 
 @dataclass(frozen=True)
 class LevelScheme:
-    """What the levels of a page mean: one `RepDefLayer` a layer, innermost first."""
+    """The meaning of a page's levels: one `RepDefLayer` for each layer, innermost first."""
 
     kinds: tuple[int, ...]
 
     @cached_property
     def null_levels(self) -> tuple[int, ...]:
-        """Per layer the definition level of a null, 0 where there is none."""
+        """For each layer the definition level of a null, 0 if the layer has no nulls."""
         return tuple(null for null, _ in self._levels)
 
     @cached_property
     def empty_levels(self) -> tuple[int, ...]:
-        """Per layer the definition level of an empty list, 0 where there is none."""
+        """For each layer the definition level of an empty list, 0 if the layer has none."""
         return tuple(empty for _, empty in self._levels)
 
     @cached_property
@@ -94,12 +96,12 @@ class LevelScheme:
 
     @cached_property
     def max_visible_def(self) -> int:
-        """The highest definition level whose entries own a value slot."""
+        """The highest definition level whose entries have a value slot."""
         return self.segment_ends[0]
 
     @cached_property
     def segment_ends(self) -> tuple[int, ...]:
-        """Per layer the highest level of an entry that exists there: levels rise outwards up to the next list."""
+        """For each layer the highest level of entries that exist there: levels rise outwards up to the next list."""
         ends, end = [0] * len(self.kinds), self.max_def
         for layer in reversed(range(len(self.kinds))):
             ends[layer] = end
@@ -108,7 +110,7 @@ class LevelScheme:
         return tuple(ends)
 
     def has_nulls_from(self, depth: int) -> bool:
-        """Return whether a layer of items from `depth` on, below the next list, has nulls."""
+        """Return whether a layer of items has nulls, from `depth` outwards up to the next list."""
         for layer in range(depth, len(self.kinds)):
             if self.is_list(layer):
                 return False
@@ -118,28 +120,28 @@ class LevelScheme:
 
     @property
     def has_invisible(self) -> bool:
-        """Whether an entry may own no value slot."""
+        """Whether some entries have no value slot."""
         return self.max_def > self.max_visible_def
 
     def is_list(self, layer: int) -> bool:
-        """Return whether a layer, counted from the innermost, is one of lists."""
+        """Return whether a layer, counted from the innermost, is a list layer."""
         return self.kinds[layer] in _LIST_KINDS
 
     @staticmethod
     def is_known(kinds: Sequence[int]) -> bool:
-        """Return whether every kind is one that this library can interpret."""
+        """Return whether this library supports every kind of layer."""
         return all(kind in _LIST_KINDS or kind in _ITEM_KINDS for kind in kinds)
 
 
 @lru_cache(maxsize=256)
 def scheme_of(kinds: tuple[int, ...]) -> LevelScheme:
-    """Return the scheme of these layers; most pages have one of a few, whose levels are worked out once."""
+    """Return the scheme of these layers. Most pages share a few schemes, whose properties are computed once."""
     return LevelScheme(kinds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Some consecutive entries of a page; `rep` None: each starts a row, `definition` None: each is a value."""
+    """Entries of a page. `rep` None: each entry starts a row. `definition` None: each entry is a value."""
 
     count: int
     rep: Uint16Array | None = None
@@ -156,10 +158,10 @@ class Entries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedLevels:
-    """The levels of some rows of one leaf, and which of the leaf's slots are visible.
+    """The levels of some rows of one leaf, and the visible slots of the leaf's array.
 
-    `num_rows` counts a row for each time it starts; `rep` is None without lists, `definition` None when no entry ends
-    early. `slots` are positions in the leaf array, in entry order: a slice if they are consecutive.
+    `num_rows` counts a row once for each of its starts. `rep` is None without lists, `definition` is None if every
+    entry is a value. `slots` are positions in the leaf's array, in the order of entries: a slice if consecutive.
     """
 
     scheme: LevelScheme
@@ -175,14 +177,14 @@ class EncodedLevels:
         return self.slots.stop - self.slots.start if isinstance(self.slots, slice) else len(self.slots)
 
     def visible(self) -> BoolArray | None:
-        """Return which entries own a value slot; None if all do."""
+        """Return which entries have a value slot; None if all have one."""
         if self.definition is None or not self.scheme.has_invisible:
             return None
         return self.definition <= self.scheme.max_visible_def
 
 
 def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
-    """Flatten layers, outermost first. Kinds of layers are those that the data needs: no level that no entry has."""
+    """Flatten layers, outermost first. The scheme has only levels that occur in the data."""
     all_present = True
     for layer in layers:
         if isinstance(layer, Lists):
@@ -206,7 +208,7 @@ def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
                 codes *= code
                 occurs[code] = not present.all()
             else:
-                kernels.mark_nulls(read_only(present), _IN_A_ROW, 0, 0, code, codes, occurs)
+                kernels.mark_nulls(read_only(present), _CONSECUTIVE, 0, 0, code, codes, occurs)
         if isinstance(layer, FixedLists):
             codes = None if codes is None else np.repeat(codes, layer.dimension)
             num_slots *= layer.dimension
@@ -216,7 +218,7 @@ def _encode_items(layers: Sequence[Layer]) -> EncodedLevels:
 
 @lru_cache(maxsize=256)
 def _all_present(num_layers: int, num_slots: int) -> EncodedLevels:
-    """Return the levels of values without nulls in no lists: nothing but a number, and most columns' of a file."""
+    """Return the levels of values without nulls and lists, as most columns have: only a number of entries."""
     scheme = scheme_of((pb.REPDEF_ALL_VALID_ITEM,) * num_layers)
     return EncodedLevels(scheme, num_slots, num_slots, None, None, slice(0, num_slots))
 
@@ -224,7 +226,7 @@ def _all_present(num_layers: int, num_slots: int) -> EncodedLevels:
 def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
     num_rows = layers[0].length
     codes, occurs = np.zeros(num_rows, np.uint16), _no_occurrences(layers)
-    slots, first_slot, num_slots, ended = _IN_A_ROW, 0, num_rows, 0
+    slots, first_slot, num_slots, ended = _CONSECUTIVE, 0, num_rows, 0
     level = sum(isinstance(layer, Lists) for layer in layers)
     rep = np.full(num_rows, level, dtype=np.uint16)
     for depth, layer in enumerate(layers):
@@ -252,12 +254,12 @@ def _encode_with_lists(layers: Sequence[Layer]) -> EncodedLevels:
 
 
 def _repeat_slots(slots: Int64Array, size: int) -> Int64Array:
-    """Return the slots of the items of fixed-size lists; those of lists that are not there stay negative."""
+    """Return the slots of the items of fixed-size lists; those of missing lists stay negative."""
     items: Int64Array = (slots[:, None] * size + np.arange(size)).reshape(-1)
     return items
 
 
-# While levels are built their final numbers are not known: an entry that ends at the layer of a depth has a code.
+# The numbers of levels are known only at the end. Until then, an entry that ends at a layer has a code of its depth.
 def _no_occurrences(layers: Sequence[Layer]) -> Uint8Array:
     return np.zeros(2 * len(layers) + 1, dtype=np.uint8)
 
@@ -273,14 +275,14 @@ def _empty_code(depth: int) -> int:
 def _number(
     layers: Sequence[Layer], codes: Uint16Array | None, occurs: Uint8Array
 ) -> tuple[LevelScheme, Uint16Array | None]:
-    """Replace codes by levels, innermost layer first, giving levels only to what occurs."""
+    """Replace codes by levels, from the innermost layer on; only codes that occur get a level."""
     kinds: list[int] = []
     levels = np.zeros(2 * len(layers) + 1, dtype=np.uint16)
     level = 0
     for depth in reversed(range(len(layers))):
         null, empty = bool(occurs[_null_code(depth)]), bool(occurs[_empty_code(depth)])
-        # The reference counts what is in a null struct as null: without a level for that it misreads pages of lists,
-        # and finds a value when it filters by a field.
+        # The reference counts values in a null struct as null. Without a level for these nulls, it misreads pages of
+        # lists, and its filters find values there.
         null = null or _is_in_null_struct(layers, occurs, depth)
         kinds.append(_LIST_KIND_OF[null, empty] if isinstance(layers[depth], Lists) else _ITEM_KIND_OF[null])
         if null:
@@ -299,7 +301,7 @@ def _number(
 
 
 def _is_in_null_struct(layers: Sequence[Layer], occurs: Uint8Array, depth: int) -> bool:
-    """Return whether a struct around a layer, inside of the next list, is ever null."""
+    """Return whether a struct around a layer, inside the next list, is null anywhere."""
     for outer in reversed(range(depth)):
         if isinstance(layers[outer], Lists):
             return False
@@ -311,9 +313,9 @@ def _is_in_null_struct(layers: Sequence[Layer], occurs: Uint8Array, depth: int) 
 def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[int]) -> list[Layer]:
     """Rebuild layers, outermost first, from the levels of whole rows.
 
-    `dimensions` gives, outermost first, the size of fixed-size lists and 0 for every other layer. The caller has
-    checked that no level exceeds the scheme's, that the first entry starts a row, and that the scheme's innermost layer
-    is one of items. Raises `CorruptValues` for fixed-size lists that are not whole.
+    `dimensions` has, outermost first, the size of fixed-size lists and 0 for every other layer. The caller has checked
+    that no level is above the scheme's, that the first entry starts a row, and that the scheme's innermost layer is a
+    layer of items. Raises `CorruptValues` for incomplete fixed-size lists.
     """
     layers: list[Layer] = []
     list_level = 0
@@ -340,9 +342,9 @@ def decode_levels(scheme: LevelScheme, entries: Entries, dimensions: Sequence[in
 
 
 def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Uint16Array | None, int]:
-    """Return the levels of those entries that exist in the segment of layers from `depth` on, and how many they are.
+    """Return the levels of the entries that exist in the segment of layers from `depth` on, and their number.
 
-    None where no layer of the segment has nulls, so that nobody asks for the levels.
+    The levels are None if no layer of the segment has nulls, since they are not needed then.
     """
     definition = entries.definition
     if definition is None or depth == len(scheme.kinds):
@@ -356,12 +358,12 @@ def _existing(scheme: LevelScheme, depth: int, entries: Entries) -> tuple[Uint16
 
 
 def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries) -> tuple[Lists, Entries]:
-    """Return a layer of lists, and what is left of the entries for the layers around: those that start a list."""
+    """Return a layer of lists, and the entries that remain for the layers around: those that start a list."""
     count, null, empty = entries.count, scheme.null_levels[depth], scheme.empty_levels[depth]
     rep = np.full(count, list_level, np.uint16) if entries.rep is None else entries.rep
     definition = np.empty(0, np.uint16) if entries.definition is None else entries.definition
-    asked = any(scheme.is_list(outer) or scheme.null_levels[outer] for outer in range(depth + 1, len(scheme.kinds)))
-    kept = count if asked or not len(definition) else 0
+    needed = any(scheme.is_list(outer) or scheme.null_levels[outer] for outer in range(depth + 1, len(scheme.kinds)))
+    kept = count if needed or not len(definition) else 0
     left_rep, left_definition = new_array(kept, np.uint16), new_array(min(kept, len(definition)), np.uint16)
     offsets, present = new_array(count + 1, np.int64), new_bytes(len(definition))
     levels = list_level, scheme.segment_ends[depth - 1], scheme.segment_ends[depth], null or scheme.max_def + 1, empty
@@ -378,22 +380,23 @@ def _collapse(scheme: LevelScheme, depth: int, list_level: int, entries: Entries
 
 
 def _collapse_fixed(scheme: LevelScheme, depth: int, dimension: int, entries: Entries) -> Entries:
-    """Return what is left of the entries around fixed-size lists: one for each list, of as many that agree."""
+    """Return one entry for each fixed-size list, whose items must have equal levels."""
     count, rep, definition = entries.count // dimension, entries.rep, entries.definition
     check(count * dimension == entries.count, "levels that end inside a fixed-size list")
     if rep is not None:
-        check(_agree(rep, dimension), "a list that begins inside a fixed-size list")
+        check(_items_agree(rep, dimension), "a list that begins inside a fixed-size list")
         rep = rep[::dimension]
     if definition is not None:
         if scheme.has_invisible:
             check(
-                _agree(definition <= scheme.segment_ends[depth], dimension), "a fixed-size list that is there in part"
+                _items_agree(definition <= scheme.segment_ends[depth], dimension),
+                "a fixed-size list that exists only in part",
             )
         definition = definition[::dimension]
     return Entries(count, rep, definition)
 
 
-def _agree(values: npt.NDArray[np.generic], dimension: int) -> bool:
-    """Return whether each so many values are equal."""
+def _items_agree(values: npt.NDArray[np.generic], dimension: int) -> bool:
+    """Return whether the values of each group of `dimension` are equal."""
     groups = values.reshape(-1, dimension)
     return bool((groups == groups[:, :1]).all())

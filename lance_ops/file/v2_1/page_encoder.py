@@ -41,7 +41,7 @@ _FIRST_ENTRIES = 4096
 
 
 def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
-    """Choose a page's layout and encode it."""
+    """Choose the layout of a page and encode it."""
     array = rows.values
     if pt.is_dictionary(array.type):
         return _encode_dictionary(rows, choice)
@@ -67,7 +67,7 @@ def encode_page(rows: LeafRows, choice: PageChoice) -> EncodedPage:
 
 
 def encode_blob_page(rows: LeafRows, choice: PageChoice, write: Callable[[memoryview], Extent]) -> EncodedPage:
-    """Write every value with `write` and encode a page that tells where they are."""
+    """Write every value with `write`, and encode a page of their positions and sizes."""
     levels = _levels_of(rows, rows.values)
     if levels.rep is not None:
         raise UnsupportedFeature("blobs in lists")
@@ -75,7 +75,7 @@ def encode_blob_page(rows: LeafRows, choice: PageChoice, write: Callable[[memory
     assert isinstance(values, VariableWidth)
     present = np.ones(values.num_values, np.bool_) if levels.definition is None else levels.definition == 0
     bounds = values.offsets.tolist()
-    view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs know no buffer protocol before 3.12
+    view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs lack the buffer protocol before 3.12
     extents = [
         write(view[start:end]) if there and end > start else Extent(0, 0)
         for start, end, there in zip(bounds[:-1], bounds[1:], present.tolist(), strict=True)
@@ -84,7 +84,7 @@ def encode_blob_page(rows: LeafRows, choice: PageChoice, write: Callable[[memory
 
 
 def _encode_dictionary(rows: LeafRows, choice: PageChoice) -> EncodedPage:
-    """Encode a column that is a dictionary in Arrow: readers expect one in the page."""
+    """Encode a column that is a dictionary in Arrow, with a dictionary in the page, as readers expect."""
     array = rows.values
     if len(array.dictionary) > len(array) or array.dictionary.null_count:
         array = array.dictionary_decode().dictionary_encode().cast(array.type)
@@ -100,14 +100,14 @@ def _encode_dictionary(rows: LeafRows, choice: PageChoice) -> EncodedPage:
 
 
 def _encode_fieldless(rows: LeafRows, choice: PageChoice) -> EncodedPage:
-    """Encode structs without fields the way that readers know: as nulls that are read as structs."""
+    """Encode structs without fields as readers expect: as nulls, which are read as structs."""
     if rows.values.null_count or any(layer.validity is not None for layer in rows.layers):
         raise UnsupportedFeature("a null of a struct without fields, or of a struct around one,")
     return encode_constant(None, encode_levels([Items(len(rows.values), np.zeros(len(rows.values), np.bool_))]), choice)
 
 
 def _refuse_null_children(array: pa.Array, levels: EncodedLevels) -> None:
-    """Refuse nulls that rows of packed structs have no place for: items of lists have one, so has the struct."""
+    """Refuse nulls in the children of packed structs, which cannot be stored; nulls of the structs can."""
     present, _ = _present(levels, levels.num_entries)
     for index, field in enumerate(array.type):
         validity = validity_of(array.field(index))
@@ -136,15 +136,15 @@ def _visible_values(values: Values, levels: EncodedLevels) -> Values:
 
 
 def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> FixedWidth | VariableWidth | None:
-    """Return the value that every entry has which is not null; None if there are several, or pages cannot say so."""
+    """Return the value of all entries that are not null; None if there are several, or 2.2 pages are not allowed."""
     if choice.version < FileVersion.V2_2 or not isinstance(values, FixedWidth | VariableWidth):
         return None
-    # most columns differ soon, and none is looked at further
+    # Most columns differ within the first entries, so those are compared first.
     every = levels.num_entries
     for num_entries in (_FIRST_ENTRIES, every) if every > _FIRST_ENTRIES else (every,):
         present, num_values = _present(levels, num_entries)
         if num_values == 0 or (present is not None and not present.any()):
-            continue  # what is there comes later
+            continue  # all values come later
         first, last = (0, num_values - 1) if present is None else _ends(present)
         if first < last and not (
             _value_at(values, first) == _value_at(values, last)
@@ -155,7 +155,7 @@ def _only_value(values: Values, levels: EncodedLevels, choice: PageChoice) -> Fi
 
 
 def _present(levels: EncodedLevels, num_entries: int) -> tuple[BoolArray | None, int]:
-    """Return which visible values of the first entries are not null, None if all are, and how many those values are."""
+    """Return which visible values of the first entries are not null (None: all), and the number of visible values."""
     definition = levels.definition
     if definition is None:
         return None, num_entries
@@ -166,12 +166,12 @@ def _present(levels: EncodedLevels, num_entries: int) -> tuple[BoolArray | None,
 
 
 def _ends(present: BoolArray) -> tuple[int, int]:
-    """Return the first and the last value that is there; one is."""
+    """Return the indices of the first and the last present value; at least one is present."""
     return int(present.argmax()), len(present) - 1 - int(present[::-1].argmax())
 
 
 def _value_at(values: FixedWidth | VariableWidth, index: int) -> object:
-    """Return one value, to be compared with others of the page."""
+    """Return one value in a form that can be compared."""
     if isinstance(values, VariableWidth):
         start, end = values.offsets[index : index + 2].tolist()
         return values.data[start:end].tobytes()
@@ -182,7 +182,7 @@ def _value_at(values: FixedWidth | VariableWidth, index: int) -> object:
 
 
 def _all_equal(values: FixedWidth | VariableWidth, first: int, present: BoolArray | None) -> bool:
-    """Return whether all present values equal the first of them."""
+    """Return whether all present values equal the value at `first`."""
     if isinstance(values, VariableWidth):
         lengths = values.lengths()
         if present is not None:

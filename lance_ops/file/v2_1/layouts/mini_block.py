@@ -21,6 +21,7 @@ import pyarrow.types as pt
 from lance_ops import kernels
 from lance_ops.core.arrow import new_bytes
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array
+from lance_ops.core.versions import FileVersion
 from lance_ops.encodings import (
     CorruptValues,
     EncodedChunks,
@@ -308,15 +309,9 @@ def encode_mini_block(
     layout.value_compression.CopyFrom(encoding.to_pb())
     layout.layers.extend(levels.scheme.kinds)  # type: ignore[arg-type]  # numbers of the enum
     layout.num_buffers, layout.num_items, layout.has_large_chunk = len(chunks.data), values.num_values, large
-    level_parts: list[EncodedChunks] = []
-    for kind, part in (("rep_compression", levels.rep), ("def_compression", levels.definition)):
-        if part is not None:
-            as_values = levels_as_values(part)
-            compression = choose_levels(as_values, num_levels, choice.version)
-            level_parts.append(compression.encode_blocks(as_values, num_levels))
-            getattr(layout, kind).CopyFrom(compression.to_pb())
-    counted = (num_levels, *(part.sizes[0] for part in level_parts)) if has_levels else ()
-    if any(int(sizes.max(initial=0)) > _MAX_U16 for sizes in counted):
+    level_parts = _encode_levels(levels, num_levels, choice.version, layout)
+    header_numbers = (num_levels, *(part.sizes[0] for part in level_parts)) if has_levels else ()
+    if any(int(numbers.max(initial=0)) > _MAX_U16 for numbers in header_numbers):
         return None
     words, body = _write_chunks(num_levels, level_parts, chunks, large)
     if not large and int(words.max(initial=0)) > _MAX_U16:
@@ -333,6 +328,20 @@ def encode_mini_block(
         buffers.append(encode_row_index(levels.rep, levels.scheme.max_rep, entry_ends))
         length = levels.num_rows
     return EncodedPage(description, tuple(buffers), length)
+
+
+def _encode_levels(
+    levels: EncodedLevels, num_levels: Int64Array, version: FileVersion, layout: pb.MiniBlockLayout
+) -> list[EncodedChunks]:
+    """Return repetition and definition levels, as far as there are any, in chunks; describe them in `layout`."""
+    parts: list[EncodedChunks] = []
+    for kind, numbers in (("rep_compression", levels.rep), ("def_compression", levels.definition)):
+        if numbers is not None:
+            values = levels_as_values(numbers)
+            compression = choose_levels(values, num_levels, version)
+            parts.append(compression.encode_blocks(values, num_levels))
+            getattr(layout, kind).CopyFrom(compression.to_pb())
+    return parts
 
 
 def _entry_ends(levels: EncodedLevels, num_values: Int64Array) -> Int64Array:
