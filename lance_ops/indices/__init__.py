@@ -1,9 +1,9 @@
-"""Indices on columns: which rows hold a value, without reading the column.
+"""Indices on columns: find the rows with a value without reading the column.
 
-    index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build
-    load_index(store, metadata).search(query) -> RowAddressSet                         ask
-                               .remap(moved, store_out) -> files                       follow a rewrite
-                               .merge(others, rows, store_out, ...) -> files           take in new fragments
+    index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build an index
+    load_index(store, metadata).search(query) -> RowAddressSet                         find rows
+                               .remap(address_map, store_out) -> files                 update rewritten rows
+                               .merge(others, rows, store_out, ...) -> files           add new fragments
 
 A new kind of index is one file or folder here and one line in `ALL_INDEX_TYPES`.
 """
@@ -49,21 +49,22 @@ IndexQuery: TypeAlias = BTreeQuery
 
 ALL_INDEX_TYPES: tuple[IndexType[IndexQuery], ...] = (BTree(),)
 
-_NOT_HERE = frozenset(
+_UNSUPPORTED_NAMES = frozenset(
     ["BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE", "MINHASHLSH", "JSON", "FM"]
 )
 
 
 def index_type_named(name: str) -> IndexType[IndexQuery]:
-    """Return the index type of a name, in any case.
+    """Return the index type of a name, in upper or lower case.
 
-    Raises `UnsupportedFeature` for a type of the format that is not built here, `InvalidInput` for any other name.
+    Raises `UnsupportedFeature` for a type of the format that this library does not build, `InvalidInput` for any other
+    name.
     """
     wanted = name.upper()
     for index_type in ALL_INDEX_TYPES:
         if index_type.name == wanted:
             return index_type
-    if wanted in _NOT_HERE:
+    if wanted in _UNSUPPORTED_NAMES:
         raise UnsupportedFeature(f"index type {wanted}")
     raise InvalidInput(
         f"index type {name!r} is unknown: use one of {', '.join(known.name for known in ALL_INDEX_TYPES)}"
@@ -71,7 +72,7 @@ def index_type_named(name: str) -> IndexType[IndexQuery]:
 
 
 def index_type_of(metadata: IndexMetadata) -> IndexType[IndexQuery]:
-    """Return the type of an index that a table has; raise `UnsupportedFeature` naming the index for other kinds."""
+    """Return the type of a table's index; raise `UnsupportedFeature` naming an index of another kind."""
     found = metadata.details.type_name if metadata.details else "unstated type"
     for index_type in ALL_INDEX_TYPES:
         if index_type.details.type_name == found:

@@ -1,13 +1,11 @@
-"""What every index type fulfils.
+"""The contract of every index type: what it can index, how it trains an index, and how it loads and searches one.
 
 An index type is a frozen dataclass whose fields are its parameters; `ALL_INDEX_TYPES` holds one of each with the
-defaults. It says which columns and which conjuncts of a predicate it serves, trains an index from a column's values,
-and loads one again. The files of an index are in a directory of their own, here the root of a store; they never
-change: whatever alters an index writes another one elsewhere.
+defaults. The files of an index are in a directory of their own, which is the root of the store given here. They never
+change: remap and merge write a new index into another directory.
 
-Which fragments an index answers for is not in its files but in the metadata's fragment bitmap. Rows of other
-fragments may linger in the files (their column was rewritten, say); a loaded index neither returns nor carries them
-on.
+The metadata's fragment bitmap, not the files, says which fragments an index covers. The files may hold rows of other
+fragments, for example after the column was rewritten there. A loaded index neither returns nor copies such rows.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ INDEX_VALUE = "value"
 """The column of training rows that holds the indexed column's values."""
 
 INDEX_ROW = "row"
-"""The column of training rows, u64 without nulls, that names the row a value is of; see `RowKey`."""
+"""The column of training rows, u64 without nulls, that names the row of each value; see `RowKey`."""
 
 TrainingBatches: TypeAlias = Iterable[pa.RecordBatch]
 """Batches of `INDEX_VALUE` and `INDEX_ROW`: fragments in any order, the rows of one ascending."""
@@ -45,7 +43,7 @@ Q = TypeVar("Q")
 
 
 class RowKey(Enum):
-    """What an index stores to name a row."""
+    """How an index names rows."""
 
     ADDRESS = "row address"
     STABLE_ID = "stable row id"
@@ -53,29 +51,29 @@ class RowKey(Enum):
 
 @dataclass(frozen=True)
 class IndexType(ABC, Generic[Q]):
-    """A kind of index and its parameters."""
+    """A kind of index and its parameters; `Q` is the type of its queries."""
 
     name: ClassVar[str]
-    """As `create_scalar_index` takes it, in upper case."""
+    """The name that `create_scalar_index` takes, in upper case."""
 
     details_url: ClassVar[str]
-    """Type of the message in the metadata that says which kind an index is."""
+    """The type URL of the details message in an index's metadata; it identifies the kind of index."""
 
     newest_index_version: ClassVar[int]
-    """The highest `index_version` read here."""
+    """The highest `index_version` that this library reads."""
 
     @property
     def details(self) -> IndexDetails:
-        """What the metadata says of an index trained with these parameters."""
+        """The details that the metadata of an index with these parameters states."""
         return IndexDetails(self.details_url)
 
     @abstractmethod
     def index_version(self, *, stable_row_ids: bool) -> int:
-        """Return the version that the metadata of a new index states, in a table with or without stable row ids."""
+        """Return the `index_version` of a new index, in a table with or without stable row ids."""
 
     @abstractmethod
     def row_key(self, index_version: int, *, stable_row_ids: bool) -> RowKey:
-        """Return what an index of that version stores; training rows must name rows the same way."""
+        """Return how an index of that version names rows; training rows must name them the same way."""
 
     @abstractmethod
     def check(self, field: Field) -> None:
@@ -83,7 +81,7 @@ class IndexType(ABC, Generic[Q]):
 
     @abstractmethod
     def serves(self, conjunct: Predicate) -> Q | None:
-        """Return the search that answers a conjunct on the indexed column, None if this kind of index has none."""
+        """Return the query that answers a conjunct on the indexed column, None if no query of this kind can."""
 
     @abstractmethod
     def train(self, rows: TrainingBatches, field: Field, store: Store) -> tuple[IndexFile, ...]:
@@ -95,7 +93,7 @@ class IndexType(ABC, Generic[Q]):
     def load(self, store: Store, metadata: IndexMetadata) -> LoadedIndex[Q]:
         """Open an index; `store` is its directory.
 
-        Raises `UnsupportedFeature` for a version newer than is known here, which a reader may take as: no index.
+        Raises `UnsupportedFeature` for a newer version than this library reads; a reader may then scan instead.
         """
         version = metadata.index_version or 0
         if version > self.newest_index_version:
@@ -104,29 +102,29 @@ class IndexType(ABC, Generic[Q]):
 
     @abstractmethod
     def _load(self, store: Store, metadata: IndexMetadata) -> LoadedIndex[Q]:
-        """Open an index whose version is known."""
+        """Open an index whose version was checked."""
 
 
 class LoadedIndex(ABC, Generic[Q]):
-    """One segment of an index, open for reading; safe to use from several threads."""
+    """One segment of an index, open for reading; several threads may use it at once."""
 
     def __init__(self, metadata: IndexMetadata) -> None:
         self.metadata = metadata
 
     @property
     def fragments(self) -> FrozenBitMap | None:
-        """The fragments it answers for, None where its writer did not say."""
+        """The fragments that the segment covers, None if its writer did not say."""
         return self.metadata.fragment_bitmap
 
     @abstractmethod
     def search(self, query: Q) -> RowAddressSet:
-        """Return the rows that match, deleted ones included; see `RowAddressSet.exact`."""
+        """Return the rows that match, deleted rows included; see `RowAddressSet.exact`."""
 
     @abstractmethod
-    def remap(self, moved: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
-        """Write this index with its rows at their new addresses, without those that are gone.
+    def remap(self, address_map: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
+        """Write this index with the new addresses of its rows, without deleted rows.
 
-        The files may not be durable before they are committed.
+        The files need not be durable before the commit.
         """
 
     @abstractmethod
@@ -138,19 +136,19 @@ class LoadedIndex(ABC, Generic[Q]):
         *,
         live_fragments: Iterable[int],
     ) -> tuple[IndexFile, ...]:
-        """Write one index of this one, of other segments of the same index, and of new rows.
+        """Write one index from this segment, other segments of the same index, and new rows.
 
-        An index of addresses leaves out rows of fragments that are not in `live_fragments`, and takes a fragment that
-        two segments cover from the first. New rows must be of fragments that no segment covers.
+        An index of addresses leaves out fragments that are not in `live_fragments`. If two segments cover a fragment,
+        its rows come from the first. New rows must belong to fragments that no segment covers.
         """
 
     @abstractmethod
     def statistics(self) -> dict[str, object]:
-        """Return what the reference reports of a segment of this kind, as plain values for JSON."""
+        """Return the statistics that the reference reports for such a segment, as values for JSON."""
 
 
 def check_training_batch(batch: pa.RecordBatch, value_type: pa.DataType, column: str) -> tuple[pa.Array, pa.Array]:
-    """Return the values and the rows of a training batch; raise `SchemaMismatch` for other columns or types."""
+    """Return a training batch's values and rows; raise `SchemaMismatch` for missing columns or other types."""
     expected = {INDEX_VALUE: value_type, INDEX_ROW: pa.uint64()}
     for name, wanted in expected.items():
         found = batch.schema.field(name).type if name in batch.schema.names else None

@@ -1,4 +1,4 @@
-"""Sort more rows than fit in memory: sorted runs on the local disk, merged.
+"""Sort more rows than fit in memory: write sorted runs to the local disk and merge them.
 
 Runs are Arrow IPC files in a temporary directory, read through a memory map one block at a time. More than `FAN_IN`
 runs are first merged into longer ones, so that the blocks of one merge stay within the budget.
@@ -24,18 +24,18 @@ DEFAULT_SORT_BYTES = 512 << 20
 FAN_IN = 64
 
 _LONGEST_RUN_BYTES = 1 << 30
-"""Text columns with 32-bit offsets cannot hold more than twice this in one array."""
+"""An array of text with 32-bit offsets holds at most twice as many bytes."""
 
 
 @contextmanager
 def sort_rows(
     batches: Iterable[pa.RecordBatch], sort_bytes: int = DEFAULT_SORT_BYTES, order: RowOrder = FIRST_COLUMN
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """Provide rows in order, ties in the order they came.
+    """Provide the rows in order; equal rows keep the order in which they came.
 
-    `sort_bytes` bounds the memory; what does not fit is in the local temporary directory until the context ends.
+    `sort_bytes` bounds the memory. Rows that do not fit are in a local temporary directory until the context ends.
     """
-    # A run exists twice while it is sorted, beside its keys and indices, and the run before it is still held.
+    # While a run is sorted, memory holds the run twice, its keys and indices, and the run before it.
     runs = map(order.sort, _gather(batches, min(sort_bytes // 5, _LONGEST_RUN_BYTES)))
     first, second = next(runs, None), next(runs, None)
     if second is None:
@@ -52,7 +52,7 @@ def sort_rows(
 
 
 class _Spill:
-    """Runs in a directory, each a file of blocks."""
+    """Writes and reads runs in a directory; each run is a file of blocks."""
 
     def __init__(self, directory: Path, block_bytes: int) -> None:
         self._names = (directory / f"{number}.arrow" for number in count())
@@ -79,16 +79,16 @@ class _Spill:
 
 
 def _gather(batches: Iterable[pa.RecordBatch], run_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Join batches up to a size, so that few long runs come of many small batches."""
-    held: list[pa.RecordBatch] = []
-    held_bytes = 0
+    """Join small batches up to a size, so that the runs are few and long."""
+    gathered: list[pa.RecordBatch] = []
+    gathered_bytes = 0
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        held.append(batch)
-        held_bytes += batch.nbytes
-        if held_bytes >= run_bytes:
-            yield pa.concat_batches(held)
-            held, held_bytes = [], 0
-    if held:
-        yield pa.concat_batches(held)
+        gathered.append(batch)
+        gathered_bytes += batch.nbytes
+        if gathered_bytes >= run_bytes:
+            yield pa.concat_batches(gathered)
+            gathered, gathered_bytes = [], 0
+    if gathered:
+        yield pa.concat_batches(gathered)

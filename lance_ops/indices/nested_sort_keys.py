@@ -1,12 +1,12 @@
-"""The order of structs and lists, as bytes that compare as the values do.
+"""Map structs and lists to bytes that compare as the values do.
 
     a value      02, then its bytes        a null     01 before all values, or 03 after them
     a list       its items, then 00        a struct   its fields, one after the other
-    fixed width  the key of `sort_keys`, big-endian, its sign bit flipped        decimals  the same of all their bytes
+    fixed width  the key of `sort_keys`, big-endian, its sign bit flipped        decimals  the same, of all their bytes
     text, binary the bytes, 00 as 00 ff, then 00 00
 
-So a list comes after each list that it begins with, and fields count from the first on. A null inside of a value comes
-before or after the values beside it as one that is a whole value does, whichever way the column is sorted.
+So a list comes after every list that is its prefix, and the first field counts most. A null inside a value sorts
+before or after the other values just as a null in the column does, whether the column ascends or descends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTES = pa.large_binary()
 
 
 def is_nested_sortable(value_type: pa.DataType) -> bool:
-    """Return whether values of this type, a nested one or nothing but nulls, have an order here."""
+    """Return whether a type is nested or null and `nested_keys` can order its values."""
     types = pa.types
     if types.is_null(value_type):
         return True
@@ -38,7 +38,7 @@ def is_nested_sortable(value_type: pa.DataType) -> bool:
 
 
 def nested_keys(values: pa.Array, *, ascending: bool, nulls_first: bool) -> pa.Array:
-    """Map values of a nested type to keys of large_binary for a column sorted so; null values stay null."""
+    """Map values of a nested type to large_binary keys for a column with this direction; null values stay null."""
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), _BYTES)
     null = _NULL_FIRST if nulls_first == ascending else _NULL_LAST
@@ -56,7 +56,7 @@ def _is_list(value_type: pa.DataType) -> bool:
 
 
 def _marked(values: pa.Array, null: bytes) -> pa.Array:
-    """Return the bytes of items or fields, nulls among them; none is null."""
+    """Return the bytes of items or fields, each with its marker; no result is null."""
     if pa.types.is_null(values.type):
         return pa.repeat(pa.scalar(null, _BYTES), len(values))
     keys = _joined(pa.scalar(_VALUE, _BYTES), _bytes(values, null))
@@ -64,7 +64,7 @@ def _marked(values: pa.Array, null: bytes) -> pa.Array:
 
 
 def _bytes(values: pa.Array, null: bytes) -> pa.Array:
-    """Return the bytes of values; of a null whatever there is."""
+    """Return the bytes of values; the bytes of a null are undefined."""
     types, value_type = pa.types, values.type
     if types.is_struct(value_type):
         fields = [_marked(values.field(place), null) for place in range(value_type.num_fields)]
@@ -78,7 +78,7 @@ def _bytes(values: pa.Array, null: bytes) -> pa.Array:
     if types.is_binary(keys.type) or types.is_large_binary(keys.type) or types.is_fixed_size_binary(keys.type):
         escaped = pc.replace_substring(keys.cast(pa.binary()).cast(_BYTES), b"\x00", b"\x00\xff")
         return _joined(escaped, pa.scalar(b"\x00\x00", _BYTES))
-    return _fixed(keys)
+    return _big_endian(keys)
 
 
 def _listed(offsets: npt.NDArray[np.integer], items: pa.Array, null: bytes) -> pa.Array:
@@ -94,12 +94,12 @@ def _joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
     return join(*parts, pa.scalar(b"", _BYTES), null_handling="replace", null_replacement="")
 
 
-def _fixed(keys: pa.Array) -> pa.Array:
-    """Return numbers of a fixed width, least significant byte first as they stand in memory, the other way round."""
+def _big_endian(keys: pa.Array) -> pa.Array:
+    """Return numbers of a fixed width as big-endian bytes; flip the sign bit of signed ones."""
     width = keys.type.bit_width // 8
     data = np.frombuffer(keys.buffers()[1], np.uint8)[keys.offset * width :][: len(keys) * width]
-    turned = data.reshape(-1, width)[:, ::-1].copy()
+    reversed_bytes = data.reshape(-1, width)[:, ::-1].copy()
     if not pa.types.is_unsigned_integer(keys.type):
-        turned[:, 0] ^= 0x80
+        reversed_bytes[:, 0] ^= 0x80
     offsets = np.arange(len(keys) + 1, dtype=np.int64) * width
-    return pa.Array.from_buffers(_BYTES, len(keys), [None, pa.py_buffer(offsets), pa.py_buffer(turned)])
+    return pa.Array.from_buffers(_BYTES, len(keys), [None, pa.py_buffer(offsets), pa.py_buffer(reversed_bytes)])

@@ -1,7 +1,7 @@
-"""The rows an index search found: a compressed bitmap of offsets for each fragment.
+"""The rows that an index search found: a compressed bitmap of offsets for each fragment.
 
-The same shape holds stable row ids (an id's high and low 32 bits in place of fragment and offset); see
-`contract.RowKey` for which of the two an index stores.
+The same class holds stable row ids, with an id's high and low 32 bits in place of fragment and offset. `RowKey` in
+`contract` says which of the two an index stores.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ __all__ = ["FragmentIds", "RowAddressSet"]
 
 
 class FragmentIds(Protocol):
-    """A set, a bitmap, or whatever else can say whether it has a fragment."""
+    """A set, a bitmap, or anything else that can test whether it contains a fragment id."""
 
     def __contains__(self, fragment_id: int, /) -> bool: ...
 
 
 @dataclass(frozen=True, eq=False)
 class RowAddressSet:
-    """Row addresses, and whether they are the answer or only contain it.
+    """Row addresses. If `exact` is false, the set may also hold rows that do not match.
 
-    `exact` is False for indices that know zones but not rows (zone maps, bloom filters): every matching row is in the
-    set, and rows that do not match may be in it too, so that a reader filters them again.
+    An index that knows zones but not rows (a zone map, a bloom filter) gives such a set; the reader must filter its
+    rows again. Every row that matches is in the set in either case.
 
-    `bitmaps` holds none that is empty. They are shared between sets: whoever changes one copies it first.
+    `bitmaps` holds no empty bitmap. Sets share bitmaps, so copy one before changing it.
     """
 
     bitmaps: Mapping[int, BitMap] = field(default_factory=lambda: MappingProxyType({}))
@@ -64,7 +64,7 @@ class RowAddressSet:
 
     @classmethod
     def union(cls, sets: Iterable[RowAddressSet]) -> RowAddressSet:
-        """Return the rows of all sets; exact if all of them are. Cheaper than `|` again and again."""
+        """Return the rows of all sets; exact if all of them are. This costs less than repeated `|`."""
         bitmaps: dict[int, BitMap] = {}
         exact = True
         for rows in sets:
@@ -79,7 +79,7 @@ class RowAddressSet:
         return sorted(self.bitmaps)
 
     def offsets(self, fragment_id: int) -> BitMap:
-        """Return the rows in one fragment, as physical offsets; empty if it has none."""
+        """Return the rows of the set in one fragment, as physical offsets."""
         return self.bitmaps.get(fragment_id, BitMap())
 
     def addresses(self) -> Uint64Array:
@@ -109,9 +109,9 @@ class RowAddressSet:
         return self._combine(other, self.bitmaps.keys() & other.bitmaps.keys(), BitMap.__and__)
 
     def __sub__(self, other: RowAddressSet) -> RowAddressSet:
-        """Take rows away.
+        """Return the rows that are not in `other`.
 
-        Raises `InvalidInput` when `other` is only a superset: it would take rows away that should stay.
+        Raises `InvalidInput` if `other` is not exact: rows that it should not hold would be lost.
         """
         if not other.exact:
             raise InvalidInput("rows that may match cannot be subtracted: filter them first")

@@ -1,7 +1,7 @@
-"""The order of rows by their first columns.
+"""Sort rows by their first columns, and compare sorted rows.
 
-Values compare as `sort_keys` says, whatever the type; each column ascends or descends, with its nulls before all values
-or after them either way. Ties keep the order in which the rows came.
+Values compare by `sort_keys`. Each column ascends or descends, and its nulls come before or after all values whichever
+way it sorts. Equal rows keep the order in which they came.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from lance_ops.indices.sort_keys import Key, Side, sort_indices, sort_keys
 __all__ = ["FIRST_COLUMN", "Direction", "RowKeys", "RowOrder", "SortKey"]
 
 SortKey: TypeAlias = tuple[tuple[int, "Key | _Descending | None"], ...]
-"""What a row is sorted by: for each column where it stands by being null or not, and its value."""
+"""A row's key: for each column the rank of null or value (-1, 0 or 1), and the value."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """How one column sorts."""
+    """The direction in which one column sorts, and the position of its nulls."""
 
     ascending: bool = True
     nulls_first: bool = False
 
 
 class RowKeys:
-    """What the rows of a sorted batch are sorted by."""
+    """The sort keys of a sorted batch's rows, computed when they are asked for."""
 
     def __init__(self, columns: Sequence[pa.Array], directions: Sequence[Direction]) -> None:
         self._columns = columns
@@ -44,16 +44,19 @@ class RowKeys:
 
     def __getitem__(self, row: int) -> SortKey:
         pairs = zip(self._columns, self._directions, strict=True)
-        return tuple(_part(column[row].as_py(), direction) for column, direction in pairs)
+        return tuple(_column_key(column[row].as_py(), direction) for column, direction in pairs)
 
     def rank(self, key: SortKey, side: Side, start: int = 0) -> int:
-        """Return how many rows come before `key`, `start` of them known; equal ones count for side "right" only."""
+        """Return how many rows come before `key`; rows equal to it count for side "right" only.
+
+        The caller knows that the first `start` rows do.
+        """
         return (bisect_left if side == "left" else bisect_right)(self, key, lo=start)
 
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Sorts rows by their first columns, one for each direction, the first of them before the second."""
+    """An order of rows by their first columns, one direction for each; the first column counts most."""
 
     directions: tuple[Direction, ...]
 
@@ -62,7 +65,7 @@ class RowOrder:
         return rows_at(batch, self.indices(batch))
 
     def without_later(self, batch: pa.RecordBatch, bound: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows but for those that come after the last row of `bound` by the first column alone."""
+        """Return the rows without those whose first column puts them after the last row of `bound`."""
         keys, direction = sort_keys(batch.column(0)), self.directions[0]
         last = sort_keys(bound.column(0).slice(bound.num_rows - 1))[0]
         if last.is_valid:
@@ -71,18 +74,20 @@ class RowOrder:
         return rows_where(batch, pc.is_null(keys)) if direction.nulls_first else batch
 
     def keys(self, batch: pa.RecordBatch) -> RowKeys:
-        """Return what a batch in this order is sorted by."""
-        return RowKeys([sort_keys(batch.column(place)) for place in range(len(self.directions))], self.directions)
+        """Return the keys of a batch that is sorted in this order."""
+        return RowKeys([sort_keys(batch.column(position)) for position in range(len(self.directions))], self.directions)
 
     def indices(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the indices that sort the rows, stably."""
-        keys = [sort_keys(batch.column(place)) for place in range(len(self.directions))]
+        keys = [sort_keys(batch.column(position)) for position in range(len(self.directions))]
         if self.directions == FIRST_COLUMN.directions:
             return sort_indices(keys[0])
         columns: list[pa.Array] = []
         orders: list[tuple[str, str]] = []
         for key, direction in zip(keys, self.directions, strict=True):
-            if key.null_count:  # a column of its own: not every pyarrow places the nulls of each key by itself
+            if (
+                key.null_count
+            ):  # nulls get a column of their own: not every pyarrow can place the nulls of each key separately
                 columns.append(pc.is_null(key).cast(pa.uint8()))
                 orders.append((str(len(orders)), "descending" if direction.nulls_first else "ascending"))
             columns.append(key)
@@ -93,13 +98,13 @@ class RowOrder:
 
 
 FIRST_COLUMN = RowOrder((Direction(nulls_first=True),))
-"""Rows as an index holds them: ascending by the first column, nulls first."""
+"""The order of an index's rows: ascending by the first column, nulls first."""
 
 
 @total_ordering
 @dataclass(frozen=True)
 class _Descending:
-    """A value that comes before those it is greater than."""
+    """A value in descending order: it compares as less than the values that it is greater than."""
 
     value: Key
 
@@ -107,7 +112,7 @@ class _Descending:
         return bool(self.value > other.value)
 
 
-def _part(value: Key | None, direction: Direction) -> tuple[int, Key | _Descending | None]:
+def _column_key(value: Key | None, direction: Direction) -> tuple[int, Key | _Descending | None]:
     if value is None:
         return -1 if direction.nulls_first else 1, None
     return 0, value if direction.ascending else _Descending(value)

@@ -1,11 +1,11 @@
-"""The order of values in an index, and binary search in it.
+"""Map values to keys that have the order of an index, and search sorted keys.
 
 Nulls come first. Numbers, decimals, booleans (false first) and temporal values compare as numbers, text and binary by
-bytes. Floats follow IEEE 754's total order: NaNs with the sign bit set, -inf, …, -0.0, 0.0, …, inf, other NaNs. So two
-zeros are two values here, and whoever asks for one asks for both (see `btree.bounds`).
+bytes. Floats follow IEEE 754's total order: NaNs with the sign bit set, -inf, …, -0.0, 0.0, …, inf, other NaNs. So the
+two zeros are two values here; a query for one must look for both (see `btree.query_spans`).
 
-A column's values are mapped to *keys*, whose own order this is: integers for all that is at most eight bytes wide,
-bytes for text, binary as it is, decimals as they are.
+The keys are integers for types of at most eight bytes, and bytes for text. Binary and decimal values are their own
+keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 __all__ = ["Key", "Side", "is_sortable", "key_of", "rank_in", "ranks_in", "sort_indices", "sort_keys"]
 
 Key: TypeAlias = Any
-"""An int, bytes or a Decimal: the same kind for all values of a column, so that any two compare."""
+"""An int, bytes or a Decimal; all keys of a column have the same Python type."""
 
 Side: TypeAlias = Literal["left", "right"]
 
@@ -29,7 +29,7 @@ _SIGNED = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def is_sortable(value_type: pa.DataType) -> bool:
-    """Return whether values of this type have an order here."""
+    """Return whether an index can order values of this type."""
     types = pa.types
     return bool(
         types.is_boolean(value_type)
@@ -66,14 +66,14 @@ def key_of(value: pa.Scalar) -> Key:
 
 
 def sort_indices(keys: pa.Array) -> pa.Array:
-    """Return the indices that sort keys, stably: equal keys keep their order."""
+    """Return the indices that sort the keys; equal keys keep their order."""
     return pc.array_sort_indices(keys, order="ascending", null_placement="at_start")
 
 
 def rank_in(keys: pa.Array, key: Key | None, side: Side) -> int:
-    """Return how many of the sorted keys come before `key`: equal ones are counted for side "right" only.
+    """Return how many of the sorted keys come before `key`; keys equal to it count for side "right" only.
 
-    A `key` of None is a null, which all others follow.
+    A `key` of None is a null, which comes before all values.
     """
     nulls = int(keys.null_count)
     if key is None:
@@ -83,7 +83,7 @@ def rank_in(keys: pa.Array, key: Key | None, side: Side) -> int:
 
 
 def ranks_in(keys: pa.Array, wanted: Sequence[Key], side: Side) -> list[int]:
-    """Return the rank of each of several keys, none of them None."""
+    """Return the rank of each of the wanted keys, none of which is None."""
     if not pa.types.is_integer(keys.type):
         return [rank_in(keys, key, side) for key in wanted]
     values = keys.slice(keys.null_count).to_numpy()
@@ -96,7 +96,7 @@ def _is_text(value_type: pa.DataType) -> bool:
 
 
 def _total_order(values: pa.Array) -> pa.Array:
-    """Flip the bits below the sign where it is set, so that the bits compare as a signed integer."""
+    """Return floats as integers in IEEE 754's total order: flip the bits below the sign where the sign is set."""
     width = values.type.bit_width
     bits = values.view(_SIGNED[width])
     all_but_sign, none = (pa.scalar(mask, bits.type) for mask in ((1 << width - 1) - 1, 0))

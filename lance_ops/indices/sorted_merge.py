@@ -1,10 +1,11 @@
 """Merge sorted streams of rows, a block at a time.
 
-A round looks at the current batch of every stream. The smallest of their last rows is the bound: no later row of any
-stream comes before it, so all rows up to it are sorted together and leave. Each round uses up at least one batch.
+Each round takes the current batch of every stream. The smallest of their last rows is the bound: no later row of any
+stream comes before it. So all rows up to the bound are sorted together and yielded. Each round uses up at least one
+batch.
 
-Ties keep the streams' order, and within a stream the rows' order, so that an index does not depend on how much memory
-its sort had: streams after the one whose last row is the bound hold back rows equal to it.
+Equal rows keep the streams' order, and within a stream the rows' order, so that an index does not depend on the memory
+that its sort had. Streams after the one whose last row is the bound keep their rows equal to the bound for later.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ __all__ = ["merge_sorted"]
 def merge_sorted(
     streams: Sequence[Iterable[pa.RecordBatch]], order: RowOrder = FIRST_COLUMN
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all streams in order; each stream must be in it itself."""
-    heads = [head for stream in streams if (head := _Head(iter(stream), order)).advance()]
+    """Yield the rows of all streams in `order`; each stream must be in this order."""
+    heads = [head for stream in streams if (head := _StreamHead(iter(stream), order)).advance()]
     while len(heads) > 1:
         pivot = min(range(len(heads)), key=lambda index: heads[index].last)
         bound = heads[pivot].last
@@ -35,8 +36,8 @@ def merge_sorted(
         yield from head.rest()
 
 
-class _Head:
-    """A stream and the rows of its current batch that have not left yet."""
+class _StreamHead:
+    """A stream, and the rows of its current batch that are still to be yielded."""
 
     last: SortKey
 
@@ -49,7 +50,7 @@ class _Head:
         return int(self._batch.num_rows) - self._popped
 
     def advance(self) -> bool:
-        """Take the next batch that has rows; False at the end."""
+        """Go to the next batch that has rows; return False at the end of the stream."""
         for batch in self._batches:
             if batch.num_rows:
                 self._batch, self._keys, self._popped = batch, self._order.keys(batch), 0
@@ -58,7 +59,7 @@ class _Head:
         return False
 
     def pop(self, bound: SortKey, side: Side) -> pa.RecordBatch:
-        """Take the rows before `bound`, and for side "right" those equal to it."""
+        """Return and skip the rows before `bound`; for side "right" also the rows equal to it."""
         start, self._popped = self._popped, self._keys.rank(bound, side, self._popped)
         return self._batch.slice(start, self._popped - start)
 

@@ -18,8 +18,8 @@ from lance_ops.file import FileReader, FileWriter
 from lance_ops.indices import INDEX_ROW, INDEX_VALUE, RowKey
 from lance_ops.indices.btree import BTree, BTreeIndex
 from lance_ops.indices.btree.layout import PAGE_DATA, PAGE_LOOKUP
+from lance_ops.indices.btree.query_spans import BTreeQuery
 from lance_ops.indices.btree.row_ranges import join_ranges, split_ranges
-from lance_ops.indices.btree.spans import BTreeQuery
 from lance_ops.store import Buffers, ByteRange, MemoryStore, Store
 from lance_ops.table import IndexFile, IndexMetadata
 from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap

@@ -1,4 +1,4 @@
-"""The B-tree index: values in order, so that points and ranges are found by a few pages. See `layout` for the files."""
+"""The B-tree index type: sorted values, so that a search reads few pages. `layout` describes its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_ops.core.predicate import Like, Predicate, StartsWith, column_query
 from lance_ops.core.schema import Field
 from lance_ops.indices.btree.index import BTreeIndex
 from lance_ops.indices.btree.layout import data_rows, write_pages
-from lance_ops.indices.btree.spans import BTreeQuery
+from lance_ops.indices.btree.query_spans import BTreeQuery
 from lance_ops.indices.contract import IndexType, RowKey, TrainingBatches, check_training_batch
 from lance_ops.indices.external_sort import DEFAULT_SORT_BYTES, sort_rows
 from lance_ops.indices.sort_keys import is_sortable
@@ -22,10 +22,10 @@ __all__ = ["BTree", "BTreeIndex", "BTreeQuery"]
 
 @dataclass(frozen=True)
 class BTree(IndexType[BTreeQuery]):
-    """`page_rows` values make a page; training takes `sort_bytes` of memory and the local disk for what is more.
+    """A page holds `page_rows` values. Training sorts in `sort_bytes` of memory and spills the rest to the local disk.
 
-    It stores row addresses in every table. Version 0 in a table with stable row ids comes from writers that stored
-    ids; since version 1 it is addresses there too.
+    A new index stores row addresses, in every table. In a table with stable row ids, an index of version 0 comes from
+    a writer that stored row ids; since version 1 it stores addresses there too.
     """
 
     name: ClassVar[str] = "BTREE"

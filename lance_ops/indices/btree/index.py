@@ -1,7 +1,7 @@
-"""A B-tree index that was loaded: search, remap, merge.
+"""A loaded segment of a B-tree index: search it, remap it, merge it with others.
 
-A search reads in two steps: the values of the pages in which its spans begin or end, then the row addresses between.
-Pages inside of a span are not read for their values.
+A search reads in two steps. First it reads the values of the pages in which its spans begin or end. Then it reads the
+row addresses of the spans. It does not read the values of pages that lie inside a span.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from lance_ops.indices.btree.layout import (
     value_type_of,
     write_pages,
 )
-from lance_ops.indices.btree.lookup import Cut, PageLookup
+from lance_ops.indices.btree.page_lookup import Cut, PageLookup
+from lance_ops.indices.btree.query_spans import BTreeQuery, spans_of
 from lance_ops.indices.btree.row_ranges import RowRange, join_ranges, split_ranges
-from lance_ops.indices.btree.spans import BTreeQuery, spans_of
 from lance_ops.indices.contract import LoadedIndex, TrainingBatches, check_training_batch
 from lance_ops.indices.external_sort import sort_rows
 from lance_ops.indices.row_address_set import RowAddressSet
@@ -51,14 +51,17 @@ __all__ = ["BTreeIndex"]
 
 
 _READ_ROWS = 1 << 18
-"""Rows of page_data held at once."""
+"""The number of page_data's rows that are in memory at once."""
 
-_READ_THROUGH = 4
-"""Up to so many times the rows asked for, all between the first and the last cost less than to pick them out."""
+_MAX_READ_THROUGH = 4
+"""Read every row from the first wanted one to the last if they are at most this many times the wanted rows.
+
+Picking single rows costs more than reading the rows between them.
+"""
 
 
 class BTreeIndex(LoadedIndex[BTreeQuery]):
-    """One segment of a B-tree index: page_lookup in memory, page_data opened by the first search that needs it."""
+    """One segment of a B-tree index. page_lookup is in memory; the first search that needs page_data opens it."""
 
     def __init__(self, store: Store, metadata: IndexMetadata, sort_bytes: int) -> None:
         super().__init__(metadata)
@@ -70,24 +73,24 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         self._pages = PageLookup.from_table(self._page_lookup, lookup.path)
 
     def search(self, query: BTreeQuery) -> RowAddressSet:
-        """Return the rows of all values that the query wants."""
+        """Return the rows of the values that the query looks for."""
         spans = spans_of(query.wanted, self.value_type)
-        rows = self._rows_at({cut for span in spans for cut in span})
-        found = RowAddressSet.union(self._found(join_ranges((rows[start], rows[stop]) for start, stop in spans)))
+        rows = self._rows_after({cut for span in spans for cut in span})
+        found = RowAddressSet.union(self._addresses_in(join_ranges((rows[start], rows[stop]) for start, stop in spans)))
         covered = found if self.fragments is None else found.restrict(self.fragments)
         return replace(covered, exact=query.exact)
 
-    def remap(self, moved: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
-        """Write the same pages over again: values keep their order, rows that are gone close the gaps.
+    def remap(self, address_map: RowAddressMap, store_out: Store) -> tuple[IndexFile, ...]:
+        """Write the same pages with new addresses; values keep their order, and deleted rows leave no gaps.
 
-        Where all rows are left, values stay as they are stored, and only their addresses are made anew.
+        If no row was deleted, the pages of the values are copied and only the addresses are encoded again.
         """
-        moved = moved.within(self.fragments)
-        if not moved.loses_rows:
+        address_map = address_map.within(self.fragments)
+        if not address_map.loses_rows:
             with suppress(NotCopied):
                 lookup = self._store.get(PAGE_LOOKUP)
-                return copy_pages(self._page_data, lookup, self._moved_ids(moved), store_out, durable=False)
-        rows = (_remapped(batch, moved) for batch in self._rows_of(None))
+                return copy_pages(self._page_data, lookup, self._remapped_ids(address_map), store_out, durable=False)
+        rows = (_remapped(batch, address_map) for batch in self._sorted_rows(None))
         return write_pages(rows, self.value_type, self._pages.page_rows, store_out, durable=False)
 
     def merge(
@@ -98,7 +101,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         *,
         live_fragments: Iterable[int],
     ) -> tuple[IndexFile, ...]:
-        """Merge the sorted pages of the segments with the new rows, sorted."""
+        """Sort the new rows and merge them with the sorted pages of the segments."""
         streams: list[Iterable[pa.RecordBatch]] = []
         unclaimed = BitMap(live_fragments)
         for index in (self, *others):
@@ -106,19 +109,19 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
                 raise InvalidInput(f"index {self.metadata.name!r}: segments of different kinds or types do not merge")
             claimed = unclaimed if index.fragments is None else unclaimed & index.fragments
             unclaimed = unclaimed - claimed
-            streams.append(index._rows_of(claimed))
+            streams.append(index._sorted_rows(claimed))
         new_rows = (data_rows(*check_training_batch(batch, self.value_type, self.metadata.name)) for batch in rows)
         with sort_rows(new_rows, self._sort_bytes) as ordered:
             merged = merge_sorted([*streams, ordered])
             return write_pages(merged, self.value_type, self._pages.page_rows, store_out)
 
     def statistics(self) -> dict[str, object]:
-        """Return the first and last value in the reference's words, and the number of pages."""
+        """Return the first and the last value as the reference prints them, and the number of pages."""
         with_values = self._page_lookup.filter(pc.is_valid(self._page_lookup.column(MAX)))
         mins, maxs = with_values.column(MIN), with_values.column(MAX)
         return {
-            "min": _in_words(mins[0]) if len(mins) else "N/A",
-            "max": _in_words(maxs[-1]) if len(maxs) else "N/A",
+            "min": _as_text(mins[0]) if len(mins) else "N/A",
+            "max": _as_text(maxs[-1]) if len(maxs) else "N/A",
             "num_pages": self._pages.num_pages,
         }
 
@@ -136,22 +139,22 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         sizes = {file.path: file.size_bytes for file in self.metadata.files}
         return FileReader(self._store, path, sizes.get(path))
 
-    def _found(self, ranges: Sequence[RowRange]) -> Iterator[RowAddressSet]:
-        """Yield the addresses in these ranges of rows, some at a time."""
+    def _addresses_in(self, ranges: Sequence[RowRange]) -> Iterator[RowAddressSet]:
+        """Yield the addresses in these ranges of rows, in sets of a bounded size."""
         if not ranges:
             return
-        num_rows = self._page_data.num_rows  # the last page may be shorter than the lookup can know
+        num_rows = self._page_data.num_rows  # the lookup does not say how short the last page is
         for part in split_ranges([(start, min(stop, num_rows)) for start, stop in ranges], _READ_ROWS):
             yield RowAddressSet.from_addresses(self._addresses(self._read(IDS, part)))
 
-    def _rows_at(self, cuts: Collection[Cut | None]) -> dict[Cut | None, int]:
-        """Return the row that follows each cut, reading the pages that have one inside."""
-        places = {cut: self._pages.place(cut) for cut in cuts}
-        rows = {cut: place.row for cut, place in places.items()}
+    def _rows_after(self, cuts: Collection[Cut | None]) -> dict[Cut | None, int]:
+        """Return the row that follows each cut; read the pages that have a cut inside."""
+        positions = {cut: self._pages.position(cut) for cut in cuts}
+        rows = {cut: position.row for cut, position in positions.items()}
         inside: dict[int, list[Cut]] = {}
-        for cut, place in places.items():
-            if cut is not None and place.page is not None:
-                inside.setdefault(place.page, []).append(cut)
+        for cut, position in positions.items():
+            if cut is not None and position.page is not None:
+                inside.setdefault(position.page, []).append(cut)
         pages = sorted(inside)
         at_once = max(1, _READ_ROWS // self._pages.page_rows)
         for portion in (pages[start : start + at_once] for start in range(0, len(pages), at_once)):
@@ -160,7 +163,7 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
         return rows
 
     def _page_keys(self, pages: Sequence[int]) -> Iterator[tuple[int, pa.Array]]:
-        """Yield the keys of some pages, which ascend."""
+        """Yield the keys of these pages; the page numbers ascend."""
         page_rows, num_rows = self._pages.page_rows, self._page_data.num_rows
         ranges = [(page * page_rows, min((page + 1) * page_rows, num_rows)) for page in pages]
         keys = sort_keys(self._read(VALUES, join_ranges(ranges)))
@@ -169,10 +172,10 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
             keys = keys.slice(stop - start)
 
     def _read(self, column: str, ranges: Sequence[RowRange]) -> pa.Array:
-        """Return one column of page_data in these ranges of rows, one after the other."""
+        """Return one column of page_data for these ranges of rows, concatenated."""
         schema = self._page_data.schema.project([column])
         first, last = ranges[0][0], ranges[-1][1]
-        if last - first > _READ_THROUGH * sum(stop - start for start, stop in ranges):
+        if last - first > _MAX_READ_THROUGH * sum(stop - start for start, stop in ranges):
             rows = np.concatenate([np.arange(*rows) for rows in ranges])
             return self._page_data.take(schema, rows).column(0).combine_chunks()
         between = self._page_data.read(schema, first, last).column(0).combine_chunks()
@@ -180,39 +183,39 @@ class BTreeIndex(LoadedIndex[BTreeQuery]):
             return between
         return pa.concat_arrays([between.slice(start - first, stop - start) for start, stop in ranges])
 
-    def _rows_of(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
-        """Yield the sorted rows of these fragments, all of them for None."""
+    def _sorted_rows(self, fragments: BitMap | FrozenBitMap | None) -> Iterator[pa.RecordBatch]:
+        """Yield the sorted rows of these fragments; of all fragments for None."""
         wanted = None if fragments is None else KeyCodeTable(offsets_in(fragments).astype(np.uint64))
         schema = self._page_data.schema.project([VALUES, IDS])
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
             rows, addresses = data_rows(*batch.columns), self._addresses(batch.column(1))
-            yield rows if wanted is None else _where(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
+            yield rows if wanted is None else _filtered(wanted.find(fragment_of(addresses)) != NO_CODE, rows)
 
-    def _moved_ids(self, moved: RowAddressMap) -> Iterator[pa.RecordBatch]:
-        """Yield the addresses of all rows after they moved; raise `NotCopied` at the first that is left out."""
+    def _remapped_ids(self, address_map: RowAddressMap) -> Iterator[pa.RecordBatch]:
+        """Yield the new addresses of all rows; raise `NotCopied` at the first row that was deleted."""
         schema = self._page_data.schema.project([IDS])
         for batch in self._page_data.iter_batches(schema, batch_rows=_READ_ROWS):
-            addresses = moved.remap(self._addresses(batch.column(0)))
+            addresses = address_map.remap(self._addresses(batch.column(0)))
             if int(addresses.max(initial=0)) == TOMBSTONE_ROW:
                 raise NotCopied
             yield pa.RecordBatch.from_arrays([pa.array(addresses)], names=[IDS])
 
     def _addresses(self, ids: pa.Array) -> Uint64Array:
         if ids.null_count:
-            raise CorruptFile(self._page_data.path, IDS, "a row without an address")
+            raise CorruptFile(self._page_data.path, IDS, "a row has no address")
         addresses: Uint64Array = ids.to_numpy()
         return addresses
 
 
-def _remapped(batch: pa.RecordBatch, moved: RowAddressMap) -> pa.RecordBatch:
-    addresses = moved.remap(batch.column(1).to_numpy())
-    return _where(addresses != np.uint64(TOMBSTONE_ROW), data_rows(batch.column(0), pa.array(addresses)))
+def _remapped(batch: pa.RecordBatch, address_map: RowAddressMap) -> pa.RecordBatch:
+    addresses = address_map.remap(batch.column(1).to_numpy())
+    return _filtered(addresses != np.uint64(TOMBSTONE_ROW), data_rows(batch.column(0), pa.array(addresses)))
 
 
-def _where(mask: BoolArray, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of the mask: the same where it has all, since to copy them costs more than to look."""
+def _filtered(mask: BoolArray, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows where the mask is true; return the batch itself if all are, to save the copy."""
     return rows if mask.all() else rows.filter(pa.array(mask))
 
 
-def _in_words(value: pa.Scalar) -> str:
+def _as_text(value: pa.Scalar) -> str:
     return str(value.as_py()) if value.is_valid else "NULL"

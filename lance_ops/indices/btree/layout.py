@@ -1,11 +1,11 @@
-"""The two files of a B-tree index, and how sorted rows become them.
+"""The two files of a B-tree index: write them from sorted rows, or copy them with new addresses.
 
     page_data.lance      values: T, ids: u64 not null      sorted by value, nulls first
     page_lookup.lance    min: T, max: T, null_count: u32 not null, page_idx: u32 not null      one row a page
 
-A page is `batch_size` consecutive rows of page_data, the last one may be shorter. `min` and `max` are a page's first
-and last values: `min` is null in a page that begins with nulls, `max` in one that has nothing else. page_lookup's
-schema metadata holds `batch_size`, and `range_partitioned` for layouts that spread page_data over several files.
+A page is `batch_size` consecutive rows of page_data; the last page may be shorter. `min` and `max` are a page's first
+and last values. `min` is null if the page begins with nulls, `max` is null if the page holds only nulls. page_lookup's
+schema metadata holds `batch_size`, and `range_partitioned` if page_data is spread over several files.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ BATCH_SIZE, RANGE_PARTITIONED = "batch_size", "range_partitioned"
 
 
 class NotCopied(Exception):
-    """The pages of an index cannot stay as they are."""
+    """The pages of an index cannot be copied; they must be written anew."""
 
 
 def write_pages(
     rows: Iterable[pa.RecordBatch], value_type: pa.DataType, page_rows: int, store: Store, *, durable: bool = True
 ) -> tuple[IndexFile, ...]:
-    """Write the index of page_data's rows, which are sorted already; a failure leaves no file behind.
+    """Write an index from sorted rows of page_data; a failure leaves no file behind.
 
     `durable` is as for `Store.put`.
     """
     pages = _PageStatistics(value_type, page_rows)
     with _new_file(store, PAGE_DATA, data_schema(value_type), durable) as writer:
         for batch in rows:
-            writer.write_batch(pages.count(batch))
+            writer.write_batch(pages.record(batch))
     with _deleted_on_failure(store, PAGE_DATA):
         lookup = pages.lookup()
         with _new_file(store, PAGE_LOOKUP, lookup.schema, durable) as lookup_writer:
@@ -74,9 +74,10 @@ def write_pages(
 def copy_pages(
     data: FileReader, lookup: pa.Buffer, ids: Iterable[pa.RecordBatch], store: Store, *, durable: bool = True
 ) -> tuple[IndexFile, ...]:
-    """Write the index of the same values with other `ids`, one for each: the values' pages and the lookup are copied.
+    """Write the index of the same values with other `ids`: copy the values' pages and the lookup.
 
-    Raises `NotCopied` where new pages of the values would be better ones. Otherwise as `write_pages`.
+    `ids` holds one address for each value. Raises `NotCopied` if the pages cannot be copied or should be encoded anew.
+    A failure leaves no file behind.
     """
     with _new_file(store, PAGE_DATA, data_schema(data.schema.field(VALUES).arrow_type), durable) as writer:
         if not writer.copy_column(VALUES, data):
@@ -94,7 +95,7 @@ def data_schema(value_type: pa.DataType) -> pa.Schema:
 
 
 def data_rows(values: pa.Array, ids: pa.Array) -> pa.RecordBatch:
-    """Return rows as page_data holds them."""
+    """Return the batch of page_data's rows with these values and addresses."""
     return pa.RecordBatch.from_arrays([values, ids], schema=data_schema(values.type))
 
 
@@ -111,21 +112,21 @@ def lookup_schema(value_type: pa.DataType) -> pa.Schema:
 
 
 def value_type_of(lookup: pa.Schema, path: str) -> pa.DataType:
-    """Return the type of an index's values by its page_lookup; raise `CorruptFile` for other columns than those."""
+    """Return the type of the values from page_lookup's schema; raise `CorruptFile` for unexpected columns."""
     value_type = lookup.field(MIN).type if MIN in lookup.names else pa.null()
     check_schema(lookup, lookup_schema(value_type), path)
     return value_type
 
 
 def check_schema(found: pa.Schema, expected: pa.Schema, path: str) -> None:
-    """Raise `CorruptFile` unless a file has these columns; whether they may be null is not compared."""
+    """Raise `CorruptFile` unless a file has these columns; nullability is not compared."""
     for column in expected:
         if column.name not in found.names or found.field(column.name).type != column.type:
             raise CorruptFile(path, "schema", f"no column {column.name!r} of type {column.type}")
 
 
 class _PageStatistics:
-    """First and last values of pages, picked up while sorted rows pass."""
+    """Collects the first and last value of each page while sorted rows pass through."""
 
     def __init__(self, value_type: pa.DataType, page_rows: int) -> None:
         self._value_type = value_type
@@ -136,8 +137,8 @@ class _PageStatistics:
         self._num_nulls = 0
         self._last = pa.array([], value_type)
 
-    def count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take note of a batch and hand it on."""
+    def record(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Record a batch's page bounds and return the batch."""
         values = batch.column(0)
         into_page = self._num_rows % self._page_rows
         starts = np.arange(-into_page % self._page_rows, len(values), self._page_rows)
@@ -169,8 +170,8 @@ class _PageStatistics:
 
 @contextmanager
 def _new_file(store: Store, path: str, schema: pa.Schema, durable: bool) -> Iterator[FileWriter]:
-    """Write a file within the block, and finish it there; leave nothing on failure."""
-    # it may be there after a failure: the answer to closing it can be lost
+    """Open a new file for the block and finish it at its end; delete it if the block fails."""
+    # the file may exist after a failure: the store may have stored it although its answer was lost
     with (
         _deleted_on_failure(store, path),
         FileWriter(store, path, Schema.from_arrow(schema), durable=durable) as writer,
@@ -184,7 +185,7 @@ def _deleted_on_failure(store: Store, *paths: str) -> Iterator[None]:
         yield
     except BaseException:
         for path in paths:
-            with suppress(LanceOpsError):  # left to clean-up; the error that brought us here says more
+            with suppress(LanceOpsError):  # clean-up will delete the file; the first error is the one to report
                 store.delete(path)
         raise
 

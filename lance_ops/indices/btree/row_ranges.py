@@ -1,4 +1,4 @@
-"""Half-open ranges of rows: joined, and dealt out in portions."""
+"""Half-open ranges of row numbers: join them, and split them into portions of a bounded size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 __all__ = ["RowRange", "join_ranges", "split_ranges"]
 
 RowRange: TypeAlias = tuple[int, int]
-"""From the first row to before the second."""
+"""The rows from the first number up to, but without, the second."""
 
 
 def join_ranges(ranges: Iterable[RowRange]) -> list[RowRange]:

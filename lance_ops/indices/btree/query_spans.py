@@ -1,8 +1,8 @@
-"""From a query on values to spans of an index's rows.
+"""Convert a query on values into spans of an index's sorted rows.
 
-The index tells more values apart than a query does. -0.0 and 0.0 are neighbours, and a cut at either leaves both on
-the same side. NaN is above all numbers to a query, whatever its sign bit; in the index those with the bit set come
-first of all, so a span that reaches the end takes them along.
+The index distinguishes more values than a query does. -0.0 and 0.0 are neighbours in the index, so a cut leaves both on
+the same side. For a query NaN is above all numbers, whatever its sign bit. In the index the NaNs with the sign bit set
+come first. So a span that reaches the end of the index gets a second span with those NaNs.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.core.predicate import ColumnQuery, Equals, NotNull, Nulls, Range
-from lance_ops.indices.btree.lookup import AFTER_NULLS, BEFORE_NULLS, END, Cut
+from lance_ops.indices.btree.page_lookup import AFTER_NULLS, BEFORE_NULLS, END, Cut
 from lance_ops.indices.sort_keys import Side, key_of, sort_keys
 
 __all__ = ["BTreeQuery", "Span", "spans_of"]
 
 Span: TypeAlias = tuple[Cut | None, Cut | None]
-"""The rows between two cuts; `END` is the one after the last row."""
+"""The rows between two cuts; `END` stands for the position after the last row."""
 
 
 @dataclass(frozen=True)
 class BTreeQuery:
-    """Values to look for, and whether their rows are all and only those that match."""
+    """The values to look for. If `exact` is false, some of their rows may not match."""
 
     wanted: ColumnQuery
     exact: bool = True
 
 
 def spans_of(wanted: ColumnQuery, value_type: pa.DataType) -> list[Span]:
-    """Return where the rows of a query are in an index on this type. Spans may be empty, or overlap."""
+    """Return the spans that hold a query's rows in an index on this type. Spans may be empty, and may overlap."""
     match wanted:
         case Nulls():
             return [(BEFORE_NULLS, AFTER_NULLS)]
@@ -59,12 +59,12 @@ _SIDES: tuple[Side, Side] = ("left", "right")
 
 
 def _first_value(value_type: pa.DataType) -> Cut:
-    """Return the cut before the least value of a query's order."""
-    return _at(-math.inf, "left", value_type) if pa.types.is_floating(value_type) else AFTER_NULLS
+    """Return the cut before the least value in the query's order."""
+    return _cut_at(-math.inf, "left", value_type) if pa.types.is_floating(value_type) else AFTER_NULLS
 
 
 def _cuts(values: pa.Array, side: Side, value_type: pa.DataType) -> list[Cut | None]:
-    """Return the cuts before (`left`) or after (`right`) values, none of them null."""
+    """Return the cuts before (`left`) or after (`right`) values, none of which is null."""
     if pa.types.is_floating(value_type):
         return [_float_cut(value, side, value_type) for value in values.to_pylist()]
     return [Cut(key, side) for key in sort_keys(values.cast(value_type)).to_pylist()]
@@ -72,15 +72,15 @@ def _cuts(values: pa.Array, side: Side, value_type: pa.DataType) -> list[Cut | N
 
 def _float_cut(value: float, side: Side, value_type: pa.DataType) -> Cut | None:
     if math.isnan(value):
-        return _at(math.inf, "right", value_type) if side == "left" else END
+        return _cut_at(math.inf, "right", value_type) if side == "left" else END
     if value == 0:
-        return _at(-0.0 if side == "left" else 0.0, side, value_type)
+        return _cut_at(-0.0 if side == "left" else 0.0, side, value_type)
     with np.errstate(over="ignore"):
         nearest = float(value_type.to_pandas_dtype()(value))
-    if nearest != value:  # half floats are asked for in single precision
+    if nearest != value:  # a query on half floats has bounds in single precision
         side = "right" if nearest < value else "left"
-    return _at(nearest, side, value_type)
+    return _cut_at(nearest, side, value_type)
 
 
-def _at(value: float, side: Side, value_type: pa.DataType) -> Cut:
+def _cut_at(value: float, side: Side, value_type: pa.DataType) -> Cut:
     return Cut(key_of(pa.scalar(value_type.to_pandas_dtype()(value), value_type)), side)

@@ -1,8 +1,8 @@
-"""The small half of a B-tree index, in memory: which page a place in the order falls into.
+"""The first and last key of each page of a B-tree index, and the search for a key's page among them.
 
-All rows of an index are one sorted sequence. A `Cut` is a place between two of its rows, named by a key; what a query
-matches is what lies between two cuts. The lookup knows the row number of a cut between two pages, and for any other
-names the page to read.
+All rows of an index are one sorted sequence. A `Cut` is a position between two of its rows, given by a key; a query
+matches the rows between two cuts. The lookup knows the row number of a cut between two pages. For any other cut it
+names the page that must be read.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.indices.btree.layout import BATCH_SIZE, MAX, MIN, NULL_COUNT, PAGE_IDX, RANGE_PARTITIONED
 from lance_ops.indices.sort_keys import Key, Side, ranks_in, sort_keys
 
-__all__ = ["AFTER_NULLS", "BEFORE_NULLS", "END", "Cut", "PageLookup", "Place"]
+__all__ = ["AFTER_NULLS", "BEFORE_NULLS", "END", "Cut", "PageLookup", "SortPosition"]
 
 _PAGE_ROWS_BEFORE_METADATA = "4096"
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The place before all rows of a key (`left`) or after them (`right`)."""
+    """The position before all rows of a key (`left`) or after them (`right`)."""
 
     key: Key | None
     side: Side
@@ -36,12 +36,12 @@ class Cut:
 BEFORE_NULLS = Cut(None, "left")
 AFTER_NULLS = Cut(None, "right")
 END = None
-"""The place after the last row."""
+"""The position after the last row."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The row that follows a cut; where `page` is named, the cut is inside of that page and `row` is its first."""
+class SortPosition:
+    """The row that follows a cut. If `page` is given, the cut is inside that page and `row` is the page's first row."""
 
     row: int
     page: int | None = None
@@ -49,7 +49,7 @@ class Place:
 
 @dataclass(frozen=True)
 class PageLookup:
-    """First and last key and number of nulls of each page.
+    """The first and last key of each page, and the number of nulls in the index.
 
     `maxs` has no nulls: it begins with the first page that holds a value.
     """
@@ -61,19 +61,19 @@ class PageLookup:
 
     @classmethod
     def from_table(cls, table: pa.Table, where: str) -> PageLookup:
-        """Check and adopt the rows of page_lookup; `where` names the file in errors.
+        """Build the lookup from the rows of page_lookup; `where` names the file in errors.
 
-        Raises `UnsupportedFeature` for a layout spread over several files, `CorruptFile` for pages out of order.
+        Raises `UnsupportedFeature` for pages that are spread over several files, `CorruptFile` for pages out of order.
         """
         metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         if metadata.get(RANGE_PARTITIONED, "false") != "false":
             raise UnsupportedFeature("a B-tree index with range-partitioned pages", where)
         page_rows = metadata.get(BATCH_SIZE, _PAGE_ROWS_BEFORE_METADATA)
         if not page_rows.isdecimal() or int(page_rows) == 0:
-            raise CorruptFile(where, f"metadata {BATCH_SIZE}", f"{page_rows!r} is no number of rows")
+            raise CorruptFile(where, f"metadata {BATCH_SIZE}", f"{page_rows!r} is not a number of rows")
         for name in (NULL_COUNT, PAGE_IDX):
             if table.column(name).null_count:
-                raise CorruptFile(where, name, "a page without one")
+                raise CorruptFile(where, name, "a page has none")
         if (table.column(PAGE_IDX).to_numpy() != np.arange(table.num_rows)).any():
             raise CorruptFile(where, PAGE_IDX, "pages are not numbered in order")
         mins, maxs = (sort_keys(table.column(name).combine_chunks()) for name in (MIN, MAX))
@@ -95,28 +95,28 @@ class PageLookup:
 
     def max_of(self, page: int) -> Key | None:
         """Return a page's last key, None if it holds nulls only."""
-        ordinal = page - self._value_page
+        ordinal = page - self._first_value_page
         return self.maxs[ordinal] if ordinal >= 0 else None
 
-    def place(self, cut: Cut | None) -> Place:
-        """Say where a cut is."""
+    def position(self, cut: Cut | None) -> SortPosition:
+        """Return the position of a cut."""
         if cut is None:
-            return Place(self.num_pages * self.page_rows)
+            return SortPosition(self.num_pages * self.page_rows)
         if cut.key is None:
-            return Place(self.num_nulls if cut == AFTER_NULLS else 0)
+            return SortPosition(self.num_nulls if cut == AFTER_NULLS else 0)
         bisect = bisect_left if cut.side == "left" else bisect_right
-        page = self._value_page + bisect(self.maxs, cut.key)
+        page = self._first_value_page + bisect(self.maxs, cut.key)
         row = page * self.page_rows
         if page == self.num_pages:
-            return Place(row)
+            return SortPosition(row)
         first = self.mins[page]
         before_page = first is not None and (cut.key <= first if cut.side == "left" else cut.key < first)
-        return Place(row) if before_page else Place(row, page)
+        return SortPosition(row) if before_page else SortPosition(row, page)
 
     def rows_in(self, page: int, keys: pa.Array, cuts: Iterable[Cut], where: str) -> Iterator[tuple[Cut, int]]:
-        """Yield each of several cuts inside of a page, whose keys were read, with the row that follows it.
+        """Yield each cut with the row that follows it. The cuts are inside one page, and `keys` are that page's keys.
 
-        Raises `CorruptFile` when the page is not the one that was looked up.
+        Raises `CorruptFile` if the keys are not those that the lookup states for the page.
         """
         if not len(keys) or keys[0].as_py() != self.mins[page] or keys[-1].as_py() != self.max_of(page):
             raise CorruptFile(where, f"page {page}", "not the values that page_lookup states: build the index again")
@@ -124,10 +124,10 @@ class PageLookup:
         by_side: dict[Side, list[Cut]] = {"left": [], "right": []}
         for cut in cuts:
             by_side[cut.side].append(cut)
-        for side, those in by_side.items():
-            ranks = ranks_in(keys, [cut.key for cut in those], side)
-            yield from ((cut, first + rank) for cut, rank in zip(those, ranks, strict=True))
+        for side, same_side in by_side.items():
+            ranks = ranks_in(keys, [cut.key for cut in same_side], side)
+            yield from ((cut, first + rank) for cut, rank in zip(same_side, ranks, strict=True))
 
     @cached_property
-    def _value_page(self) -> int:
+    def _first_value_page(self) -> int:
         return len(self.mins) - len(self.maxs)
