@@ -109,13 +109,13 @@ def test_pages_hold_values_in_order_with_nulls_first() -> None:
     assert FileReader(store, PAGE_LOOKUP).schema.metadata == LOOKUP_METADATA
 
 
-def test_an_index_of_nothing_finds_nothing() -> None:
+def test_an_index_without_rows_finds_nothing() -> None:
     index = train(pa.array([], pa.string()))
     assert [find(index, text) for text in ("x = 'a'", "x IS NULL", "x IS NOT NULL", "x < 'a'")] == [[]] * 4
     assert index.statistics() == {"min": "N/A", "max": "N/A", "num_pages": 0}
 
 
-def test_what_it_writes_does_not_depend_on_the_memory_it_had() -> None:
+def test_the_written_files_do_not_depend_on_the_sort_memory() -> None:
     values = pa.array(np.random.default_rng(3).integers(0, 50, 5000))
     stores = [MemoryStore() for _ in range(3)]
     for store, sort_bytes, batch_rows in zip(stores, (1 << 30, 4000, 1), (5000, 700, 11), strict=True):
@@ -135,7 +135,7 @@ def test_a_search_reads_the_pages_it_touches_and_the_lookup_once() -> None:
     size = store.size(PAGE_DATA)
 
     find(index, "x < 0")
-    find(index, "x = 5")  # between two pages or inside of one: no row has it
+    find(index, "x = 5")  # no row has this value
     store.reads.clear()
     assert len(find(index, f"x = {17 * 1_000_003}")) == 1
     read = sum(num_bytes for _, num_bytes in store.reads)
@@ -180,7 +180,7 @@ def test_like_with_a_prefix_finds_a_superset() -> None:
         (0.0, [], [0, 1, 2]),
     ],
 )
-def test_a_bound_that_no_half_float_equals_falls_between_two(bound: float, below: list[int], above: list[int]) -> None:
+def test_a_bound_between_two_half_floats_selects_the_rows_on_its_side(bound: float, below: list[int], above: list[int]) -> None:
     index = train(pa.array([np.float16(value) for value in (1.0, 1.0009765625, 65504.0, -0.0, 0.0)]))
     column, end = Column(("x",), pa.float16()), Bound(pa.scalar(bound, pa.float32()), inclusive=False)
     assert index.search(BTreeQuery(Range(column, upper=end))).addresses().tolist() == below
@@ -207,7 +207,7 @@ def test_a_list_of_values_in_many_pages_is_found() -> None:
     assert find(index, f"x IN ({', '.join(map(str, wanted))})") == list(wanted)
 
 
-def test_stable_row_ids_of_old_writers_are_told_from_addresses() -> None:
+def test_version_0_in_a_table_with_stable_row_ids_holds_row_ids() -> None:
     assert BTree().row_key(0, stable_row_ids=True) is RowKey.STABLE_ID
     assert BTree().row_key(1, stable_row_ids=True) is RowKey.ADDRESS
     assert (BTree().index_version(stable_row_ids=False), BTree().index_version(stable_row_ids=True)) == (0, 1)
@@ -231,11 +231,11 @@ def rows_of(store: Store) -> list[tuple[int | None, int]]:
     return list(zip(data["values"].to_pylist(), data["ids"].to_pylist(), strict=True))
 
 
-def test_where_all_rows_are_left_a_remap_copies_values_and_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remap_without_deleted_rows_copies_values_and_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     index = train(ROWS, store=store)
     before = rows_of(store)
-    monkeypatch.setattr(BTreeIndex, "_rows_of", None)  # what decodes the values
+    monkeypatch.setattr(BTreeIndex, "_sorted_rows", None)  # the method that decodes the values
     new_store, new = remapped(index, MOVED, [3, 4])
     assert new_store.get(PAGE_LOOKUP).equals(store.get(PAGE_LOOKUP))
     assert rows_of(new_store) == [
@@ -258,7 +258,7 @@ def test_a_remap_leaves_out_rows_that_were_deleted_or_are_not_covered() -> None:
     assert rows_of(store) == []
 
 
-def test_a_remap_makes_few_pages_of_many_small_ones() -> None:
+def test_a_remap_of_many_small_pages_writes_few_pages() -> None:
     store = MemoryStore()
     values = pa.array(np.arange(1_000_000))
     train(values, BTree(page_rows=4096), store)
@@ -290,7 +290,7 @@ def test_segments_of_different_types_do_not_merge() -> None:
             lookup_of([1], [2]) | {"page_idx": pa.array([None], pa.uint32())},
             {},
             CorruptFile,
-            "page_idx: a page without",
+            "page_idx: a page has none",
         ),
         (lookup_of([1], [2]) | {"max": pa.array(["a"])}, {}, CorruptFile, "no column 'max' of type int64"),
         ({"min": pa.array([1])}, {}, CorruptFile, "no column 'max'"),
@@ -311,7 +311,7 @@ def test_a_lookup_that_contradicts_itself_is_refused_by_name(
         ({"values": pa.array([1, 2, 3]), "ids": pa.array([0, 1, 2], pa.uint64())}, "1 pages where page_lookup has 2"),
         ({"values": pa.array([1, 3, 4, 5]), "ids": pa.array(range(4), pa.uint64())}, "page 0: not the values"),
         ({"values": pa.array([1, 2, 3, 5]), "ids": pa.array(range(4), pa.int64())}, "no column 'ids' of type uint64"),
-        ({"values": pa.array([1, 2, 3, 5]), "ids": pa.array([0, 1, None, 2], pa.uint64())}, "without an address"),
+        ({"values": pa.array([1, 2, 3, 5]), "ids": pa.array([0, 1, None, 2], pa.uint64())}, "has no address"),
     ],
 )
 def test_pages_that_contradict_the_lookup_are_refused_by_name(data: dict[str, pa.Array], words: str) -> None:
@@ -329,7 +329,7 @@ def test_a_lookup_without_metadata_has_pages_of_4096() -> None:
     assert find(load(store), "x >= 2") == [5, 6]
 
 
-def test_recorded_sizes_are_held_against_the_files() -> None:
+def test_a_file_of_another_size_than_recorded_is_refused() -> None:
     store = MemoryStore()
     index = train(pa.array([1]), store=store)
     wrong = tuple(replace(file, size_bytes=file.size_bytes + 1) for file in index.metadata.files)
@@ -337,7 +337,7 @@ def test_recorded_sizes_are_held_against_the_files() -> None:
         load(store, wrong)
 
 
-def test_ranges_are_joined_and_dealt_out_in_portions() -> None:
+def test_ranges_are_joined_and_split_into_portions() -> None:
     assert join_ranges([(5, 9), (1, 3), (3, 4), (7, 12), (20, 20)]) == [(1, 4), (5, 12)]
     assert list(split_ranges([(1, 4), (5, 12)], 4)) == [[(1, 4), (5, 6)], [(6, 10)], [(10, 12)]]
     assert list(split_ranges([], 4)) == []

@@ -1,4 +1,4 @@
-"""B-trees of the reference implementation searched here, and ours searched, merged and remapped there."""
+"""This library searches B-trees of the reference; the reference searches, merges and remaps B-trees of this library."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def root_of(dataset: lance.LanceDataset) -> LocalStore:
 
 
 def indices_of(dataset: lance.LanceDataset) -> tuple[IndexMetadata, ...]:
-    """Read the index metadata of a table's newest version with our own eyes."""
+    """Read the index metadata of a table's newest version with this library."""
     newest = min(Path(dataset.uri, "_versions").glob("*.manifest"))
     return decode_manifest(newest.read_bytes(), str(newest)).indices
 
 
 def train(dataset: lance.LanceDataset, index_type: BTree, *, stable: bool = False) -> IndexMetadata:
-    """Build an index of ours over all of a table's rows, uncommitted."""
+    """Build an index over all of a table's rows with this library; do not commit it."""
     field = Schema.from_arrow(dataset.schema).field("x")
     metadata = IndexMetadata(
         uuid.uuid4(),
@@ -183,7 +183,7 @@ def test_we_search_an_index_of_the_reference(dataset_uri: str, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["int", "unsigned", "text", "nothing"])
-def test_statistics_read_as_the_reference_words_them(dataset_uri: str, name: str) -> None:
+def test_statistics_equal_those_of_the_reference(dataset_uri: str, name: str) -> None:
     dataset = dataset_of(dataset_uri, COLUMNS[name])
     dataset.create_scalar_index("x", "BTREE")
     index = load_index(root_of(dataset), *indices_of(dataset))

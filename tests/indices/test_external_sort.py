@@ -60,7 +60,7 @@ def test_more_runs_than_one_merge_takes_are_merged_in_stages(monkeypatch: pytest
         assert rows_of(batches) == sorted_stably(chunks)
 
 
-def test_what_fits_is_sorted_without_touching_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_fit_in_memory_are_sorted_without_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_disk(*_: object, **__: object) -> None:
         raise AssertionError("spilled")
 

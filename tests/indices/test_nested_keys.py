@@ -1,4 +1,4 @@
-"""Nested values sort as their keys do, and as the values themselves say."""
+"""Nested sort keys compare as the nested values do."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_keys_compare_as_the_values_do(kind: pa.DataType) -> None:
             assert (key < other_key, key == other_key) == (order(value) < order(other), order(value) == order(other))
 
 
-def test_types_without_an_order_have_none_in_nested_ones() -> None:
+def test_nested_types_of_unsortable_types_are_not_sortable() -> None:
     interval = pa.month_day_nano_interval()
     for kind in (pa.list_(interval), pa.struct([("a", pa.int8()), ("b", interval)]), pa.map_(pa.int8(), pa.int8())):
         assert not is_nested_sortable(kind)

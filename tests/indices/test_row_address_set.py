@@ -34,7 +34,7 @@ def test_addresses_come_back_sorted_and_once(addresses: list[int]) -> None:
 
 
 @given(ADDRESSES, ADDRESSES)
-def test_set_operations_are_those_of_python_sets(left: list[int], right: list[int]) -> None:
+def test_set_operations_equal_those_of_python_sets(left: list[int], right: list[int]) -> None:
     ours, theirs = of(*left), of(*right)
     assert ours | theirs == of(*(set(left) | set(right)))
     assert ours & theirs == of(*(set(left) & set(right)))
@@ -66,7 +66,7 @@ def test_operations_leave_their_operands_as_they_were() -> None:
     assert (left, right) == (of(1, 2), of(2, 3))
 
 
-def test_what_contains_the_answer_is_never_exact_again() -> None:
+def test_a_set_made_from_an_inexact_set_is_inexact() -> None:
     loose = of(1, 2, exact=False)
     assert not (loose | of(3)).exact
     assert not (loose & of(2)).exact
@@ -74,7 +74,7 @@ def test_what_contains_the_answer_is_never_exact_again() -> None:
     assert not RowAddressSet.union([of(3), loose]).exact
 
 
-def test_rows_that_may_match_are_not_subtracted() -> None:
+def test_subtracting_an_inexact_set_is_refused() -> None:
     with pytest.raises(InvalidInput, match="cannot be subtracted"):
         of(1, 2) - of(2, exact=False)
 

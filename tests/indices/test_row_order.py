@@ -1,4 +1,4 @@
-"""Any order of rows is Python's own stable sort, in one piece and through the disk."""
+"""Rows sorted in any order, in memory or through the disk, equal a stable sort by Python."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_values_of_each_type_sort_nulls_first(value_type: pa.DataType, ordered: 
     ],
     ids=str,
 )
-def test_other_types_have_no_order(value_type: pa.DataType) -> None:
+def test_other_types_are_not_sortable(value_type: pa.DataType) -> None:
     assert not is_sortable(value_type)
 
 
