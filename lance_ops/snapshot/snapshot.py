@@ -130,7 +130,7 @@ class Snapshot:
     @cached_property
     def row_counts_are_known(self) -> bool:
         """Whether the manifest has a row count for each fragment, from a writer whose counts are right."""
-        return self.manifest.writer_version is not None and self.manifest.fragments.say_their_rows
+        return self.manifest.writer_version is not None and self.manifest.fragments.state_their_rows
 
     @property
     def num_rows(self) -> int:

@@ -25,7 +25,7 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
     if newest.version == 0 and not operation.creates_table:
         raise InvalidInput(f"{operation.name} needs a table, and there is none yet")
     made = operation.apply(newest, context)
-    since = made.fragments.since(newest.fragments)
+    since = made.fragments.changes_since(newest.fragments)
     # Columns may have been dropped since: what was written for them alone is as if it had been dropped with them.
     known = {node.id for node in made.schema.walk()} if newest.version > transaction.read_version else None
     cleared: dict[int, Fragment] = {}
@@ -34,7 +34,7 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
         if len(files) < len(fragment.files):
             cleared[fragment.id] = replace(fragment, files=files)
     fragments = made.fragments.with_changes(cleared)
-    if not since.counted_on_from(newest.next_fragment_id - 1):
+    if not since.ids_ascend_above(newest.next_fragment_id - 1):
         fragments = fragments.in_order()
     if fragments is not made.fragments:
         made = replace(made, fragments=fragments)

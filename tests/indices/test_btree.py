@@ -180,7 +180,9 @@ def test_like_with_a_prefix_finds_a_superset() -> None:
         (0.0, [], [0, 1, 2]),
     ],
 )
-def test_a_bound_between_two_half_floats_selects_the_rows_on_its_side(bound: float, below: list[int], above: list[int]) -> None:
+def test_a_bound_between_two_half_floats_selects_the_rows_on_its_side(
+    bound: float, below: list[int], above: list[int]
+) -> None:
     index = train(pa.array([np.float16(value) for value in (1.0, 1.0009765625, 65504.0, -0.0, 0.0)]))
     column, end = Column(("x",), pa.float16()), Bound(pa.scalar(bound, pa.float32()), inclusive=False)
     assert index.search(BTreeQuery(Range(column, upper=end))).addresses().tolist() == below

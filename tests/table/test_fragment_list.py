@@ -51,9 +51,9 @@ def test_seen_from_elsewhere_all_that_had_no_base_has_one(content: list[Fragment
         files = tuple(replace(file, base_id=seen(file.base_id)) for file in one.files)
         gone = one.deletion_file and replace(one.deletion_file, base_id=seen(one.deletion_file.base_id))
         expected.append(replace(one, files=files, deletion_file=gone))
-    assert untouched(*content).seen_from_elsewhere(base_id) == expected
+    assert untouched(*content).rebased_under(base_id) == expected
     with pytest.raises(CorruptFile, match="fragment"):
-        FragmentList.from_messages([b"\xff"], "m").seen_from_elsewhere(base_id)
+        FragmentList.from_messages([b"\xff"], "m").rebased_under(base_id)
 
 
 def test_a_message_goes_on_as_it_came() -> None:
@@ -96,12 +96,12 @@ def test_fragments_are_put_in_order() -> None:
 def test_growth_is_told_from_other_changes() -> None:
     before = untouched(*map(fragment, range(4)))
 
-    assert before.with_added([fragment(4), fragment(8)]).since(before).counted_on_from(3)
-    assert before.since(before).counted_on_from(3)
-    assert not before.with_added([fragment(4)]).since(before).counted_on_from(4)
-    assert not before.with_added([fragment(8), fragment(4)]).since(before).counted_on_from(3)
-    assert not before.with_changes({0: fragment(0, deleted=1)}).since(before).counted_on_from(3)
-    assert not before.with_changes({}, removed=[3]).since(before).counted_on_from(3)
+    assert before.with_added([fragment(4), fragment(8)]).changes_since(before).ids_ascend_above(3)
+    assert before.changes_since(before).ids_ascend_above(3)
+    assert not before.with_added([fragment(4)]).changes_since(before).ids_ascend_above(4)
+    assert not before.with_added([fragment(8), fragment(4)]).changes_since(before).ids_ascend_above(3)
+    assert not before.with_changes({0: fragment(0, deleted=1)}).changes_since(before).ids_ascend_above(3)
+    assert not before.with_changes({}, removed=[3]).changes_since(before).ids_ascend_above(3)
 
 
 def test_a_section_that_grew_is_the_one_framed_anew() -> None:
@@ -121,10 +121,14 @@ def test_a_section_that_grew_is_the_one_framed_anew() -> None:
 def test_what_was_not_taken_over_is_told() -> None:
     before = untouched(*map(fragment, range(4)))
 
-    assert before.with_added([fragment(8)]).since(before) == ([fragment(8)], False, True)
-    assert before.with_changes({2: fragment(2, deleted=1)}).since(before) == ([fragment(2, deleted=1)], True, False)
-    assert before.with_changes({}, removed=[0]).since(before) == ([], True, False)
-    assert untouched(*map(fragment, range(1, 4))).since(before) == ([], True, False)
+    assert before.with_added([fragment(8)]).changes_since(before) == ([fragment(8)], False, True)
+    assert before.with_changes({2: fragment(2, deleted=1)}).changes_since(before) == (
+        [fragment(2, deleted=1)],
+        True,
+        False,
+    )
+    assert before.with_changes({}, removed=[0]).changes_since(before) == ([], True, False)
+    assert untouched(*map(fragment, range(1, 4))).changes_since(before) == ([], True, False)
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,10 @@ BROKEN = {
     "index_ids_are_unique": manifest(fragment(0), indices=(index(1, "x"), index(1, "y"))),
     "indexed_fields_exist": manifest(fragment(0), indices=(index(1, fields=(9,)),)),
     "a_fragment_is_in_one_segment_of_an_index": manifest(fragment(0), indices=(index(1), index(2))),
-    "flags_say_what_is_there": replace(SOUND, reader_feature_flags=0),
+    "flags_cover_every_feature_in_use": replace(SOUND, reader_feature_flags=0),
 }
 
-OF_NEXT_MANIFEST = {"max_fragment_id_bounds_every_fragment", "flags_say_what_is_there"}
+OF_NEXT_MANIFEST = {"max_fragment_id_bounds_every_fragment", "flags_cover_every_feature_in_use"}
 """Of fragments that were taken over it keeps these itself: it never lowers the id, and computes the flags."""
 
 
@@ -59,7 +59,7 @@ def test_the_broken_invariant_is_named(name: str) -> None:
     broken = {violation.invariant for violation in violations(BROKEN[name])}
 
     # A file of another version also lacks the flag that would allow it.
-    assert broken - {"flags_say_what_is_there"} <= {name}
+    assert broken - {"flags_cover_every_feature_in_use"} <= {name}
     assert name in broken
 
 

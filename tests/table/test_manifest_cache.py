@@ -59,7 +59,7 @@ def test_what_was_written_need_not_be_decoded(decoded: list[str]) -> None:
     assert decoded == []
     assert found == decode_manifest(DATA, "a")
     # as those of a manifest that was read: the next version is held against them by their bytes
-    assert found.fragments.since(decode_manifest(DATA, "a").fragments) == ([], False, True)
+    assert found.fragments.changes_since(decode_manifest(DATA, "a").fragments) == ([], False, True)
 
 
 def test_a_long_one_is_not_kept(decoded: list[str]) -> None:

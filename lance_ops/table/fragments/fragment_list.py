@@ -1,7 +1,7 @@
-"""The fragments of a version: a sequence that decodes what is touched and keeps the bytes of what is not.
+"""The fragments of a version: a sequence that decodes a fragment on first access and keeps the other messages.
 
-A table can have a hundred thousand fragments, and most commits change a few. So a manifest's fragments stay the
-messages they are on the wire until somebody asks for one, and go as these messages into the next manifest.
+A table can have a hundred thousand fragments, and most commits change a few. So each fragment stays an encoded message
+until it is accessed, and the next manifest takes over the messages unchanged.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ __all__ = ["FragmentChanges", "FragmentList"]
 
 
 class FragmentChanges(NamedTuple):
-    """What became of an earlier version's fragments: `new` ones came, in this order, and some may be gone.
+    """The changes since an earlier list: `new` fragments in order, and whether earlier ones are gone.
 
-    `grew` says that the earlier ones are all there, as they were, and the new ones behind them.
+    `grew` means that the list begins with all earlier fragments unchanged, followed by the new ones.
     """
 
     new: list[Fragment]
     some_are_gone: bool
     grew: bool
 
-    def counted_on_from(self, highest_id: int) -> bool:
-        """Return whether they only grew, and by ascending ids above one that bounds those of the earlier ones."""
-        return self.grew and all(one < other for one, other in pairwise([highest_id, *(new.id for new in self.new)]))
+    def ids_ascend_above(self, highest_id: int) -> bool:
+        """Return whether the list only grew, by ascending ids above `highest_id`, which bounds the earlier ids."""
+        return self.grew and all(
+            first < second for first, second in pairwise([highest_id, *(new.id for new in self.new)])
+        )
 
 
 class FragmentList(Sequence[Fragment]):
-    """Immutable, and equal to any sequence of the same fragments.
+    """An immutable sequence, equal to any sequence of equal fragments.
 
-    Touching a fragment raises what `Fragment.from_pb` does.
+    Accessing a fragment raises as `Fragment.from_pb` does.
     """
 
     __slots__ = ("_decoded", "_heads", "_items", "_messages", "_path", "_section")
@@ -51,47 +53,47 @@ class FragmentList(Sequence[Fragment]):
 
     @classmethod
     def of(cls, fragments: Sequence[Fragment]) -> FragmentList:
-        """Return the fragments as such a sequence."""
+        """Return the fragments as a `FragmentList`."""
         return fragments if isinstance(fragments, FragmentList) else cls(fragments)
 
     @classmethod
     def from_messages(cls, messages: Iterable[bytes], path: str) -> FragmentList:
-        """Return the fragments that these messages are; `path` names the manifest in errors."""
-        known = list(messages)
-        made = cls._made([*known], path)
-        made._messages = known
+        """Return the fragments that these messages encode; `path` names the manifest in errors."""
+        encoded = list(messages)
+        made = cls._made([*encoded], path)
+        made._messages = encoded
         return made
 
     def to_messages(self) -> list[bytes]:
-        """Return every fragment's message: the bytes it came as, if it came so. Do not change the list."""
+        """Return every fragment's encoded message, unchanged if it was read as one. Do not change the list."""
         if self._messages is None:
             self._messages = [item if isinstance(item, bytes) else _encoded(item) for item in self._items]
         return self._messages
 
     @property
     def section(self) -> bytes:
-        """The fragments as a manifest's bytes state them: their messages, framed one behind the other.
+        """The fragments as they stand in a manifest's bytes: their messages, framed one after the other.
 
-        It is kept, and what is added to these is framed behind it.
+        The section is cached; `with_added` extends it.
         """
         if self._section is None:
             self._section = _section_of(self.to_messages())
         return self._section
 
     def as_read_from(self, path: str) -> FragmentList:
-        """Return what a manifest of these, written to `path`, says when it is read."""
+        """Return the list as it is after these fragments are written to a manifest at `path` and read again."""
         made = self.from_messages(self.to_messages(), path)
         made._section = self._section
         return made
 
     @property
     def ids(self) -> list[int]:
-        """The fragments' ids, in order, without decoding more."""
-        known = [item.id for item in self._items if not isinstance(item, bytes)]
-        return known if len(known) == len(self._items) else [head.id for head in self._all_heads()]
+        """The fragments' ids, in order; decodes no fragment."""
+        decoded_ids = [item.id for item in self._items if not isinstance(item, bytes)]
+        return decoded_ids if len(decoded_ids) == len(self._items) else [head.id for head in self._all_heads()]
 
     def having(self, ids: Collection[int]) -> Iterator[Fragment]:
-        """Yield the fragments of these ids, in order, and decode no other."""
+        """Yield the fragments with these ids, in order; decode no other."""
         if ids:
             for at, fragment_id in enumerate(self.ids):
                 if fragment_id in ids:
@@ -99,14 +101,14 @@ class FragmentList(Sequence[Fragment]):
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted, as far as the manifest says, without decoding more."""
+        """The number of rows that are not deleted, as far as the manifest states it; decodes no fragment."""
         heads = self._all_heads()
         deleted = sum(head.deletion_file.num_deleted_rows for head in heads if head.HasField("deletion_file"))
         return sum(head.physical_rows for head in heads) - deleted
 
     @property
-    def say_their_rows(self) -> bool:
-        """Whether every fragment says how many physical rows it has, and how many of them are deleted."""
+    def state_their_rows(self) -> bool:
+        """Whether every fragment states its number of physical rows and of deleted rows."""
         return all(
             head.physical_rows and (not head.HasField("deletion_file") or head.deletion_file.num_deleted_rows)
             for head in self._all_heads()
@@ -120,7 +122,7 @@ class FragmentList(Sequence[Fragment]):
     def with_changes(
         self, changed: Mapping[int, Fragment], removed: Collection[int] = (), added: Sequence[Fragment] = ()
     ) -> FragmentList:
-        """Return these with some exchanged, by id, some left out, and others behind them."""
+        """Return the list with some fragments replaced, by id, some removed, and some appended."""
         if not (changed or removed):
             return self.with_added(added)
         gone = frozenset(removed)
@@ -129,7 +131,7 @@ class FragmentList(Sequence[Fragment]):
         return self._made([*kept, *added], self._path)
 
     def with_added(self, added: Sequence[Fragment]) -> FragmentList:
-        """Return these and others behind them."""
+        """Return the list with fragments appended."""
         if not added:
             return self
         made = self._made([*self._items, *added], self._path)
@@ -141,15 +143,15 @@ class FragmentList(Sequence[Fragment]):
         return made
 
     def in_order(self) -> FragmentList:
-        """Return these by ascending id."""
+        """Return the list sorted by id."""
         ids = self.ids
-        if all(one <= other for one, other in pairwise(ids)):
+        if all(first <= second for first, second in pairwise(ids)):
             return self
         return self._made([self._items[at] for at in sorted(range(len(ids)), key=ids.__getitem__)], self._path)
 
-    def seen_from_elsewhere(self, base_id: int) -> FragmentList:
-        """Return these as a table elsewhere names them, for which their own root is the base path of that id."""
-        moved: list[bytes | Fragment] = []
+    def rebased_under(self, base_id: int) -> FragmentList:
+        """Return the list for another table's manifest, in which this table's root is the base path `base_id`."""
+        rebased: list[bytes | Fragment] = []
         for encoded in self.to_messages():
             message = parse_message(table_pb2.DataFragment, encoded, self._path, "fragment")
             for file in message.files:
@@ -157,16 +159,16 @@ class FragmentList(Sequence[Fragment]):
                     file.base_id = base_id
             if message.HasField("deletion_file") and not message.deletion_file.HasField("base_id"):
                 message.deletion_file.base_id = base_id
-            moved.append(message.SerializeToString(deterministic=True))
-        return self._made(moved, self._path)
+            rebased.append(message.SerializeToString(deterministic=True))
+        return self._made(rebased, self._path)
 
-    def since(self, before: FragmentList) -> FragmentChanges:
-        """Return what became of the fragments of `before`; one that was changed is a new one."""
+    def changes_since(self, before: FragmentList) -> FragmentChanges:
+        """Return the changes since `before`; a changed fragment counts as a new one."""
         first = len(before)
-        if self._items[:first] == before._items:  # the same objects are equal without being looked at
+        if self._items[:first] == before._items:  # identical objects compare equal without a look inside
             return FragmentChanges([self[at] for at in range(first, len(self))], some_are_gone=False, grew=True)
-        known = set(before._items)
-        new = [self[at] for at, item in enumerate(self._items) if item not in known]
+        earlier = set(before._items)
+        new = [self[at] for at, item in enumerate(self._items) if item not in earlier]
         return FragmentChanges(new, some_are_gone=len(self) - len(new) < first, grew=False)
 
     @classmethod
@@ -188,18 +190,18 @@ class FragmentList(Sequence[Fragment]):
         return map(self.__getitem__, range(len(self._items)))
 
     @overload
-    def __getitem__(self, place: int) -> Fragment: ...
+    def __getitem__(self, index: int) -> Fragment: ...
 
     @overload
-    def __getitem__(self, place: slice) -> tuple[Fragment, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[Fragment, ...]: ...
 
-    def __getitem__(self, place: int | slice) -> Fragment | tuple[Fragment, ...]:
-        if isinstance(place, slice):
-            return tuple(self[at] for at in range(len(self))[place])
-        item = self._items[place]
+    def __getitem__(self, index: int | slice) -> Fragment | tuple[Fragment, ...]:
+        if isinstance(index, slice):
+            return tuple(self[at] for at in range(len(self))[index])
+        item = self._items[index]
         if not isinstance(item, bytes):
             return item
-        at = place % len(self._items)
+        at = index % len(self._items)
         found = self._decoded.get(at)
         if found is None:
             message = parse_message(table_pb2.DataFragment, item, self._path, "fragment")

@@ -1,4 +1,4 @@
-"""A manifest as a value: its file, schema, flags, base paths and invariants."""
+"""Manifests: their values, their bytes, feature flags, base paths, invariants and caches."""
 
 from lance_ops.table.manifest.base_path import BasePath
 from lance_ops.table.manifest.feature_flag import FeatureFlag

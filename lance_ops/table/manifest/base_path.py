@@ -1,4 +1,4 @@
-"""A place outside of the table's root that files may be in, as clones have one."""
+"""A base path: a directory outside the table's root that holds files of the table, as clones have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BasePath"]
 
 @dataclass(frozen=True, slots=True)
 class BasePath:
-    """`path` is absolute: a dataset's root, or (`is_dataset_root` false) the very directory of the files."""
+    """`path` is absolute. It is a dataset's root, or, if `is_dataset_root` is false, the files' directory."""
 
     id: int
     path: str

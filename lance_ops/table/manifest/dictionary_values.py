@@ -1,10 +1,10 @@
-"""The values of dictionary columns in the manifests of 0.1 tables.
+"""Read and write the values of dictionary columns in the manifests of 0.1 tables.
 
     strings     the bytes of all values | i64 positions in the file, one more than there are values
-    numbers     the values side by side
+    numbers     the values, one after the other
 
-Little-endian. A field's `Dictionary.offset` is the position of the positions, or of the numbers; its `length` counts
-the values. As in 0.1 data files, an empty string stands for a null.
+Little-endian. A field's `Dictionary.offset` is the file position of the i64 positions, or of the numbers; its `length`
+counts the values. As in 0.1 data files, an empty string stands for a null.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _POSITION = np.dtype("<i8")
 
 
 def load_dictionaries(schema: Schema, data: memoryview, path: str) -> Schema:
-    """Return the schema with the values that its manifest's file, `data`, holds.
+    """Return the schema with the dictionary values from its manifest's file, `data`.
 
-    Raises `CorruptFile` for values outside of the file, and for more than fit there side by side.
+    Raises `CorruptFile` for values outside the file, and for dictionaries that together are larger than the file.
     """
-    spare = len(data)
+    remaining_bytes = len(data)
 
     def load(field: Field) -> Dictionary | None:
-        nonlocal spare
+        nonlocal remaining_bytes
         stored = field.dictionary
         value_type = _value_type(field)
         if stored is None or value_type is None:
-            return stored  # it matters when the column is read or the manifest rewritten
+            return stored  # an error, if any, is raised when the column is read or the manifest rewritten
         place = f"dictionary of field {field.name!r}"
         if stored.offset < 0 or stored.length < 0:
             raise CorruptFile(path, place, f"{stored.length} values at {stored.offset}")
@@ -43,8 +43,8 @@ def load_dictionaries(schema: Schema, data: memoryview, path: str) -> Schema:
             values.validate(full=True)
         except (ValueError, OverflowError) as error:  # Arrow's are of these kinds too
             raise CorruptFile(path, place, str(error)) from error
-        spare -= values.nbytes
-        if spare < 0:
+        remaining_bytes -= values.nbytes
+        if remaining_bytes < 0:
             raise CorruptFile(path, place, "the dictionaries together have more bytes than the file")
         return Dictionary(stored.offset, stored.length, values)
 
@@ -52,9 +52,9 @@ def load_dictionaries(schema: Schema, data: memoryview, path: str) -> Schema:
 
 
 def place_dictionaries(schema: Schema) -> tuple[bytes, Schema]:
-    """Return what a manifest's file begins with, and the schema that tells where the values are in it.
+    """Return the bytes of the values, with which a manifest's file begins, and the schema with their positions.
 
-    Raises `UnsupportedFeature` naming a column whose values are not known.
+    Raises `UnsupportedFeature` naming a column whose values were not loaded.
     """
     parts = bytearray()
 
@@ -82,12 +82,12 @@ def place_dictionaries(schema: Schema) -> tuple[bytes, Schema]:
 
 
 def empty_dictionaries(schema: Schema) -> Schema:
-    """Return the schema of a table of 2.x, whose files have the values: where it speaks of any, it says none."""
+    """Return the schema for a 2.x manifest, whose dictionary columns state no values: the data files hold them."""
     return with_dictionaries(schema, lambda field: None if field.dictionary is None else Dictionary(0, 0))
 
 
 def _value_type(field: Field) -> pa.DataType | None:
-    """Return the type of a dictionary column's values; None for one that has no such form."""
+    """Return the type of a dictionary column's values; None for a type that a manifest cannot hold."""
     try:
         value_type = field.arrow_type.value_type
     except UnsupportedFeature:

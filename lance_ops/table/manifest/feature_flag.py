@@ -1,4 +1,4 @@
-"""The bits of a manifest's two feature words."""
+"""The bits of a manifest's two words of feature flags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["FeatureFlag"]
 
 
 class FeatureFlag(IntFlag):
-    """Every bit that the format knows by release 14."""
+    """Every bit that the format defines up to release 14."""
 
     DELETION_FILES = 1
     STABLE_ROW_IDS = 2

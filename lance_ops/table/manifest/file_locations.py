@@ -1,4 +1,4 @@
-"""Where the files that a manifest names are: beneath the table's root, or beneath one of its base paths.
+"""Convert the paths in a manifest to locations: a file is beneath the table's root or beneath one of its base paths.
 
                   own root, base that is a dataset's root      another base
     data file     data/{path}                                  {path}
@@ -6,7 +6,7 @@
     deletions     _deletions/{name}                            refused
     an index      _indices/{uuid}/                             refused
 
-A path is checked as every store checks it: it cannot leave the base that it is declared to be under.
+The store checks each path, so a file cannot be outside the base that it is declared under.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = ["FileLocations", "ObjectLocation"]
 
 
 class ObjectLocation(NamedTuple):
-    """An object: a store, and its path there."""
+    """The location of an object: a store and a path in it."""
 
     store: Store
     path: str
 
     @property
     def uri(self) -> str:
-        """The object's full name, for people."""
+        """The object's URI, for messages."""
         return self.store.uri_of(self.path)
 
 
 class FileLocations:
-    """A table's root and its base paths, by id.
+    """Locates the files of one table from its root and its base paths.
 
-    Stores are opened when first needed, with the root's options and those for that base alone (`base_{id}.{key}`).
+    A base's store is opened on first use, with the root's options and the options for this base (`base_{id}.{key}`).
     """
 
     def __init__(self, root: Store, paths: Iterable[BasePath] = (), storage_options: Mapping[str, str] | None = None):
@@ -49,32 +49,32 @@ class FileLocations:
         self._stores: dict[int, Store] = {}
 
     def data_file(self, base_id: int | None, path: str) -> ObjectLocation:
-        """Return where a data file, or a sidecar of one, is.
+        """Return the location of a data file, or of a sidecar of one.
 
-        Raises `CorruptFile` for a base that the manifest does not declare, as the other methods do.
+        This and the other methods raise `CorruptFile` for a base that the manifest does not declare.
         """
         store, directory = self.data_directory(base_id)
         return ObjectLocation(store, f"{directory}/{path}" if directory else path)
 
     def outside(self, uri: str) -> ObjectLocation:
-        """Return where an object is that is none of the table's, read with the table's own storage options.
+        """Return the location of an object outside the table; it is read with the table's storage options.
 
-        Raises `InvalidInput` for a URI that names nothing.
+        Raises `InvalidInput` for a URI without a folder or a name.
         """
         folder, _, name = uri.rpartition("/")
         if not (folder and name):
-            raise InvalidInput(f"{uri!r} is no URI of an object")
+            raise InvalidInput(f"{uri!r} is not the URI of an object")
         return ObjectLocation(open_base(folder, self._options), name)
 
     def data_directory(self, base_id: int | None) -> ObjectLocation:
-        """Return the directory of the data files under a base; its path is `""` where that is the base itself."""
+        """Return the directory of the data files under a base; its path is `""` if it is the base itself."""
         base = self._declared(base_id)
         if base is None:
             return ObjectLocation(self._root, DATA_DIR)
         return ObjectLocation(self._store(base), DATA_DIR if base.is_dataset_root else "")
 
     def deletion_file(self, fragment: Fragment) -> ObjectLocation:
-        """Return where a fragment's deletion file is; there must be one."""
+        """Return the location of a fragment's deletion file; the fragment must have one."""
         file = fragment.deletion_file
         assert file is not None
         return ObjectLocation(
@@ -82,12 +82,14 @@ class FileLocations:
         )
 
     def dataset_root(self, base_id: int | None, what: str) -> Store:
-        """Return the root of the dataset that `what` is in; raise `UnsupportedFeature` for a base that is none."""
+        """Return the root of the dataset that `what` is in; raise `UnsupportedFeature` if the base is not a dataset."""
         base = self._declared(base_id)
         if base is None:
             return self._root
         if not base.is_dataset_root:
-            raise UnsupportedFeature(f"{what} under a base path that is no dataset's root", f"base path {base.path!r}")
+            raise UnsupportedFeature(
+                f"{what} under a base path that is not the root of a dataset", f"base path {base.path!r}"
+            )
         return self._store(base)
 
     def _declared(self, base_id: int | None) -> BasePath | None:
@@ -102,9 +104,8 @@ class FileLocations:
     def _store(self, base: BasePath) -> Store:
         store = self._stores.get(base.id)
         if store is None:
-            if not is_well_known(
-                base.path
-            ):  # a manifest shall not make this process talk to any server in any protocol
+            # a manifest must not make this process contact any server by any protocol
+            if not is_well_known(base.path):
                 raise UnsupportedFeature(f"files under {base.path!r}", f"{self._root.uri}: base path {base.id}")
             store = self._stores[base.id] = open_base(base.path, options_of_base(self._options, base.id))
         return store

@@ -1,7 +1,7 @@
-"""What is true of every sound manifest, each by name.
+"""The invariants of a manifest, as named predicates that yield what breaks them.
 
-Reading is tolerant: releases of the past left tables that break one or the other. `violations` is what `validate`
-reports, and what a commit may not add to.
+Readers tolerate violations, because past releases left tables with some. `validate` reports the `violations`, and a
+commit must not add any.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["ALL_INVARIANTS", "Violation", "check_adds_no_violation", "violations
 P = ParamSpec("P")
 
 _NO_COLUMN = -1
-_MAX_SEARCHED = 64  # fragments; for more, decoding all costs less
+_MAX_SEARCHED = 64  # fragments; for more of them, decoding all fragments costs less than the search
 _MIXED_FILE_VERSIONS = FeatureFlag.MIXED_FILE_VERSIONS.value
 _FLAGS_ON_FRAGMENTS = FeatureFlag.STABLE_ROW_IDS.value | _MIXED_FILE_VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that does not hold, and what breaks it."""
+    """The name of a broken invariant, and what breaks it."""
 
     invariant: str
     detail: str
@@ -62,9 +62,9 @@ def a_data_file_belongs_to_one_fragment(manifest: Manifest, fragments: Sequence[
 
 def a_field_lies_in_one_file_of_a_fragment(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     for fragment in fragments:
-        held = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED_FIELD]
-        if len(set(held)) != len(held):
-            yield from _repeated(held, f"fragment {fragment.id}: field")
+        field_ids = [field_id for file in fragment.files for field_id in file.fields if field_id != TOMBSTONED_FIELD]
+        if len(set(field_ids)) != len(field_ids):
+            yield from _repeated(field_ids, f"fragment {fragment.id}: field")
 
 
 def column_indices_match_fields(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
@@ -111,7 +111,7 @@ def base_ids_are_declared(manifest: Manifest, fragments: Sequence[Fragment]) -> 
     used |= {index.base_id: f"index {index.name!r}" for index in manifest.indices}
     for base_id, user in used.items():
         if base_id is not None and base_id not in declared:
-            yield f"{user} is under base {base_id}, which is none"
+            yield f"{user} is under base {base_id}, which is not declared"
 
 
 def index_ids_are_unique(manifest: Manifest) -> Iterator[str]:
@@ -138,7 +138,7 @@ def a_fragment_is_in_one_segment_of_an_index(manifest: Manifest, fragment_ids: I
         seen[index.name] |= covered
 
 
-def flags_say_what_is_there(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
+def flags_cover_every_feature_in_use(manifest: Manifest, fragments: Sequence[Fragment]) -> Iterator[str]:
     reader, writer = flags_with(manifest, fragments)
     missing = (reader & ~manifest.reader_feature_flags) | (writer & ~manifest.writer_feature_flags)
     if missing:
@@ -165,15 +165,15 @@ _OF_EACH_FRAGMENT: tuple[Callable[[Manifest, Sequence[Fragment]], Iterator[str]]
     stable_row_ids_are_on_every_fragment,
     files_have_the_tables_version,
     base_ids_are_declared,
-    flags_say_what_is_there,
+    flags_cover_every_feature_in_use,
 )
-"""A fragment that keeps them in one version keeps them in the next, if the table around it is as before."""
+"""A fragment that satisfies these in one version does so in the next, if `_context` is the same for both."""
 
 ALL_INVARIANTS = (*_OF_SCHEMA_AND_INDICES, *_OF_FRAGMENT_IDS, *_OF_EACH_FRAGMENT)
 
 
 def violations(manifest: Manifest) -> list[Violation]:
-    """Return everything that is not as it should be."""
+    """Return every violation of an invariant."""
     return [
         *_found(_OF_SCHEMA_AND_INDICES, manifest),
         *_found(_OF_FRAGMENT_IDS, manifest, manifest.fragments.ids),
@@ -182,29 +182,29 @@ def violations(manifest: Manifest) -> list[Violation]:
 
 
 def check_adds_no_violation(before: Manifest | None, after: Manifest) -> None:
-    """Raise `InvalidInput` if a new version breaks what the one before did not already break."""
+    """Raise `InvalidInput` if a new version has violations that the version before it did not have."""
     new = violations(after) if before is None else _violations_since(before, after)
     if new and before is not None:
         old = set(violations(before))
         new = [violation for violation in new if violation not in old]
     if new:
-        raise InvalidInput(f"version {after.version} would not be sound: " + "; ".join(map(str, new[:5])))
+        raise InvalidInput(f"version {after.version} would break invariants: " + "; ".join(map(str, new[:5])))
 
 
 def _violations_since(before: Manifest, after: Manifest) -> list[Violation]:
-    """Return the violations of a new version, those of fragments that were taken over left out where possible."""
-    since = after.fragments.since(before.fragments)
-    looked_at: Sequence[Fragment] = since.new
-    if _frame(before) != _frame(after) or _may_share_files(after, since.new):
-        looked_at = after.fragments
+    """Return the violations of a new version; skip fragments that were carried over unchanged where possible."""
+    changes = after.fragments.changes_since(before.fragments)
+    checked: Sequence[Fragment] = changes.new
+    if _context(before) != _context(after) or _may_share_files(after, changes.new):
+        checked = after.fragments
     same_indices = after.indices == before.indices
-    ids_are_fresh = same_indices and since.counted_on_from(before.next_fragment_id - 1)
-    ids = [fragment.id for fragment in since.new] if ids_are_fresh else after.fragments.ids
-    is_defined_as_before = same_indices and after.schema == before.schema
+    ids_are_fresh = same_indices and changes.ids_ascend_above(before.next_fragment_id - 1)
+    ids = [fragment.id for fragment in changes.new] if ids_are_fresh else after.fragments.ids
+    same_definitions = same_indices and after.schema == before.schema
     return [
-        *([] if is_defined_as_before else _found(_OF_SCHEMA_AND_INDICES, after)),
+        *([] if same_definitions else _found(_OF_SCHEMA_AND_INDICES, after)),
         *_found(_OF_FRAGMENT_IDS, after, ids),
-        *_found(_OF_EACH_FRAGMENT, after, looked_at),
+        *_found(_OF_EACH_FRAGMENT, after, checked),
     ]
 
 
@@ -212,13 +212,13 @@ def _found(checks: Iterable[Callable[P, Iterator[str]]], *args: P.args, **kwargs
     return [Violation(check.__name__, detail) for check in checks for detail in check(*args, **kwargs)]
 
 
-def _frame(manifest: Manifest) -> tuple[object, ...]:
-    """Return what fragments are held against."""
+def _context(manifest: Manifest) -> tuple[object, ...]:
+    """Return the parts of a manifest that the checks of each fragment depend on."""
     return manifest.data_format, manifest.base_paths, manifest.reader_feature_flags & _FLAGS_ON_FRAGMENTS
 
 
 def _may_share_files(manifest: Manifest, changed: Sequence[Fragment]) -> bool:
-    """Whether a file of a changed fragment may be another's too: a path that stands twice in the bytes says yes."""
+    """Whether a changed fragment may share a file: search the encoded fragments for a second copy of each path."""
     if len(changed) > _MAX_SEARCHED:
         return True
     everything = manifest.fragments.section
@@ -231,4 +231,4 @@ def _repeated(values: Iterable[object], what: str) -> Iterator[str]:
         return
     for value, count in Counter(listed).items():
         if count > 1:
-            yield f"{what} {value} stands {count} times"
+            yield f"{what} {value} occurs {count} times"

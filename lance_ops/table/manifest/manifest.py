@@ -1,4 +1,4 @@
-"""One version of a table as a value. `manifest_bytes` has its file's layout."""
+"""The manifest of one version of a table, as a value; `manifest_bytes` describes its file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMESTAMP_SECONDS = range(-62_135_596_800, 253_402_300_800)  # years 1 to 9999,
 
 @dataclass(frozen=True, slots=True)
 class DataFormat:
-    """What new data files are, as the manifest spells it."""
+    """The format and version of new data files, as the manifest spells them."""
 
     version: str
     file_format: str = "lance"
@@ -37,7 +37,7 @@ class DataFormat:
 
 @dataclass(frozen=True, slots=True)
 class WriterVersion:
-    """Who wrote the manifest."""
+    """The library that wrote the manifest."""
 
     library: str
     version: str
@@ -46,15 +46,15 @@ class WriterVersion:
 
 
 WRITER = WriterVersion("lance_ops", "0.1.0")
-"""Always stated: without one, the reference takes a table for ancient and migrates it."""
+"""Every manifest states it: the reference migrates a table without one as a very old table."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version: schema, fragments, indices, and what is said about them.
+    """One version of a table: its schema, fragments, indices, configuration and base paths.
 
-    `max_fragment_id` is the highest ever given out, None before the first. `unknown` and `unknown_of_indices` hold wire
-    fields of a newer writer, to be written back as they came.
+    `max_fragment_id` is the highest id ever given out, None before the first fragment. `unknown` and
+    `unknown_of_indices` hold wire fields of a newer writer, which are written back unchanged.
     """
 
     version: int
@@ -79,7 +79,7 @@ class Manifest:
 
     @property
     def timestamp(self) -> datetime | None:
-        """When the version was made, in UTC and microseconds; None if the writer did not say."""
+        """When the version was made, in UTC, to the microsecond; None if the writer did not say."""
         if self.timestamp_ns is None:
             return None
         return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
@@ -91,7 +91,7 @@ class Manifest:
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted, as far as the manifest says."""
+        """The number of rows that are not deleted, as far as the manifest states it."""
         return self.fragments.num_rows
 
     def fragment(self, fragment_id: int) -> Fragment | None:
@@ -100,7 +100,7 @@ class Manifest:
 
     @property
     def max_field_id(self) -> int:
-        """The highest field id in use, in the schema or for the values of a dropped field in some file."""
+        """The highest field id in use, in the schema or in a data file that still holds a dropped field."""
         files = (file for fragment in self.fragments for file in fragment.files)
         return max(self.schema.max_field_id, max((field_id for file in files for field_id in file.fields), default=-1))
 
@@ -113,9 +113,9 @@ class Manifest:
     def from_pb(
         cls, message: table_pb2.Manifest, fragments: FragmentList, indices: table_pb2.IndexSection | None, path: str
     ) -> Manifest:
-        """Read the messages; `path` names the manifest in errors. The message's own fragments are not looked at.
+        """Build the manifest from its messages; `path` names it in errors. Fragments in `message` are ignored.
 
-        Raises `CorruptFile`, `UnsafePath`, and `UnsupportedFeature` for fragments kept in a tree.
+        Raises `CorruptFile`, `UnsafePath`, and `UnsupportedFeature` for a fragment tree.
         """
         if message.HasField("fragment_tree"):
             raise UnsupportedFeature("a fragment tree (manifest field 22)", path)
@@ -152,7 +152,7 @@ class Manifest:
         )
 
     def to_pb(self) -> table_pb2.Manifest:
-        """Return the message without its fragments and the positions of its sections. `indices` is another message."""
+        """Return the message without the fragments, the indices and the positions of the sections."""
         message = table_pb2.Manifest(
             version=self.version,
             tag=self.tag,
@@ -196,7 +196,7 @@ def _timestamp_ns(message: table_pb2.Manifest, path: str) -> int | None:
         return None
     seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
     if seconds not in _TIMESTAMP_SECONDS or not 0 <= nanos < _NANOS:
-        raise CorruptFile(path, "timestamp", f"{seconds} s and {nanos} ns is no time")
+        raise CorruptFile(path, "timestamp", f"{seconds} s and {nanos} ns is not a time")
     return seconds * _NANOS + nanos
 
 
@@ -212,7 +212,7 @@ def _writer_to_pb(writer: WriterVersion | None) -> table_pb2.Manifest.WriterVers
 
 
 def _data_format(message: table_pb2.Manifest, fragments: Sequence[Fragment], path: str) -> DataFormat:
-    """Return the stated format, or what old writers meant by stating none: the version of the files there are."""
+    """Return the stated format. Old writers stated none: their tables have the version of their files."""
     if message.HasField("data_format"):
         stated = message.data_format
         return DataFormat(stated.version, stated.file_format, unknown_fields(stated))

@@ -1,9 +1,9 @@
-"""The file of a manifest.
+"""Encode a manifest to the bytes of its file, and decode it.
 
-    [dictionaries]  the values of 0.1 dictionary columns, which the schema refers to by position; see `dictionaries`
+    [dictionaries]  the values of 0.1 dictionary columns, to which the schema refers by position (`dictionary_values`)
     [IndexSection]  u32 length | message        only if the version has indices
     [Transaction]   u32 length | message        the transaction that made the version, byte for byte as its own file
-    Manifest        u32 length | message        says where the two above are
+    Manifest        u32 length | message        states the positions of the two above
     footer          u64 position of the manifest | u16 major 0 | u16 minor 2 | "LANC"
 
 Little-endian, nothing between the sections, the manifest last.
@@ -27,7 +27,7 @@ from lance_ops.wire import MAGIC, frame, parse_message, unframe
 
 __all__ = ["decode_manifest", "decode_with_transaction", "encode_manifest", "inline_transaction"]
 
-Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
+BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 
 _FOOTER = struct.Struct("<QHH4s")
 _MAJOR, _MINOR = 0, 2
@@ -35,9 +35,9 @@ _LENGTH_BYTES = 4
 
 
 def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
-    """Return the file of a version made by `transaction` (an encoded message; empty for none).
+    """Return the bytes of a manifest's file; `transaction` is the encoded transaction that made it, empty for none.
 
-    Raises `UnsupportedFeature` for a dictionary column of a 0.1 table whose values are not known.
+    Raises `UnsupportedFeature` for a dictionary column of a 0.1 table whose values were not loaded.
     """
     if _is_legacy(manifest):
         dictionaries, schema = place_dictionaries(manifest.schema)
@@ -57,25 +57,25 @@ def encode_manifest(manifest: Manifest, transaction: bytes) -> bytes:
     return b"".join(parts)
 
 
-def decode_manifest(data: Bytes, path: str) -> Manifest:
-    """Read a manifest's file; `path` names it in errors.
+def decode_manifest(data: BytesLike, path: str) -> Manifest:
+    """Decode a manifest's file; `path` names it in errors.
 
-    Raises `CorruptFile` naming the place, and `UnsupportedFeature` for what this library cannot read at all. Fragments
-    are decoded when they are touched, and raise then. Feature flags are for `flags.check_readable`.
+    Raises `CorruptFile` naming the place, and `UnsupportedFeature` for a manifest that this library cannot decode.
+    Each fragment is decoded, and may raise, on first access. `check_readable` checks the feature flags.
     """
     view = memoryview(data)
     return _manifest(view, *_manifest_message(view, path), path)
 
 
-def decode_with_transaction(data: Bytes, path: str) -> tuple[Manifest, bytes | None]:
-    """Do what `decode_manifest` and `inline_transaction` do, for the price of one."""
+def decode_with_transaction(data: BytesLike, path: str) -> tuple[Manifest, bytes | None]:
+    """Return the results of `decode_manifest` and `inline_transaction`, parsing the file once."""
     view = memoryview(data)
     message, fragments = _manifest_message(view, path)
     return _manifest(view, message, fragments, path), _transaction(view, message, path)
 
 
-def inline_transaction(data: Bytes, path: str) -> bytes | None:
-    """Return the encoded transaction inside of a manifest's file; None if there is none."""
+def inline_transaction(data: BytesLike, path: str) -> bytes | None:
+    """Return the encoded transaction in a manifest's file; None if there is none."""
     view = memoryview(data)
     message, _ = _manifest_message(view, path)
     return _transaction(view, message, path)
@@ -107,7 +107,7 @@ def _is_legacy(manifest: Manifest) -> bool:
 
 
 def _manifest_message(view: memoryview, path: str) -> tuple[table_pb2.Manifest, FragmentList]:
-    """Return the message without its fragments, and these."""
+    """Return the manifest's message without its fragments, and the fragments."""
     footer_at = len(view) - _FOOTER.size
     if footer_at < 0:
         raise CorruptFile(path, "footer", f"the file has {len(view)} bytes, a footer alone has {_FOOTER.size}")

@@ -1,4 +1,4 @@
-"""The manifests met last, decoded: a version is opened time and again, and first of all by whoever made it."""
+"""A cache of decoded manifests: versions are opened repeatedly, most often right after their commit."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from lance_ops.table.manifest.manifest_bytes import decode_manifest
 
 __all__ = ["MANIFEST_CACHE", "ManifestCache"]
 
-_LONGEST_BYTES = 128 << 10  # what is longer would take much memory, and from a local store it is a map of its file
+_LONGEST_BYTES = 128 << 10  # longer manifests take much memory, and a local store's buffer maps the file
 
 
 class ManifestCache:
-    """Manifests by the paths of their files, each for as long as its file has the bytes that it was decoded from."""
+    """Caches manifests by path; an entry is used only while the file has the bytes that it was decoded from."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.reset()
 
     def decode(self, data: pa.Buffer, path: str) -> Manifest:
-        """Do what `decode_manifest` does, unless that was done."""
-        known = self._manifests.get(path)
-        if known is not None and known[0].equals(data):
-            return known[1]
+        """Return the cached manifest, or decode it as `decode_manifest` does."""
+        cached = self._manifests.get(path)
+        if cached is not None and cached[0].equals(data):
+            return cached[1]
         manifest = decode_manifest(data, path)
         self._keep(data, path, manifest)
         return manifest
 
     def add(self, data: bytes, path: str, manifest: Manifest) -> None:
-        """Keep a manifest that was just written: it is what its bytes decode to, its fragments decoded or not."""
+        """Cache a manifest that was just written; its bytes must decode to an equal manifest."""
         if len(data) > _LONGEST_BYTES or manifest.data_format.version == FileVersion.V0_1.value:
-            return  # the dictionaries of the latter know their places once they are read
+            return  # a 0.1 manifest learns the positions of its dictionaries only when it is read
         self._keep(pa.py_buffer(data), path, replace(manifest, fragments=manifest.fragments.as_read_from(path)))
 
     def _keep(self, data: pa.Buffer, path: str, manifest: Manifest) -> None:
@@ -50,7 +50,7 @@ class ManifestCache:
                 self._manifests.popitem(last=False)
 
     def reset(self) -> None:
-        """Start empty and unlocked: in a forked child the lock may be held by a thread that does not exist there."""
+        """Empty the cache and renew the lock: in a forked child, the thread that held the lock does not exist."""
         self._manifests: OrderedDict[str, tuple[pa.Buffer, Manifest]] = OrderedDict()
         self._lock = threading.Lock()
 

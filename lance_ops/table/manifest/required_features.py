@@ -1,7 +1,8 @@
-"""Feature flags: what a reader, or a writer, must know to handle a version.
+"""Check and compute feature flags: the features that a reader or a writer must support to use a version.
 
-Two words of bits, one for readers and one for writers. A set bit that is not known here means hands off. Most bits say
-no more than what the manifest's content already shows, and are computed anew at every commit.
+A manifest has two words of bits, one for readers and one for writers. A set bit that this library does not know means
+that it must not read, or write, the table. Most bits follow from the manifest's content and are computed anew at every
+commit.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _READABLE = (
     | FeatureFlag.INLINE_TRANSACTIONS_ONLY
     | FeatureFlag.COVERING_INDICES
     | FeatureFlag.MIXED_FILE_VERSIONS
-    # Retired fragments stay in the bitmaps of indices: a reader that does not follow them scans those rows.
+    # Retired fragments stay in the bitmaps of indices; a reader that ignores them scans those rows.
     | FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
 )
 _WRITABLE = _READABLE & ~FeatureFlag.FRAGMENT_REUSE_TRANSITIONS
@@ -40,34 +41,35 @@ _STICKY = _MIXED_FILE_VERSIONS | _STABLE_ROW_IDS
 
 
 def check_readable(manifest: Manifest, path: str) -> None:
-    """Raise `UnsupportedFeature` for a table that needs a reader who knows more; `path` names the manifest."""
+    """Raise `UnsupportedFeature` if this library lacks a feature that readers need; `path` names the manifest."""
     _check(manifest.reader_feature_flags, _READABLE, "reading", path)
     FileVersion.from_manifest(manifest.data_format.version, path)
 
 
 def check_writable(manifest: Manifest, path: str) -> None:
-    """Raise `UnsupportedFeature` for a table that needs a writer who knows more."""
+    """Raise `UnsupportedFeature` if this library lacks a feature that readers or writers need."""
     check_readable(manifest, path)
     _check(manifest.writer_feature_flags, _WRITABLE, "writing", path)
 
 
 def flags_for(manifest: Manifest, before: Manifest | None = None) -> tuple[int, int]:
-    """Return the (reader, writer) words for a manifest's content; what it already says counts for sticky bits.
+    """Return the (reader, writer) words for a manifest's content; sticky bits that are set stay set.
 
-    Of fragments taken over from the version `before`, its own words tell, so that few are looked at.
+    Fragments carried over unchanged keep the flags that the manifest `before` recorded, so only new fragments are
+    inspected.
     """
     if before is None or before.data_format != manifest.data_format:
         return flags_with(manifest, manifest.fragments)
-    since = manifest.fragments.since(before.fragments)
-    reader, writer = flags_with(manifest, since.new)
+    changes = manifest.fragments.changes_since(before.fragments)
+    reader, writer = flags_with(manifest, changes.new)
     had_deletions = before.reader_feature_flags & _DELETION_FILES
-    if had_deletions and (manifest.fragments.have_deletions if since.some_are_gone else len(before.fragments)):
+    if had_deletions and (manifest.fragments.have_deletions if changes.some_are_gone else len(before.fragments)):
         return reader | _DELETION_FILES, writer | _DELETION_FILES
     return reader, writer
 
 
 def flags_with(manifest: Manifest, fragments: Iterable[Fragment]) -> tuple[int, int]:
-    """Return the (reader, writer) words for a manifest's content if its fragments were these."""
+    """Return the (reader, writer) words for a manifest's content, with these fragments instead of its own."""
     default = FileVersion.from_manifest(manifest.data_format.version, f"version {manifest.version}")
     both = manifest.reader_feature_flags & _STICKY
     numbers: set[tuple[int, int]] = set()

@@ -1,6 +1,6 @@
-"""Schemas of manifests, decoded and encoded once: the versions of a table share one, and so do many tables.
+"""A cache of decoded and of encoded schemas: the versions of a table share one schema, and so do many tables.
 
-What a schema is asked for first, its Arrow form above all, it keeps, so that the next version finds that done as well.
+A schema caches what it derives, above all its Arrow schema, so a shared schema also saves that work.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from lance_ops.wire import metadata_to_pb, schema_from_pb, schema_to_pb
 
 __all__ = ["cached_schema", "encoded_schema"]
 
-_KEPT = 32
+_CAPACITY = 32
 
 
 def cached_schema(message: table_pb2.Manifest, path: str) -> Schema:
-    """Return the schema that a manifest states; raise as `schema_from_pb` does, `path` naming the manifest."""
+    """Return the schema that a manifest states; raise as `schema_from_pb` does, with `path` as the manifest's name."""
     part = table_pb2.Manifest(fields=message.fields, schema_metadata=message.schema_metadata)
     try:
         return _decoded(part.SerializeToString(deterministic=True))
-    except LanceOpsError:  # which named no manifest
+    except LanceOpsError:  # it did not name the manifest: raise again with the path
         return schema_from_pb(message.fields, message.schema_metadata, path)
 
 
 def encoded_schema(schema: Schema) -> bytes:
-    """Return a manifest's message that states nothing but the schema.
+    """Return a manifest's message that states only the schema.
 
-    One with dictionaries is not kept: it may hold their values, and says anew in each version where they are.
+    A schema with dictionaries is not cached: it may hold their values, and their positions differ between versions.
     """
     return _encode(schema) if schema.has_dictionaries else _encode_once(_ByIdentity(schema))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CAPACITY)
 def _decoded(encoded: bytes) -> Schema:
     part = table_pb2.Manifest.FromString(encoded)
     return schema_from_pb(part.fields, part.schema_metadata, "")
 
 
 class _ByIdentity:
-    """A schema as a key that costs the same for any number of columns: versions share the very object.
+    """A schema as a cache key that compares by identity; versions share the object.
 
-    To compare it with an equal one, field by field, would take about as long as to encode it.
+    Comparing equal schemas field by field would take about as long as encoding one.
     """
 
     __slots__ = ("schema",)
@@ -58,7 +58,7 @@ class _ByIdentity:
         return isinstance(other, _ByIdentity) and self.schema is other.schema
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CAPACITY)
 def _encode_once(key: _ByIdentity) -> bytes:
     return _encode(key.schema)
 

@@ -78,7 +78,7 @@ def descends_from(after: CommittedVersion, made: Manifest, before: Manifest, rea
 
     `read` returns the manifests of other versions. False also if the evidence cannot be read.
     """
-    new = made.fragments.since(before.fragments).new
+    new = made.fragments.changes_since(before.fragments).new
     added = _files(new) - _files(before.fragments.having({fragment.id for fragment in new}))
     if _names_one_of(after.manifest, new, added):
         return True

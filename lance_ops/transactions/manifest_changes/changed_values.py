@@ -11,7 +11,7 @@ __all__ = ["files_by_field", "fragments_with_changed_values"]
 
 def fragments_with_changed_values(before: Manifest, after: Manifest, fields: Collection[int]) -> frozenset[int]:
     """Return the fragments of both versions in which a field's values moved to another file, or first got a file."""
-    changed = after.fragments.since(before.fragments).new
+    changed = after.fragments.changes_since(before.fragments).new
     old = before.fragments.having({fragment.id for fragment in changed})
     old_files = {fragment.id: files_by_field(fragment, fields) for fragment in old}
     return frozenset(

@@ -67,7 +67,7 @@ class Clone(Operation):
         return replace(
             source,
             version=self.ref_version,
-            fragments=source.fragments.seen_from_elsewhere(own),
+            fragments=source.fragments.rebased_under(own),
             indices=tuple(replace(index, base_id=_seen(index.base_id, own)) for index in source.indices),
             base_paths=(BasePath(own, self.ref_path, self.ref_name, is_dataset_root=True), *source.base_paths),
             branch=self.branch_name,
