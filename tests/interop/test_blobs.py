@@ -153,7 +153,7 @@ def test_what_cannot_be_ingested_is_refused_and_leaves_nothing(dataset_uri: str,
     for blob, error, message in (
         (lance.Blob.from_uri(uri, 8, 3), InvalidInput, "column 'b': a blob ends at byte 11 of .*far.bin, which has 10"),
         (lance.Blob.from_uri(uri + ".gone"), ObjectNotFound, "far.bin.gone"),
-        (lance.Blob.from_uri("far.bin"), InvalidInput, "'far.bin' is no URI"),
+        (lance.Blob.from_uri("far.bin"), InvalidInput, "'far.bin' is not the URI"),
     ):
         with pytest.raises(OSError, match=r"buffer|Not found"):
             lance.write_dataset(typed([blob]), dataset_uri, **options)

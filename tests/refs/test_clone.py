@@ -216,7 +216,7 @@ class TestWhatABaseMayBe:
     def test_only_data_files_lie_in_a_base_that_is_no_dataset(self, tmp_path: Path) -> None:
         bases = FileLocations(LocalStore(str(tmp_path)), [BasePath(1, str(tmp_path / "files"))])
         assert bases.data_file(1, "f.lance").uri == str(tmp_path / "files" / "f.lance")
-        with pytest.raises(UnsupportedFeature, match="no dataset's root"):
+        with pytest.raises(UnsupportedFeature, match="not the root of a dataset"):
             bases.dataset_root(1, "an index")
         with pytest.raises(CorruptFile, match="under base 2"):
             bases.data_file(2, "f.lance")

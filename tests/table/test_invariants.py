@@ -43,14 +43,14 @@ BROKEN = {
 }
 
 OF_NEXT_MANIFEST = {"max_fragment_id_bounds_every_fragment", "flags_cover_every_feature_in_use"}
-"""Of fragments that were taken over it keeps these itself: it never lowers the id, and computes the flags."""
+"""Invariants that hold for carried-over fragments because a commit never lowers the id and computes the flags."""
 
 
-def test_a_sound_manifest_breaks_none() -> None:
+def test_a_sound_manifest_has_no_violations() -> None:
     assert violations(SOUND) == []
 
 
-def test_every_invariant_has_its_case() -> None:
+def test_every_invariant_has_a_broken_example() -> None:
     assert sorted(check.__name__ for check in ALL_INVARIANTS) == sorted(BROKEN)
 
 
@@ -69,11 +69,11 @@ def test_a_tombstoned_field_may_lie_elsewhere() -> None:
     assert violations(manifest(replace(fragment(0), files=files))) == []
 
 
-def test_a_commit_may_keep_an_old_flaw_and_add_none() -> None:
+def test_a_commit_may_keep_old_violations_and_must_not_add_one() -> None:
     flawed = BROKEN["index_ids_are_unique"]
     check_adds_no_violation(flawed, replace(flawed, version=2))
 
-    with pytest.raises(InvalidInput, match="version 2 would not be sound: indexed fields exist"):
+    with pytest.raises(InvalidInput, match="version 2 would break invariants: indexed fields exist"):
         check_adds_no_violation(flawed, replace(BROKEN["indexed_fields_exist"], version=2))
     with pytest.raises(InvalidInput, match="index ids are unique"):
         check_adds_no_violation(None, flawed)
