@@ -1,4 +1,4 @@
-"""What keeps a dataset healthy: each verb is a plan, tasks that run anywhere, and one commit."""
+"""Maintain a dataset: ingest, compact, index, clean up and measure; each verb is a plan, tasks and one commit."""
 
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 

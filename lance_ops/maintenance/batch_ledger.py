@@ -1,13 +1,13 @@
-"""Which ingestion batches a table holds, so that none is ingested twice.
+"""Find the ingestion batches that a table holds, so that no batch is ingested twice.
 
-A commit that ingests batches says so in its transaction's properties, `lance_ops.batch.<key>` = token. Clean-up
-removes old versions with their transactions; before it does, it writes a checkpoint of what they said up to a version:
+A commit that ingests batches records them in its transaction's properties, `lance_ops.batch.<key>` = token. Before
+clean-up removes old versions with their transactions, it writes a checkpoint of what they recorded up to a version:
 
     _lance_ops/batches/{version:020}.json      [{"version": 7, "batches": {"<key>": "<token>"}, "back_to": null}, …]
 
-newest first. The newest checkpoint and the transactions after it are all one needs to read. What a restore or an
-overwrite took out of the table is not in it any more, and may be ingested again; a later restore may bring it back,
-which is why a checkpoint keeps what happened and not what was the case in the end.
+newest first. The newest checkpoint and the transactions after it hold the whole history. A batch that a restore or an
+overwrite took out of the table may be ingested again, and a later restore may bring it back. Therefore a checkpoint
+keeps the events, not the state after them.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _CHECKPOINT_DIR = "_lance_ops/batches"
 
 @dataclass(frozen=True)
 class IngestedBatch:
-    """The content's token of a batch and the version that added its rows."""
+    """The token of a batch's content, and the version that added its rows."""
 
     token: str
     version: int
 
 
 def batch_properties(tokens: Mapping[str, str]) -> dict[str, str]:
-    """Return the transaction properties that say these batches (key to token) were ingested."""
+    """Return the transaction properties that record these batches (key to token)."""
     return {f"{BATCH_PREFIX}{key}": token for key, token in tokens.items()}
 
 
@@ -62,7 +62,7 @@ def batches_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
-    """Return every batch, by key, whose rows this snapshot's table was given."""
+    """Return by key the batches whose rows are in the table at this version."""
     found: dict[str, IngestedBatch] = {}
     newest_valid = snapshot.version
     for event in _events(snapshot):
@@ -76,7 +76,7 @@ def ingested_batches(snapshot: Snapshot) -> dict[str, IngestedBatch]:
 
 
 def checkpoint_batches(snapshot: Snapshot) -> None:
-    """Write down, durably, what this snapshot's history says of batches, so that it may be removed."""
+    """Write a durable checkpoint of this snapshot's batch events, so that its older versions may be removed."""
     events = _events(snapshot)
     if not events:
         return
@@ -88,7 +88,7 @@ def checkpoint_batches(snapshot: Snapshot) -> None:
 
 @dataclass(frozen=True)
 class _Event:
-    """A version that brought batches, or that set the table back to what it was at another (0: empty)."""
+    """A version that ingested batches, or that set the table back to an earlier version (0: the empty table)."""
 
     version: int
     batches: Mapping[str, str]
@@ -96,10 +96,10 @@ class _Event:
 
 
 def _events(snapshot: Snapshot) -> list[_Event]:
-    """Return the events up to the snapshot, newest first.
+    """Return the events up to the snapshot's version, newest first.
 
-    A clean-up writes its checkpoint before it removes a version, so if the newest checkpoint is still the same at the
-    end, no version was missed in between.
+    A clean-up writes its checkpoint before it removes a version. If the newest checkpoint is the same before and after
+    the transactions are read, no version was missed.
     """
     while True:
         checkpoint, older = _newest_checkpoint(snapshot.store)
@@ -109,7 +109,7 @@ def _events(snapshot: Snapshot) -> list[_Event]:
 
 
 def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
-    """Return the events after a checkpoint, newest first; those of ghosts never happened."""
+    """Return the events after a checkpoint, newest first, without those of stray versions."""
     store, committer = snapshot.store, snapshot.committer
     events: list[_Event] = []
     after: CommittedVersion | None = None
@@ -134,7 +134,10 @@ def _event_of(landed: CommittedVersion) -> _Event | None:
 
 
 def _newest_checkpoint(store: Store) -> tuple[int, list[_Event]]:
-    """Return the newest checkpoint, its events newest first; a concurrent clean-up may replace it meanwhile."""
+    """Return the newest checkpoint's version and its events, newest first; (0, []) if there is none.
+
+    A concurrent clean-up may delete it after it was listed: then a newer one is read.
+    """
     while True:
         version = max(_checkpoints(store), default=0)
         if not version:
@@ -148,7 +151,7 @@ def _newest_checkpoint(store: Store) -> tuple[int, list[_Event]]:
                 _Event(int(event["version"]), dict(event["batches"]), event["back_to"]) for event in json.loads(data)
             ]
         except (ValueError, TypeError, KeyError) as error:
-            raise CorruptFile(store.uri_of(_path(version)), "checkpoint", f"not batches: {error!r}") from error
+            raise CorruptFile(store.uri_of(_path(version)), "checkpoint", f"not batch events: {error!r}") from error
 
 
 def _checkpoints(store: Store) -> list[int]:

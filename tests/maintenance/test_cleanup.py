@@ -91,7 +91,7 @@ def test_named_versions_go_and_the_newest_cannot_be_named(make: Make) -> None:
     dataset = make()
     dataset.cleanup_old_versions(versions=[2, 3])
     assert [version["version"] for version in dataset.versions()] == [1, 4, 5]
-    with pytest.raises(InvalidInput, match="version 5 must stay"):
+    with pytest.raises(InvalidInput, match="version 5 cannot be removed"):
         dataset.cleanup_old_versions(versions=[5])
 
 

@@ -214,7 +214,7 @@ def test_an_index_over_a_part_of_what_was_rewritten_means_to_plan_again(make: Ma
     segment = dataset.snapshot.manifest.indices[0]
     part = replace(segment, fragment_bitmap=FrozenBitMap([1]))
     commit_operation(lance_ops.dataset(dataset.uri).snapshot, CreateIndex((part,), (segment,)))
-    with pytest.raises(RetryableConflict, match="covers since a part"):
+    with pytest.raises(RetryableConflict, match="now covers only a part"):
         Compaction.commit(early, rewrites)
     assert compact_files(early)[0].num_rows == 40
 

@@ -1,4 +1,4 @@
-"""Remove old versions and the files that nothing needs any more: plan, removal, and clean-up by configuration."""
+"""Remove old versions and the files that no retained version names, on request or by the table's configuration."""
 
 from lance_ops.maintenance.cleanup.auto_cleanup import auto_cleanup_config, clean_up_if_due
 from lance_ops.maintenance.cleanup.cleanup import (

@@ -1,15 +1,15 @@
-"""Tables that clean themselves up: the reference's configuration, looked at after each commit.
+"""Clean up after a commit if the table's configuration asks for it. The keys are the reference's:
 
-    lance.auto_cleanup.interval             after every so many versions
-    lance.auto_cleanup.older_than           what is older, such as `14days`
-    lance.auto_cleanup.retain_versions      but for so many of the newest
+    lance.auto_cleanup.interval             number of versions between two clean-ups
+    lance.auto_cleanup.older_than           age from which versions are removed, such as `14days`
+    lance.auto_cleanup.retain_versions      number of newest versions to keep
     lance.auto_cleanup.delete_rate_limit    deletions a second
-    lance.auto_cleanup.delete_concurrency   deletions at once
+    lance.auto_cleanup.delete_concurrency   concurrent deletions
 
-A version goes when all that is configured lets it. Tagged versions stay, and so do files of writers that may still
-commit, and the version before the new one, which readers stand on. Where only the interval is set, the age is that of a
-clean-up that nobody gave one, two weeks (there the reference removes all but two versions). Whatever goes wrong is
-logged: the commit stands.
+A version is removed if both `older_than` and `retain_versions` allow it. Clean-up keeps tagged versions, files of
+writers that may still commit, and the version before the new one, which readers may use. With the interval alone, it
+removes versions older than two weeks (the reference then removes all but two versions). Errors are logged, because the
+commit is done.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PREFIX = "lance.auto_cleanup."
 _INTERVAL, _OLDER_THAN, _RETAIN = f"{_PREFIX}interval", f"{_PREFIX}older_than", f"{_PREFIX}retain_versions"
 _RATE_LIMIT, _CONCURRENCY = f"{_PREFIX}delete_rate_limit", f"{_PREFIX}delete_concurrency"
 _DEFAULT_INTERVAL = 20
-_RETAINED_AT_LEAST = 2
+_MIN_RETAINED = 2
 
 _log = logging.getLogger(__name__)
 
@@ -38,16 +38,16 @@ _log = logging.getLogger(__name__)
 def auto_cleanup_config(
     interval: int = _DEFAULT_INTERVAL, older_than_seconds: int = int(DEFAULT_AGE.total_seconds())
 ) -> dict[str, str]:
-    """Return the configuration of a table that removes, every `interval` versions, those that are older."""
+    """Return the configuration that removes, every `interval` versions, versions older than `older_than_seconds`."""
     if interval < 0:
-        raise InvalidInput(f"the interval of clean-ups must not be negative, as {interval} is")
+        raise InvalidInput(f"the interval of clean-ups must not be negative: {interval}")
     return {_INTERVAL: str(interval), _OLDER_THAN: format_duration(timedelta(seconds=older_than_seconds))}
 
 
 def clean_up_if_due(before: int, made: Snapshot) -> None:
-    """Clean up after a commit if the table's configuration asks for it now.
+    """Clean up if the interval has passed since `before`, the version that the commits were planned on.
 
-    `before` is the version that the commits were planned on: one verb may have made several.
+    One verb may have committed several versions.
     """
     config = made.manifest.config
     if made.version <= before or _INTERVAL not in config:
@@ -63,7 +63,7 @@ def clean_up_if_due(before: int, made: Snapshot) -> None:
 
 
 def configured_options(config: Mapping[str, str]) -> CleanupOptions:
-    """Return what a table's configuration lets go; raise `InvalidInput` naming the key whose value is none."""
+    """Return the clean-up options in a table's configuration; raise `InvalidInput` with the key of a bad value."""
     older_than, retained = config.get(_OLDER_THAN), _number(config, _RETAIN)
     if older_than is not None:
         try:
@@ -76,7 +76,7 @@ def configured_options(config: Mapping[str, str]) -> CleanupOptions:
         raise InvalidInput(f"{_RETAIN} must be at least 1, not 0")
     return CleanupOptions(
         age,
-        max(_RETAINED_AT_LEAST, retained or 0),
+        max(_MIN_RETAINED, retained or 0),
         error_if_tagged_old_versions=False,
         delete_rate_limit=_number(config, _RATE_LIMIT),
         delete_concurrency=_number(config, _CONCURRENCY),
@@ -88,5 +88,5 @@ def _number(config: Mapping[str, str], key: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise InvalidInput(f"{key} is a number, not {text!r}")
+        raise InvalidInput(f"{key} must be a number, not {text!r}")
     return int(text)

@@ -1,12 +1,13 @@
-"""Remove old versions and files that nothing needs.
+"""Remove old versions and the files that no retained version names.
 
-    plan_cleanup(snapshot, options) -> CleanupPlan          what would go, and why it may
-    execute(snapshot, plan) -> CleanupStats                 batches written down, manifests first, then files
+    plan_cleanup(snapshot, options) -> CleanupPlan          the versions and files to remove
+    execute(snapshot, plan) -> CleanupStats                 checkpoint the batches, remove manifests, then files
 
-What is about to go is noted first, so that nobody is given it any more (`snapshot.removals`). A manifest goes before
-the files that only it names: whoever still holds the version's number gets a clear `VersionNotFound`, never a version
-with holes. When the manifests are gone, tags, pins, branches and the newest versions are read again, and what one of
-them needs is left alone: nobody can name an old version's files any more after that.
+Clean-up first announces the versions that it removes, so that no caller tags or pins them any more
+(`refs.announced_removals`). It removes a manifest before the files that only this manifest names: a reader that still
+has the version's number gets `VersionNotFound`, never a version with missing files. After that nobody can name an old
+version's files any more. So clean-up then reads tags, pins, branches and the newest versions again, and keeps the files
+that they need.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class CleanupStats:
 
 @dataclass(frozen=True)
 class CleanupExplanation:
-    """A dry run: the numbers, and with `include_files` the first `candidate_file_limit` files that would go."""
+    """The result of a dry run; with `include_files` it lists the first `candidate_file_limit` files to remove."""
 
     read_version: int
     stats: CleanupStats
@@ -86,14 +87,17 @@ def explain_cleanup_old_versions(
     include_files: bool = False,
     max_files: int = DEFAULT_MAX_FILES,
 ) -> CleanupExplanation:
-    """Say what `cleanup_old_versions` would remove now, and remove nothing."""
+    """Return what `cleanup_old_versions` would remove now; nothing is removed."""
     newest = snapshot.latest()
     plan = plan_cleanup(newest, options or CleanupOptions())
     branches = list_branches(reference_store(newest))
     paths = [info.path for info in (*plan.manifests, *plan.files)]
     warnings = (
         *(f"version {version} is old but tagged: kept" for version in plan.kept_for_tags),
-        *(f"version {version} is tagged or pinned, and not there: no file goes" for version in plan.missing_versions),
+        *(
+            f"version {version} is tagged or pinned, but missing: no file is removed"
+            for version in plan.missing_versions
+        ),
     )
     return CleanupExplanation(
         read_version=plan.read_version,
@@ -107,9 +111,10 @@ def explain_cleanup_old_versions(
 
 
 def execute(snapshot: Snapshot, plan: CleanupPlan) -> CleanupStats:
-    """Delete what the plan lists and no version that is there after all names.
+    """Remove the versions and files of the plan, except files that a version now needs.
 
-    A version that cannot be deleted stays with its files; both are counted as failures or left for the next clean-up.
+    A version that cannot be removed keeps its files and counts as a failed deletion, as does each file that cannot be
+    deleted. They are left to the next clean-up.
     """
     if plan.old_versions:
         checkpoint_batches(snapshot)
@@ -173,15 +178,15 @@ def _remove_versions_with_holes(snapshot: Snapshot, gone: set[int], deleted: Ite
 def _stats(plan: CleanupPlan, deleted: Iterable[ObjectInfo], failed: int) -> CleanupStats:
     gone = {info.path for info in deleted}
 
-    def within(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
+    def deleted_of(infos: Iterable[ObjectInfo]) -> list[ObjectInfo]:
         return [info for info in infos if info.path in gone]
 
     return CleanupStats(
-        bytes_removed=sum(info.size_bytes for info in within((*plan.files, *plan.manifests))),
-        old_versions=len(within(plan.manifests)),
-        data_files_removed=len(within(plan.data_files)),
-        deletion_files_removed=len(within(plan.deletion_files)),
-        index_files_removed=len(within(plan.index_files)),
-        transaction_files_removed=len(within(plan.transaction_files)),
+        bytes_removed=sum(info.size_bytes for info in deleted_of((*plan.files, *plan.manifests))),
+        old_versions=len(deleted_of(plan.manifests)),
+        data_files_removed=len(deleted_of(plan.data_files)),
+        deletion_files_removed=len(deleted_of(plan.deletion_files)),
+        index_files_removed=len(deleted_of(plan.index_files)),
+        transaction_files_removed=len(deleted_of(plan.transaction_files)),
         failed_deletes=failed,
     )

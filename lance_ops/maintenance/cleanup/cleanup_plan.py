@@ -1,13 +1,13 @@
-"""Decide which versions and files may go.
+"""Plan a clean-up: decide which versions and files may be removed.
 
-A version stays if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned, or
-if a branch began with it. A file stays if a version that stays names it, or any version of a branch. What lies in
-another line's directory is not looked at. Files that no version names at all belong to a writer that crashed, or to
-one that is about to commit: they go only when they are older than `UNVERIFIED_AGE`, by the store's clock. No file of
-the table goes while a version is missing that somebody holds.
+A version is kept if it is the newest, among the `retain_versions` newest, younger than `older_than`, tagged or pinned,
+or if a branch began with it. A file is kept if a kept version names it, or any version of another branch. Directories
+of other branches are not listed. A file that no version names belongs to a writer that crashed or that is about to
+commit: it is removed only when it is older than `UNVERIFIED_AGE` by the store's clock. While a tagged or pinned version
+is missing, no file of the table is removed.
 
-Files under base paths outside of the root stay, as the reference leaves them: they may be another table's, and a
-manifest can name anybody's file.
+Files under base paths outside the root are kept, as in the reference: they may belong to another table, and a manifest
+can name any file.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ DEFAULT_AGE = timedelta(weeks=2)
 
 @dataclass(frozen=True)
 class CleanupOptions:
-    """What may go. With neither `older_than` nor `retain_versions` nor `versions`: versions older than two weeks.
+    """Which versions to remove; by default, versions older than two weeks.
 
-    With both, a version goes only when both allow it. `delete_unverified` removes files that no version names
-    whatever their age: safe only while nothing else writes to the table.
+    With both `older_than` and `retain_versions`, a version is removed only if both allow it. `versions` names the
+    versions instead. `delete_unverified` removes files that no version names at any age: this is safe only while no
+    other process writes to the table.
     """
 
     older_than: timedelta | None = None
@@ -89,10 +90,10 @@ class CleanupOptions:
 
 @dataclass(frozen=True)
 class CleanupPlan:
-    """What would go, as of `read_version`: manifests by version, and files by what they are.
+    """The versions, manifests and files to remove, as of `read_version`; files by type.
 
-    `missing_versions` are held by a tag or a pin, and not there: another clean-up may be about to put them back, and
-    until it has, nobody can tell which files they name.
+    `missing_versions` are tagged or pinned but do not exist: another clean-up may be about to put them back. Until then
+    nobody can read which files they name.
     """
 
     read_version: int
@@ -116,14 +117,14 @@ class CleanupPlan:
 
 @dataclass
 class NamedFiles:
-    """Files beneath `root` that manifests name, as paths relative to it; of indices the folders."""
+    """Paths of files beneath `root` that manifests name, relative to it; for indices, the paths of their folders."""
 
     root: str
     paths: set[str] = field(default_factory=set)
     index_folders: set[str] = field(default_factory=set)
 
     def add(self, manifest: Manifest, owner: str | None = None) -> None:
-        """Add all that a manifest names beneath the root, under whichever base; `owner` is its own table's root."""
+        """Add all files beneath the root that a manifest names, under any base; `owner` is the manifest's own root."""
         roots = _folders_beneath(self.root, manifest, self.root if owner is None else owner)
         files = {base: f"{root}{DATA_DIR}/" for base, root in roots.items()}
         files |= {b.id: roots[b.id] for b in manifest.base_paths if b.id in roots and not b.is_dataset_root}
@@ -147,99 +148,118 @@ class NamedFiles:
 
 
 def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
-    """List what may go; `snapshot` must be the newest version.
+    """List the versions and files to remove; `snapshot` must be the newest version.
 
     Raises `InvalidInput` if an old version is tagged and `error_if_tagged_old_versions` is set, or if `versions` names
-    one that must stay.
+    one of the newest.
     """
     now = snapshot.store.now()
     branches = list_branches(reference_store(snapshot))
-    notes = [info for directory in (PINS_DIR, REMOVALS_DIR) for info in snapshot.store.list(directory)]
-    held, begun = held_versions(snapshot, options, now), versions_begun_with(snapshot, branches)
-    kept, known = NamedFiles(snapshot.uri), NamedFiles(snapshot.uri)
-    gone: list[int] = []
-    stays: list[int] = []
-    protected: list[int] = []
-    for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
-        old = past.version not in begun and _is_old(past, rank, options, now)
-        if old:
-            (protected if past.version in held else gone).append(past.version)
-        else:
-            stays.append(past.version)
-        (known if old and past.version not in held else kept).add(past.manifest)
-    if protected and options.error_if_tagged_old_versions:
-        names = ", ".join(f"{held[version]} (version {version})" for version in sorted(protected))
+    marks = [info for directory in (PINS_DIR, REMOVALS_DIR) for info in snapshot.store.list(directory)]
+    held = held_versions(snapshot, options, now)
+    versions = _classify(snapshot, options, now, held, versions_begun_with(snapshot, branches))
+    if versions.old_but_held and options.error_if_tagged_old_versions:
+        names = ", ".join(f"{held[version]} (version {version})" for version in sorted(versions.old_but_held))
         raise InvalidInput(
-            f"{snapshot.uri}: tagged versions are old enough to go: {names}; delete the tags, or keep these versions "
-            "with error_if_tagged_old_versions=False"
+            f"{snapshot.uri}: tagged versions are old enough to be removed: {names}; delete the tags, or keep these "
+            "versions with error_if_tagged_old_versions=False"
         )
+    kept_files, old_files = versions.kept_files, versions.old_files
+    add_named_by_others(kept_files, snapshot, branches)
+    missing = held.keys() - {*versions.old, *versions.recent, *versions.old_but_held}
 
-    add_named_by_others(kept, snapshot, branches)
-    missing = held.keys() - {*gone, *stays, *protected}
+    def is_removable(info: ObjectInfo) -> bool:
+        is_unneeded = info.path in old_files or _is_abandoned(info, options, now)
+        return info.path not in kept_files and is_unneeded and not missing
 
-    def candidates(directory: str) -> tuple[ObjectInfo, ...]:
-        return tuple(
-            info
-            for info in snapshot.store.list(directory)
-            if info.path not in kept and (info.path in known or _is_abandoned(info, options, now)) and not missing
-        )
+    def removable(directory: str) -> tuple[ObjectInfo, ...]:
+        return tuple(filter(is_removable, snapshot.store.list(directory)))
 
     return CleanupPlan(
         read_version=snapshot.version,
         options=options,
-        old_versions=tuple(gone[::-1]),
-        kept_versions=(*stays, *protected),
+        old_versions=tuple(versions.old[::-1]),
+        kept_versions=(*versions.recent, *versions.old_but_held),
         missing_versions=tuple(sorted(missing)),
-        kept_for_tags=tuple(protected[::-1]),
-        data_files=candidates(DATA_DIR),
-        deletion_files=candidates(DELETIONS_DIR),
-        index_files=candidates(INDICES_DIR),
-        transaction_files=candidates(TRANSACTIONS_DIR),
+        kept_for_tags=tuple(versions.old_but_held[::-1]),
+        data_files=removable(DATA_DIR),
+        deletion_files=removable(DELETIONS_DIR),
+        index_files=removable(INDICES_DIR),
+        transaction_files=removable(TRANSACTIONS_DIR),
         temporary_files=tuple(
             info
-            for info in (*_own_temporary(snapshot.store), *_staged_manifests(snapshot.store), *notes)
+            for info in (*_own_temporary(snapshot.store), *_staged_manifests(snapshot.store), *marks)
             if _is_abandoned(info, options, now)
         ),
-        manifests=_manifests(snapshot, gone),
+        manifests=_manifests(snapshot, versions.old),
     )
 
 
+@dataclass(frozen=True)
+class _Classified:
+    """The retained versions, newest first, by what clean-up does with them, and the files that they name."""
+
+    old: list[int]
+    old_but_held: list[int]
+    recent: list[int]
+    old_files: NamedFiles
+    kept_files: NamedFiles
+
+
+def _classify(
+    snapshot: Snapshot, options: CleanupOptions, now: datetime, held: Mapping[int, str], begun: Mapping[int, str]
+) -> _Classified:
+    """Classify the versions up to the snapshot's; one that a branch began with (`begun`) counts as recent."""
+    found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri))
+    for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
+        if past.version in begun or not _is_old(past, rank, options, now):
+            found.recent.append(past.version)
+            found.kept_files.add(past.manifest)
+        elif past.version in held:
+            found.old_but_held.append(past.version)
+            found.kept_files.add(past.manifest)
+        else:
+            found.old.append(past.version)
+            found.old_files.add(past.manifest)
+    return found
+
+
 def held_versions(snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
-    """Return the versions that must stay whatever their age, with the name of the tag (or pin) that holds each."""
+    """Return the tagged and pinned versions, which are kept at any age, with the name of a tag (or pin) of each."""
     pins = (info.path for info in snapshot.store.list(PINS_DIR) if not _is_abandoned(info, options, now))
     held = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
-    line, tags = branch_of(snapshot), list_tags(reference_store(snapshot))
-    return held | {tag.version: name for name, tag in tags.items() if tag.branch == line}
+    branch, tags = branch_of(snapshot), list_tags(reference_store(snapshot))
+    return held | {tag.version: name for name, tag in tags.items() if tag.branch == branch}
 
 
 def versions_begun_with(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
-    """Return the versions of the snapshot's line that branches began with, with the name of one such branch each."""
-    line = branch_of(snapshot)
-    return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == line}
+    """Return the versions of the snapshot's branch that other branches began with, with the name of one of them."""
+    parent = branch_of(snapshot)
+    return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == parent}
 
 
 def add_named_by_others(named: NamedFiles, snapshot: Snapshot, branches: Iterable[str]) -> None:
-    """Add what the versions of other branches name beneath the root of the snapshot's line."""
+    """Add the files beneath the root of the snapshot's branch that versions of other branches name."""
     for name in set(branches) - {branch_of(snapshot)}:
-        line = open_root(branch_uri(snapshot, name), snapshot.storage_options)
-        for version in line.committer.versions():
-            with suppress(VersionNotFound):  # a clean-up of the branch took it
-                named.add(read_manifest(line.store, line.committer, version), line.store.uri)
+        branch = open_root(branch_uri(snapshot, name), snapshot.storage_options)
+        for version in branch.committer.versions():
+            with suppress(VersionNotFound):  # a clean-up of that branch removed it
+                named.add(read_manifest(branch.store, branch.committer, version), branch.store.uri)
 
 
 def _folders_beneath(root: str, manifest: Manifest, owner: str) -> dict[int | None, str]:
-    """Return the folder that each base (None: the owner's root) is beneath a root, of those that are."""
+    """Return the folders of the bases (None: the owner's root) that are beneath a root, relative to it."""
     places: dict[int | None, str] = {None: owner} | {base.id: base.path for base in manifest.base_paths}
     found = {base: path_beneath(root, place) for base, place in places.items()}
     return {base: f"{path}/" if path else "" for base, path in found.items() if path is not None}
 
 
 def _is_old(past: CommittedVersion, rank: int, options: CleanupOptions, now: datetime) -> bool:
-    """Whether a version may go, `rank` newer ones being retained."""
+    """Return whether the options allow to remove a version that has `rank` newer versions."""
     among_newest = rank < (options.retain_versions or 1)
     if options.versions is not None:
         if among_newest and past.version in options.versions:
-            raise InvalidInput(f"version {past.version} must stay: it is among the newest")
+            raise InvalidInput(f"version {past.version} cannot be removed: it is among the newest")
         return not among_newest and past.version in options.versions
     age = options.older_than
     if age is None and options.retain_versions is None:
@@ -249,7 +269,7 @@ def _is_old(past: CommittedVersion, rank: int, options: CleanupOptions, now: dat
 
 def _is_older(version: CommittedVersion, moment: datetime) -> bool:
     made = version.manifest.timestamp
-    return made is not None and made <= moment  # of unknown age: stays
+    return made is not None and made <= moment  # a version of unknown age is kept
 
 
 def _is_abandoned(info: ObjectInfo, options: CleanupOptions, now: datetime) -> bool:
@@ -263,12 +283,12 @@ def _data_stem(path: str) -> str:
 
 
 def _own_temporary(store: Store) -> Iterator[ObjectInfo]:
-    """Yield what crashed writers of this line left."""
+    """Yield the temporary files that crashed writers of this branch left."""
     return (info for info in store.list_temporary() if belongs_to_this_branch(info.path))
 
 
 def _staged_manifests(store: Store) -> Iterator[ObjectInfo]:
-    """Yield the manifests that no version came of, or whose version has its final name since."""
+    """Yield staged manifests: their commit failed, or their version has its final name by now."""
     return (info for info in store.list(VERSIONS_DIR) if is_staged_manifest(info.path.rpartition("/")[2]))
 
 

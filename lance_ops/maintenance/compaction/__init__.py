@@ -1,4 +1,4 @@
-"""Rewrite small fragments as larger ones without their deleted rows, and remap the indices."""
+"""Rewrite small fragments into larger ones without deleted rows, and remap the indices."""
 
 from lance_ops.maintenance.compaction.compaction import CompactionMetrics, compact_files
 from lance_ops.maintenance.compaction.compaction_plan import CompactionOptions, CompactionPlan, plan_compaction

@@ -1,12 +1,12 @@
-"""Merge small fragments and materialise deletions, and move the indices along.
+"""Merge small fragments, drop deleted rows, and remap the indices.
 
     Compaction.plan(snapshot, options) -> CompactionPlan     pure
-    execute(task) -> RewriteResult                           anywhere: reads live rows in order, writes new fragments
+    execute(task) -> RewriteResult                           any process: reads live rows in order, writes new fragments
     Compaction.commit(snapshot, rewrites) -> metrics         reserves fragment ids, remaps indices, one Rewrite
 
-Fragment ids are reserved by a commit of their own, because the remapped indices must name them before the rewrite
-lands. The rewrite is committed against the *planned* version: what was deleted since is then carried into the new
-fragments, and stays deleted. Of the indices, those of the newest version are remapped.
+A commit of its own reserves fragment ids, because the remapped indices must name the new fragments before the rewrite
+is committed. The rewrite is committed against the *planned* version: rows that were deleted since then are deleted in
+the new fragments too. The indices of the newest version are remapped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = ["Compaction", "CompactionMetrics", "RewriteResult", "compact_files", 
 _CONFLICT_RETRIES = 10
 _GATHERED_BYTES = 32 << 20
 _LOST_RACES = 1000
-"""To lose a race costs little beside what was rewritten: patience ends with the commit's timeout."""
+"""Attempts of a commit. A lost race costs little compared with the rewrite, so the commit's timeout ends it first."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class CompactionMetrics:
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """One group rewritten: the fragments read, with their deletion vectors as then, and those written.
+    """One rewritten group: the fragments read, their deletion vectors at that time, and the fragments written.
 
-    The files may not be durable before they are committed.
+    The new files may not be durable until the commit syncs them.
     """
 
     read_version: int
@@ -70,7 +70,7 @@ class RewriteResult:
     new_fragments: tuple[Fragment, ...]
 
     def moved(self) -> RewrittenGroup:
-        """Return where the rows went."""
+        """Return the old and new fragments, from which row addresses are remapped."""
         old = tuple(
             OldFragment(fragment.id, fragment.physical_rows, offsets_in(BitMap.deserialize(deleted)))
             for fragment, deleted in zip(self.old_fragments, self.deleted_offsets, strict=True)
@@ -81,7 +81,7 @@ class RewriteResult:
 
 
 class Compaction:
-    """The three steps under the reference's names, for runs that are spread over machines."""
+    """The steps of a compaction under the reference's names, for a caller that runs tasks on several machines."""
 
     plan = staticmethod(plan_compaction)
 
@@ -122,7 +122,7 @@ def compact_files(
 
 
 def execute(task: CompactionTask) -> RewriteResult:
-    """Rewrite the task's live rows, in order, into new fragments; stable row ids move along."""
+    """Rewrite the task's live rows, in order, into new fragments; stable row ids are kept."""
     snapshot = task.snapshot.open()
     limits = FragmentLimits(task.target_rows_per_fragment, task.max_bytes_per_file)
     fragments = tuple(snapshot.fragments_by_id[fragment_id] for fragment_id in task.fragment_ids)
@@ -137,7 +137,7 @@ def execute(task: CompactionTask) -> RewriteResult:
 
 
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Join small tables to some of `_GATHERED_BYTES`: column by column a writer handles few pieces for less."""
+    """Join small tables into ones of at least `_GATHERED_BYTES`, since a writer has a cost for each input table."""
     parts: list[pa.Table] = []
     size = 0
     for table in tables:
@@ -150,7 +150,7 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _joined(parts: list[pa.Table]) -> list[pa.Table]:
-    """Return tables as one; leave apart what Arrow cannot join, such as dictionaries of more entries than keys."""
+    """Return the tables joined into one; unjoined if Arrow cannot, as for dictionaries with too many entries."""
     if len(parts) < 2:
         return parts
     try:
@@ -186,7 +186,7 @@ def _numbered(rewrites: Sequence[RewriteResult], first_id: int) -> list[RewriteR
 
 
 def discard(store: Store, rewrite: RewriteResult) -> None:
-    """Delete what a task wrote."""
+    """Delete the files that a task wrote."""
     _pending(store, [rewrite]).abandon()
 
 

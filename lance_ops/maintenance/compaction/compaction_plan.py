@@ -1,4 +1,4 @@
-"""Decide which fragments to rewrite together.
+"""Plan a compaction: choose the groups of fragments to rewrite together.
 
 A fragment is a candidate when it is small (fewer live rows than the target) or when enough of its rows are deleted.
 Neighbouring candidates are rewritten together, their rows in order; a group never mixes fragments that different
@@ -68,17 +68,17 @@ class CompactionPlan:
 
     @property
     def num_tasks(self) -> int:
-        """Groups of fragments."""
+        """The number of groups."""
         return len(self.tasks)
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
-    """Return the groups worth rewriting, in the fragments' order, within the limits on sources.
+    """Return the groups worth rewriting, in the fragments' order, within the `max_source_*` limits.
 
     The first group is rewritten whatever the limits, so that a compaction always makes progress.
 
-    Raises `UnsupportedFeature` for an index on the rows to move that cannot be remapped here: before anything is
-    written. In a table of stable row ids there is none: see `needs_remap`.
+    Raises `UnsupportedFeature`, before anything is written, for an index on the rows that cannot be remapped; see
+    `needs_remap`.
     """
     version = FileVersion.parse(options.data_storage_version) if options.data_storage_version else snapshot.file_version
     tasks: list[CompactionTask] = []
@@ -115,14 +115,14 @@ def _groups(snapshot: Snapshot, options: CompactionOptions) -> Iterator[list[Fra
         coverage = _coverage(snapshot, fragment)
         full = rows >= options.target_rows_per_fragment and _makes_fewer(group, rows, options)
         if not candidate or coverage != covered_by or full:
-            if _is_worth_it(snapshot, group, rows, options):
+            if _is_worth_rewriting(snapshot, group, rows, options):
                 yield group
             group, rows = [], 0
         if candidate:
             group.append(fragment)
             rows += snapshot.num_live_rows(fragment)
             covered_by = coverage
-    if _is_worth_it(snapshot, group, rows, options):
+    if _is_worth_rewriting(snapshot, group, rows, options):
         yield group
 
 
@@ -130,7 +130,7 @@ def _is_candidate(snapshot: Snapshot, fragment: Fragment, options: CompactionOpt
     if fragment.id in options.excluded_fragment_ids:
         return False
     small = snapshot.num_live_rows(fragment) < options.target_rows_per_fragment
-    if small and options.max_bytes_per_file is not None:  # one that is full by its bytes would come out the same
+    if small and options.max_bytes_per_file is not None:  # a rewrite of a fragment at its byte limit gains nothing
         small = _size(snapshot, [fragment]).size_bytes < options.max_bytes_per_file
     return small or _has_deletions_to_materialize(snapshot, fragment, options)
 
@@ -140,14 +140,14 @@ def _has_deletions_to_materialize(snapshot: Snapshot, fragment: Fragment, option
     return options.materialize_deletions and deleted > options.materialize_deletions_threshold * fragment.physical_rows
 
 
-def _is_worth_it(snapshot: Snapshot, group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
+def _is_worth_rewriting(snapshot: Snapshot, group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
     return _makes_fewer(group, rows, options) or any(
         _has_deletions_to_materialize(snapshot, fragment, options) for fragment in group
     )
 
 
 def _makes_fewer(group: list[Fragment], rows: int, options: CompactionOptions) -> bool:
-    """Whether fewer fragments come out than go in: two that are nearly full would only be cut elsewhere."""
+    """Return whether a rewrite makes fewer fragments; two nearly full ones would only be cut at another row."""
     return -(-rows // options.target_rows_per_fragment) < len(group)
 
 
@@ -158,7 +158,7 @@ def _coverage(snapshot: Snapshot, fragment: Fragment) -> frozenset[UUID]:
 
 @dataclass(frozen=True)
 class _Size:
-    """How much a group would rewrite."""
+    """How much a rewrite reads."""
 
     fragments: int = 0
     rows: int = 0
@@ -168,7 +168,7 @@ class _Size:
         return _Size(self.fragments + other.fragments, self.rows + other.rows, self.size_bytes + other.size_bytes)
 
     def fits(self, options: CompactionOptions) -> bool:
-        """Whether this is within the `max_source_*` options."""
+        """Return whether this is within the `max_source_*` options."""
         limits = (options.max_source_fragments, options.max_source_rows, options.max_source_bytes)
         sizes = (self.fragments, self.rows, self.size_bytes)
         return all(limit is None or size <= limit for size, limit in zip(sizes, limits, strict=True))

@@ -1,4 +1,4 @@
-"""Rewrite the indices whose rows a compaction moved."""
+"""Write remapped index segments for the rows that a compaction moved."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ __all__ = ["IndexRemap", "needs_remap"]
 
 
 def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
-    """Return whether a segment is to be remapped when the rows it covers move: it names them by address.
+    """Return whether a segment must be remapped when its rows move: whether it names them by address.
 
-    In a table of stable row ids most segments name rows by id, which move along by themselves. What cannot be remapped
-    there ceases to cover the rows that moved (`Rewrite` sees to that), and they are scanned. Elsewhere it raises
-    `UnsupportedFeature`: as a segment that lost its rows, it would be useless. So does, before that is made up for, one
-    whose last remap was deferred.
+    A segment that names rows by stable row id stays valid. A segment that cannot be remapped loses the moved fragments
+    from its coverage in a table with stable row ids (`Rewrite` removes them), and scans read those rows. In any other
+    table such a segment raises `UnsupportedFeature`. So does a segment whose last remap was deferred.
     """
     if awaits_remap(snapshot, segment):
         raise UnsupportedFeature(
-            "moving the rows of an index whose last remap was deferred, before optimize_indices has built it anew",
+            "moving the rows of an index whose last remap was deferred: run optimize_indices first",
             f"index {segment.name!r}",
         )
     try:
@@ -41,10 +40,10 @@ def needs_remap(snapshot: Snapshot, segment: IndexMetadata) -> bool:
 
 
 class IndexRemap(Abandonable):
-    """Segments remapped through one address map; each is remapped once, as long as it is in the table.
+    """Remaps segments through one address map, each segment of the newest version once.
 
-    Indices may come, or be replaced, while fragments are rewritten. What has to be remapped is then told by the newest
-    version, and the data need not be rewritten again.
+    Other writers may add or replace indices while fragments are rewritten. Then only the new segments are remapped, and
+    the rewritten data stays in use.
     """
 
     def __init__(self, store: Store, moves: RowAddressMap) -> None:
@@ -62,7 +61,7 @@ class IndexRemap(Abandonable):
         self.pending.abandon()
 
     def covers(self, snapshot: Snapshot) -> bool:
-        """Return whether what was remapped is what this version needs."""
+        """Return whether the segments remapped so far are exactly those that this version needs remapped."""
         return self._done.keys() == {segment.uuid for segment in self._affected(snapshot)}
 
     def remap(self, snapshot: Snapshot) -> tuple[RewrittenIndex, ...]:
@@ -91,7 +90,7 @@ class IndexRemap(Abandonable):
             old = {fragment.fragment_id for fragment in group.old} & snapshot.fragments_by_id.keys()
             if 0 < len(segment.covers(old)) < len(old):
                 raise RetryableConflict(
-                    f"{snapshot.uri}: index {segment.name!r} covers since a part of the fragments {sorted(old)[:5]} "
+                    f"{snapshot.uri}: index {segment.name!r} now covers only a part of the fragments {sorted(old)[:5]} "
                     "that were rewritten together: plan the compaction again on the newest version"
                 )
 

@@ -1,4 +1,4 @@
-"""The live rows of fragments, in order, to be written again."""
+"""Read the live rows of fragments, in order, for a rewrite."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from lance_ops.table.rows import offsets_in
 __all__ = ["live_rows"]
 
 _JOINED_BYTES = 8 << 20
-"""In files that are read as one, or in their values at the least, where files pack them well."""
+"""Size of the files that are read together, or of their decoded values if those are larger."""
 
 _SMALL_BYTES = _JOINED_BYTES // 2
-"""Files of more are read one by one: there is little to gain."""
+"""Larger files are read one by one, since a joint read gains little."""
 
 
 def live_rows(snapshot: Snapshot, fragments: Iterable[Fragment]) -> Iterator[pa.Table]:
-    """Yield the live rows as `FragmentWriter` takes them; small data files that are mapped are read several at once."""
-    least = sum(row_bytes(field.arrow_type) for field in snapshot.schema.fields)
+    """Yield the live rows as `FragmentWriter` takes them; small files in a local store are read several at a time."""
+    min_row_bytes = sum(row_bytes(field.arrow_type) for field in snapshot.schema.fields)
 
     def size(fragment: Fragment) -> int:
-        return max(fragment.files[0].file_size_bytes, fragment.physical_rows * least)
+        return max(fragment.files[0].file_size_bytes, fragment.physical_rows * min_row_bytes)
 
     def is_small(fragment: Fragment) -> bool:
         return snapshot.store.reads_in_place and len(fragment.files) == 1 and size(fragment) <= _SMALL_BYTES
 
-    for small, alike in groupby(fragments, is_small):
-        if small:
-            groups = list(_groups(alike, size))
+    for are_small, neighbours in groupby(fragments, is_small):
+        if are_small:
+            groups = list(_groups(neighbours, size))
             workers = min(available_cores(), TASK_READAHEAD, len(groups))
-            found = map_ordered(lambda group: _read_group(snapshot, group), groups, workers, TASK_READAHEAD)
-            yield from chain.from_iterable(found)
+            tables = map_ordered(lambda group: _read_group(snapshot, group), groups, workers, TASK_READAHEAD)
+            yield from chain.from_iterable(tables)
         else:
-            yield from _scanned(snapshot, list(alike))
+            yield from _scanned(snapshot, list(neighbours))
 
 
 def _groups(fragments: Iterable[Fragment], size: Callable[[Fragment], int]) -> Iterator[list[Fragment]]:
-    """Yield neighbours that together take `_JOINED_BYTES`, or a little more."""
+    """Yield groups of neighbours; a group ends when it reaches `_JOINED_BYTES`."""
     group: list[Fragment] = []
     total = 0
     for fragment in fragments:
@@ -62,14 +62,14 @@ def _groups(fragments: Iterable[Fragment], size: Callable[[Fragment], int]) -> I
 
 
 def _read_group(snapshot: Snapshot, fragments: list[Fragment]) -> Iterable[pa.Table]:
-    """Read all the rows at once, or file by file where they cannot be."""
+    """Read all rows of the fragments together, or fragment by fragment if that is not possible."""
     parts = [(fragment, RowSlice(0, fragment.physical_rows)) for fragment in fragments]
     table = read_fragments_together(snapshot, parts, snapshot.schema)
     return _scanned(snapshot, fragments) if table is None else [_live(snapshot, fragments, table)]
 
 
 def _live(snapshot: Snapshot, fragments: Sequence[Fragment], table: pa.Table) -> pa.Table:
-    """Return what is not deleted of all the fragments' physical rows."""
+    """Return the live rows of a table that holds all physical rows of the fragments."""
     live = np.ones(table.num_rows, np.bool_)
     first = 0
     for fragment in fragments:

@@ -1,4 +1,4 @@
-"""Give rewritten rows, in a table of stable row ids, the ids and versions they had where they came from."""
+"""Copy stable row ids and row versions from rewritten fragments to the new ones."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["copy_lineage"]
 
 
 def copy_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """Return the new fragments with what is known of their rows: the live ones of the old fragments, in that order.
+    """Return the new fragments with the ids and versions of their rows: the old fragments' live rows, in order.
 
-    Raises `InvalidInput` if they are not as many.
+    Raises `InvalidInput` if the numbers of rows differ.
     """
     ids, created, updated = [], [], []
     for fragment in old:
@@ -39,9 +39,9 @@ def copy_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Frag
     return tuple(
         replace(
             fragment,
-            row_ids=encode_row_ids(its_ids),
+            row_ids=encode_row_ids(fragment_ids),
             created_at_versions=encode_versions(created_at),
             last_updated_at_versions=encode_versions(updated_at),
         )
-        for fragment, its_ids, created_at, updated_at in parts
+        for fragment, fragment_ids, created_at, updated_at in parts
     )

@@ -1,4 +1,4 @@
-"""Measure how healthy a table is: index coverage, findings with remedies, and its history version by version."""
+"""Measure a table's health: index coverage, findings with remedies, and a summary of each version."""
 
 from lance_ops.maintenance.health.coverage import IndexCoverage, index_coverage
 from lance_ops.maintenance.health.health_report import HealthReport, HealthThresholds, Severity, health

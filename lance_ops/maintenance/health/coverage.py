@@ -1,4 +1,4 @@
-"""How much of a table each of its indices covers."""
+"""Measure how many of a table's fragments and rows each index covers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["IndexCoverage", "index_coverage", "indexed_ratio"]
 
 @dataclass(frozen=True)
 class IndexCoverage:
-    """An index, all its segments together, against the table's fragments. Rows are live rows."""
+    """The coverage of an index by all its segments together. Rows are live rows."""
 
     name: str
     type_name: str
@@ -31,7 +31,7 @@ class IndexCoverage:
 
     @property
     def indexed_ratio(self) -> float:
-        """The part of the rows that the index covers; 1.0 for an empty table."""
+        """The share of the rows that the index covers; 1.0 for an empty table."""
         total = self.num_indexed_rows + self.num_unindexed_rows
         return self.num_indexed_rows / total if total else 1.0
 
@@ -43,7 +43,7 @@ def index_coverage(snapshot: Snapshot) -> tuple[IndexCoverage, ...]:
 
 
 def indexed_ratio(coverage: Iterable[IndexCoverage]) -> float | None:
-    """Return the worst coverage among indices, None if there are none."""
+    """Return the lowest coverage of the indices; None if there are none."""
     return min((index.indexed_ratio for index in coverage), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Say what ails a dataset, and which verb helps."""
+"""Report a version's measures, and a finding with advice for each one beyond its threshold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Finding", "HealthReport", "HealthThresholds", "Severity", "health"]
 
 
 class Severity(Enum):
-    """How much a finding matters: a warning costs speed or money, an error is beyond what was agreed."""
+    """A warning is beyond its threshold, an error is beyond `error_factor` times its threshold."""
 
     WARNING = "warning"
     ERROR = "error"
@@ -22,7 +22,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class HealthThresholds:
-    """From where on something is a finding. Ratios are 0 to 1; an error is raised at `error_factor` times a limit."""
+    """The limits beyond which a measure is a finding; ratios are 0 to 1. See `Severity` for `error_factor`."""
 
     small_fragment_rows: int = 1024 * 1024
     max_small_fragments: int = 10
@@ -39,7 +39,7 @@ class HealthThresholds:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it should be, and what to do."""
+    """One measure beyond its threshold, and what to do."""
 
     severity: Severity
     what: str
@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class HealthReport:
-    """The state of a dataset's newest version. `size_bytes` counts the data files of this version."""
+    """The measures of a version. `size_bytes` is the size of the version's data files."""
 
     version: int
     timestamp: datetime | None
@@ -63,18 +63,18 @@ class HealthReport:
 
     @property
     def deleted_ratio(self) -> float:
-        """The part of the physical rows that is deleted."""
+        """The share of the physical rows that is deleted."""
         physical = self.num_rows + self.num_deleted_rows
         return self.num_deleted_rows / physical if physical else 0.0
 
     @property
     def indexed_ratio(self) -> float | None:
-        """The worst index's coverage, None without indices."""
+        """The lowest coverage of an index; None without indices."""
         return indexed_ratio(self.indices)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
 
@@ -129,7 +129,7 @@ def _findings(
             missing,
             1 - limits.min_indexed_ratio,
             f"index {index.name} does not cover {missing:.1%} of the rows",
-            "reindex: the rest is scanned by every query",
+            "reindex: every query scans the other rows",
         )
     over(
         num_versions,

@@ -1,4 +1,4 @@
-"""The life of a dataset, version by version, as a person wants to read it."""
+"""Summarise each retained version: its operation, rows, sizes, tags and ingested batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["VersionSummary", "timeline"]
 
 @dataclass(frozen=True)
 class VersionSummary:
-    """One retained version. `operation` is the transaction's name, `?` where it is not known any more."""
+    """One retained version. `operation` is the transaction's name, `?` if its transaction was removed."""
 
     version: int
     timestamp: datetime | None
@@ -33,7 +33,7 @@ class VersionSummary:
 
 
 def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummary]:
-    """Return the retained versions up to this one, oldest first; with `limit` only the newest so many."""
+    """Return the retained versions up to this one, oldest first; with `limit` only the newest `limit` versions."""
     tags: dict[int, list[str]] = {}
     for name, tag in list_tags(reference_store(snapshot)).items():
         if tag.branch == branch_of(snapshot):
@@ -47,7 +47,7 @@ def timeline(snapshot: Snapshot, limit: int | None = None) -> list[VersionSummar
 
 
 def _summary(snapshot: Snapshot, past: CommittedVersion, tags: tuple[str, ...]) -> VersionSummary:
-    """Describe one version; `snapshot` is of it."""
+    """Return the summary of a version; `snapshot` is that version."""
     properties = dict(past.transaction.transaction_properties) if past.transaction else {}
     fragments = snapshot.fragments
     num_rows = snapshot.num_rows

@@ -1,8 +1,8 @@
-"""Build scalar indices, and extend them to rows they do not cover yet.
+"""Build scalar indices, extend them to rows that they do not cover, and drop them.
 
 `create_scalar_index` trains on all live rows and replaces an index of that name; `optimize_indices` merges each
-index's segments with the rows that none covers. Each writes one new segment and commits one `CreateIndex`, planned
-again when concurrent traffic got in the way.
+index's segments with the rows that none covers. Each writes one new segment and commits one `CreateIndex`; after a
+conflict with another writer it is planned again.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def create_scalar_index(
 def optimize_indices(snapshot: Snapshot, index_names: Sequence[str] | None = None) -> Snapshot:
     """Cover every fragment by every scalar index (or the named ones), each as one segment.
 
-    Indices of kinds that are not built here are left as they are, unless they are named: then `UnsupportedFeature`.
-    Raises `IndexNotFound` naming the indices there are.
+    Indices of other types stay as they are; if one is named, `UnsupportedFeature` is raised. Raises `IndexNotFound`,
+    which names the existing indices.
     """
     names = _names(snapshot) if index_names is None else list(index_names)
     for name in names:
@@ -74,7 +74,7 @@ def optimize_indices(snapshot: Snapshot, index_names: Sequence[str] | None = Non
 
 
 def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
-    """Remove an index; its files go with the versions that name them."""
+    """Remove an index; clean-up removes its files with the versions that name them."""
 
     def attempt(current: Snapshot) -> Snapshot:
         segments = tuple(index for index in current.manifest.indices if index.name == name)
@@ -87,7 +87,7 @@ def drop_index(snapshot: Snapshot, name: str) -> Snapshot:
 
 def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snapshot:
     segments = tuple(index for index in snapshot.manifest.indices if index.name == name)
-    if not segments:  # another writer removed it since it was asked for
+    if not segments:  # another writer removed it after the names were read
         if skip_unsupported:
             return snapshot
         raise _not_found(snapshot, name)
@@ -120,10 +120,10 @@ def _optimize(snapshot: Snapshot, name: str, *, skip_unsupported: bool) -> Snaps
 
 
 def _can_merge(snapshot: Snapshot, segments: tuple[IndexMetadata, ...]) -> bool:
-    """Return whether it can be told of the segments' entries which still hold.
+    """Return whether stale entries can be told apart when the segments are merged.
 
-    Not if a segment does not say what it covers. And not by id: an updated row has its id in two segments, under the
-    old value and the new one. An address is in one.
+    They cannot if a segment does not record its coverage, or if segments name rows by id: the id of an updated row is
+    in two segments, under the old value and the new one. An address is in one segment only.
     """
     return all(
         segment.fragment_bitmap is not None and row_key_of(snapshot, segment) is RowKey.ADDRESS for segment in segments
@@ -173,7 +173,7 @@ def _rows(
 
 
 def _leaf(column: pa.ChunkedArray, schema: Schema, field: Field) -> pa.ChunkedArray:
-    """Return a field's values out of the structs around it, null where one of them is."""
+    """Return a field's values out of the structs around it; a value is null if one of the structs is."""
     node = schema.fields[0]
     while node.id != field.id:
         node = node.children[0]

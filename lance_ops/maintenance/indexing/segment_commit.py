@@ -1,7 +1,7 @@
-"""Commit a new segment of an index, and take it along when rows that it covers were moved meanwhile.
+"""Commit a new index segment, remapped first if concurrent compactions moved the rows that it covers.
 
-To build an index can take longer than a compaction of the same rows. The entries are still right then, only under old
-addresses: they go through the map of the rewrite, as those of older indices did, and no value is read again.
+A compaction of the same rows may finish while an index is built. The new entries are still right except for their
+addresses, so they are remapped through the compaction's address map, and no value is read again.
 """
 
 from __future__ import annotations

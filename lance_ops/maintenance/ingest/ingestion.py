@@ -1,11 +1,11 @@
 """Append raw files, each batch exactly once.
 
     plan_ingest(uri, batches, …) -> IngestPlan      which batches are new, the schema, tasks of raw files
-    execute(task) -> WrittenFiles                   anywhere: raw files in, fragments out
+    execute(task) -> WrittenFiles                   any process: raw files in, fragments out
     commit_ingest(plan, outcomes) -> IngestResult   one Append (an Overwrite creates the table)
 
-Any number of batches become one version. Each batch's token stands in that version's transaction, and a batch whose
-token is found in the history is not ingested again, whatever asked for it.
+All batches of a call become one version. Its transaction records each batch's token, and a batch whose token is in the
+table's history is not ingested again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _CONFLICT_RETRIES = 10
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """How to write: what the table is where it is to be created, fragment limits, and how much one task reads."""
+    """Schema and format of a table to create, limits of fragments, and how much one task reads."""
 
     schema: pa.Schema | None = None
     data_storage_version: str = "stable"
@@ -86,7 +86,7 @@ class IngestTask:
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """Fragments of one task, not yet in any version, and how many rows each raw file gave."""
+    """The fragments that a task wrote, not yet in any version, and the number of rows of each raw file."""
 
     fragments: tuple[Fragment, ...]
     rows_by_file: Mapping[str, int]
@@ -94,7 +94,7 @@ class WrittenFiles:
 
 @dataclass(frozen=True)
 class IngestPlan:
-    """The batches that are new as of `snapshot` (None: the table is to be created), and the tasks that write them."""
+    """The batches that are new at `snapshot` (None: the table must be created), and the tasks that write them."""
 
     uri: str
     snapshot: Snapshot | None
@@ -109,7 +109,7 @@ class IngestPlan:
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What an ingestion did; `version` is None when every batch was there already."""
+    """What an ingestion did; `version` is None if the table already held every batch."""
 
     version: int | None
     num_rows: int
@@ -141,7 +141,7 @@ def ingest(
         outcomes = run_all_or_discard(runner or InThreads(), execute, plan.tasks, partial(discard, store))
         try:
             return commit_ingest(plan, outcomes)
-        except (RetryableConflict, DatasetAlreadyExists):  # another run was first with a batch, or with the table
+        except (RetryableConflict, DatasetAlreadyExists):  # another run ingested a batch, or created the table
             if attempt == _CONFLICT_RETRIES:
                 raise
     raise AssertionError("the loop returns or raises")
@@ -155,14 +155,14 @@ def plan_ingest(
     raw_storage_options: Mapping[str, str] | None = None,
     options: IngestOptions | None = None,
 ) -> IngestPlan:
-    """Leave out what is in the table already and share the other batches' files among tasks."""
+    """Skip the batches that the table holds and share the files of the others among tasks."""
     options = options or IngestOptions()
     keys = [batch.key for batch in batches]
     if len(set(keys)) != len(keys):
         raise InvalidInput(f"batches named twice: {sorted({key for key in keys if keys.count(key) > 1})}")
     snapshot = Snapshot.open_if_exists(uri, storage_options)
-    known = ingested_batches(snapshot) if snapshot else {}
-    new = tuple(batch for batch in batches if _is_new(batch, known))
+    ingested = ingested_batches(snapshot) if snapshot else {}
+    new = tuple(batch for batch in batches if _is_new(batch, ingested))
     files = [file for batch in new for file in batch.files]
     raw_options = dict(raw_storage_options or {})
     if snapshot is not None:
@@ -195,9 +195,9 @@ def execute(task: IngestTask) -> WrittenFiles:
 
 
 def commit_ingest(plan: IngestPlan, outcomes: Sequence[WrittenFiles]) -> IngestResult:
-    """Commit what the tasks wrote.
+    """Commit the fragments that the tasks wrote.
 
-    Raises `RetryableConflict` when a concurrent commit ingested one of the batches; what was written is then deleted.
+    Raises `RetryableConflict` if a concurrent commit ingested one of the batches; the new files are then deleted.
     """
     if not plan.batches:
         return IngestResult(None, 0, 0, (), plan.skipped)
@@ -241,8 +241,8 @@ def _write_file(writer: FragmentWriter, file: RawFile, storage_options: Mapping[
     return num_rows
 
 
-def _is_new(batch: IngestBatch, known: Mapping[str, IngestedBatch]) -> bool:
-    found = known.get(batch.key)
+def _is_new(batch: IngestBatch, ingested: Mapping[str, IngestedBatch]) -> bool:
+    found = ingested.get(batch.key)
     if found is None:
         return True
     if found.token != batch.token:
@@ -268,7 +268,7 @@ def _shares(files: Sequence[RawFile], options: IngestOptions) -> Iterator[tuple[
 
 
 def discard(store: Store, outcome: WrittenFiles) -> None:
-    """Delete what a task wrote."""
+    """Delete the files that a task wrote."""
     _pending(store, outcome.fragments).abandon()
 
 

@@ -1,6 +1,6 @@
-"""Raw files as they land, and the Arrow data in them.
+"""Read raw files of a landing folder as Arrow batches, and find the schema that holds all their columns.
 
-They lie wherever fsspec reaches; `storage_options` here are what fsspec takes for their URIs.
+A raw file's URI is one that fsspec opens; `storage_options` here are fsspec's options.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FORMATS: dict[str, str] = {
     ".ndjson": "json",
 }
 
-_BATCHES_AHEAD = 2  # Arrow's default holds 16, and many tasks read at once
+_BATCHES_AHEAD = 2  # Arrow's default of 16 takes too much memory with many tasks
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class IngestBatch:
 
 
 def read_raw_batches(file: RawFile, storage_options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Yield a raw file's rows; raise `InvalidInput` naming the file if it cannot be read as what its name says."""
+    """Yield a raw file's rows; raise `InvalidInput` with the file's URI if it cannot be read in its ending's format."""
     try:
         yield from _open(file, storage_options).to_batches(batch_readahead=_BATCHES_AHEAD, fragment_readahead=1)
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"raw file {file.uri}: {error}; mend or remove it") from error
+        raise InvalidInput(f"raw file {file.uri}: {error}; repair or remove the file") from error
 
 
 def unified_raw_schema(files: Sequence[RawFile], storage_options: Mapping[str, str]) -> pa.Schema:
-    """Return the schema that holds every file's columns; raise `SchemaMismatch` naming the first that disagrees."""
+    """Return a schema with the columns of all files; raise `SchemaMismatch` for the first file that disagrees."""
     unified: pa.Schema | None = None
     for file in files:
         try:
             schema = _open(file, storage_options).schema.remove_metadata()
         except (pa.ArrowException, OSError) as error:
-            raise InvalidInput(f"raw file {file.uri}: {error}; mend or remove it") from error
+            raise InvalidInput(f"raw file {file.uri}: {error}; repair or remove the file") from error
         try:
             unified = schema if unified is None else pa.unify_schemas([unified, schema], promote_options="permissive")
         except pa.ArrowException as error:
@@ -90,11 +90,11 @@ def unified_raw_schema(files: Sequence[RawFile], storage_options: Mapping[str, s
 
 
 def raw_format(uri: str) -> str:
-    """Return the Arrow name of a raw file's format, by its ending; raise `InvalidInput` for one not known."""
+    """Return the Arrow name of a raw file's format by its ending; raise `InvalidInput` for an unknown ending."""
     for ending, name in _FORMATS.items():
         if uri.endswith(ending):
             return name
-    raise InvalidInput(f"raw file {uri}: the ending is none of {', '.join(_FORMATS)}")
+    raise InvalidInput(f"raw file {uri}: its ending must be one of {', '.join(_FORMATS)}")
 
 
 def _open(file: RawFile, storage_options: Mapping[str, str]) -> pads.Dataset:
