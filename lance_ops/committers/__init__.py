@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown, Withheld
+from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
 from lance_ops.committers.external import ExternalManifestCommitter
 from lance_ops.committers.opening import DatasetRoot, open_base, open_root, options_for_base, options_of_base
 from lance_ops.committers.put_if_absent import PutIfAbsentCommitter
@@ -10,6 +10,7 @@ from lance_ops.committers.versions_directory import migrate_to_v2
 
 __all__ = [
     "ALL_COMMITTERS",
+    "Abandoned",
     "CommitOutcome",
     "Committed",
     "Committer",
@@ -18,7 +19,6 @@ __all__ = [
     "ExternalManifestCommitter",
     "PutIfAbsentCommitter",
     "Unknown",
-    "Withheld",
     "migrate_to_v2",
     "open_base",
     "open_root",

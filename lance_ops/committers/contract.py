@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["CommitOutcome", "Committed", "Committer", "Conflict", "Unknown", "Withheld"]
+__all__ = ["Abandoned", "CommitOutcome", "Committed", "Committer", "Conflict", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class Abandoned:
     """Who wanted to commit wants it no more; our bytes are not that version and will never be."""
 
     version: int
 
 
-CommitOutcome: TypeAlias = Committed | Conflict | Unknown | Withheld
+CommitOutcome: TypeAlias = Committed | Conflict | Unknown | Abandoned
 
 
 class Committer(ABC):
@@ -95,7 +95,7 @@ class Committer(ABC):
         """Make `data` that version unless it exists, once the objects `after` which it comes are durable.
 
         `prepare` is called before the version can be seen, perhaps while those objects are on their way to the disk. It
-        returns whether to go on: if not, the outcome is `Withheld`.
+        returns whether to go on: if not, the outcome is `Abandoned`.
 
         Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later; every doubt is an
         `Unknown`.

@@ -16,8 +16,8 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from lance_ops.committers.certainty import CERTAINTY, Certainty
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Unknown, Withheld
+from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict, Unknown
+from lance_ops.committers.create_retries import CREATE_RETRIES, CreateRetries
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore
 from lance_ops.committers.put_if_absent import check_version
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
@@ -38,10 +38,10 @@ class ExternalManifestCommitter(Committer):
 
     remembers_removed = True
 
-    def __init__(self, store: Store, manifest_store: ManifestStore, *, certainty: Certainty = CERTAINTY) -> None:
+    def __init__(self, store: Store, manifest_store: ManifestStore, *, retries: CreateRetries = CREATE_RETRIES) -> None:
         self._store = store
         self._rows = manifest_store
-        self._certainty = certainty
+        self._retries = retries
         self._naming: ManifestNaming | None = None  # of the manifests last seen
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class ExternalManifestCommitter(Committer):
         if found is not None:
             return Committed(version, path, recognised=True) if _same(found, data) else Conflict(version, found)
         if not prepare():
-            return Withheld(version)
+            return Abandoned(version)
         staged = ManifestRow(version, f"{path}-{uuid.uuid4()}", len(data))
         try:
             self._store.put(staged.path, data, durable=False)
@@ -173,7 +173,7 @@ class ExternalManifestCommitter(Committer):
                 return Committed(version, path, recognised=True)
             return Conflict(version, theirs)
 
-        return self._certainty.of(version, create, look)
+        return self._retries.settle(version, create, look)
 
     def _finish(self, row: ManifestRow) -> None:
         """Give a manifest its final name if it is staged. Clean-up may have removed it since."""

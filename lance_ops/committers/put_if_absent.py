@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_ops.committers.certainty import CERTAINTY, Certainty
-from lance_ops.committers.contract import CommitOutcome, Committed, Committer, Conflict, Withheld
+from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Committer, Conflict
+from lance_ops.committers.create_retries import CREATE_RETRIES, CreateRetries
 from lance_ops.committers.legacy_manifest import LEGACY_MANIFEST_PATH, LegacyManifest, read_legacy_manifest
 from lance_ops.committers.version_hint import newest_by_hint, uses_version_hint, write_hint
 from lance_ops.committers.versions_directory import VersionNames, list_newest, list_versions, manifest_path
@@ -43,11 +43,11 @@ class PutIfAbsentCommitter(Committer):
         store: Store,
         *,
         new_naming: ManifestNaming = ManifestNaming.V2,
-        certainty: Certainty = CERTAINTY,
+        retries: CreateRetries = CREATE_RETRIES,
     ) -> None:
         self._store = store
         self._new_naming = new_naming
-        self._certainty = certainty
+        self._retries = retries
         self._naming: ManifestNaming | None = None  # of the manifests last seen
         self._is_new = False  # whether there was nothing at the last look, a legacy manifest included
         self._newest: tuple[int, object] | None = None  # at the last look, and the directory's stamp before it
@@ -56,7 +56,7 @@ class PutIfAbsentCommitter(Committer):
         return f"PutIfAbsentCommitter({self._store!r})"
 
     def latest(self, known: int | None = None) -> int | None:
-        stamp = self._store.stamp(VERSIONS_DIR)
+        stamp = self._store.directory_stamp(VERSIONS_DIR)
         if known is not None and stamp is not None and self._newest == (known, stamp):
             return known
         hinted = newest_by_hint(self._store, stamp) if stamp is not None and uses_version_hint(self._store) else None
@@ -113,12 +113,14 @@ class PutIfAbsentCommitter(Committer):
                 with suppress(LanceOpsError):  # the version is there, and nobody needs the hint
                     newest = self._hint_at(version, is_first)
 
-        def create() -> Committed | Withheld | None:
-            match self._store.put_if_absent_between(path, data, after=needed, prepare=prepare, follow_up=follow_up):
+        def create() -> Committed | Abandoned | None:
+            match self._store.put_if_absent_with_callbacks(
+                path, data, after=needed, prepare=prepare, follow_up=follow_up
+            ):
                 case PutOutcome.CREATED:
                     return Committed(version, path, newest=newest)
-                case PutOutcome.WITHHELD:
-                    return Withheld(version)
+                case PutOutcome.ABANDONED:
+                    return Abandoned(version)
             return None
 
         def look() -> CommitOutcome | None:
@@ -132,7 +134,7 @@ class PutIfAbsentCommitter(Committer):
             follow_up()
             return Committed(version, path, recognised=True, newest=newest)
 
-        return self._certainty.of(version, create, look)
+        return self._retries.settle(version, create, look)
 
     def remove(self, version: int) -> None:
         self._store.delete(self.location(version))
@@ -140,7 +142,7 @@ class PutIfAbsentCommitter(Committer):
     def _hint_at(self, version: int, is_first: bool) -> int | None:
         """Leave a hint at the newest version, the one just made unless others were quick; return it if it was found."""
         # With a dataset's first version the hint's file is made, and that would break a seal.
-        stamp = None if is_first else self._store.seal(VERSIONS_DIR)
+        stamp = None if is_first else self._store.seal_directory(VERSIONS_DIR)
         if stamp is None:
             write_hint(self._store, version, None)
             return None

@@ -17,13 +17,13 @@ from lance_ops.store.local import LocalStore
 from lance_ops.store.memory import MemoryStore
 from lance_ops.store.opening import is_local, is_well_known, open_store, path_beneath
 from lance_ops.store.paths import check_path
-from lance_ops.store.per_process import PER_PROCESS
 from lance_ops.store.probe import prove_conditional_create
+from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import merge_touching
 from lance_ops.store.remote import FsspecStore
 
 __all__ = [
-    "PER_PROCESS",
+    "PROCESS_RESOURCES",
     "Buffers",
     "ByteRange",
     "BytesLike",

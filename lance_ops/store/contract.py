@@ -29,11 +29,11 @@ Buffers = list[pa.Buffer]
 
 
 class PutOutcome(Enum):
-    """What `put_if_absent` did; withheld is what its caller did not want any more."""
+    """What `put_if_absent` did. `ABANDONED`: the caller's `prepare` said no, and nothing was written."""
 
     CREATED = "created"
     EXISTS = "exists"
-    WITHHELD = "withheld"
+    ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Store(ABC):
         will appear later, and any other `StoreError` when that is not known.
         """
 
-    def put_if_absent_between(
+    def put_if_absent_with_callbacks(
         self,
         path: str,
         data: BytesLike,
@@ -198,7 +198,7 @@ class Store(ABC):
         store that waits for a disk lets them run meanwhile.
         """
         if not prepare():
-            return PutOutcome.WITHHELD
+            return PutOutcome.ABANDONED
         outcome = self.put_if_absent(path, data, after=after)
         if outcome is PutOutcome.CREATED:
             follow_up()
@@ -224,14 +224,14 @@ class Store(ABC):
         `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
         """
 
-    def stamp(self, directory: str) -> str | None:
+    def directory_stamp(self, directory: str) -> str | None:
         """Return a value that changes with the names in a directory, None where none is as cheap as asking for one.
 
         Names that come within one tick of the file system's clock may share a stamp, unless it was sealed before.
         """
         return None
 
-    def seal(self, directory: str) -> str | None:
+    def seal_directory(self, directory: str) -> str | None:
         """Give a directory a stamp that it never had, and return it; None where that cannot be done.
 
         The directory keeps it until a name comes or goes, and none comes or goes without changing it; neither this

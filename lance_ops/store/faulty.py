@@ -186,11 +186,11 @@ class FaultyStore(Store):
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._read("list", prefix, lambda: self._inner.list(prefix))
 
-    def stamp(self, directory: str) -> str | None:
-        return self._read("stamp", directory, lambda: self._inner.stamp(directory))
+    def directory_stamp(self, directory: str) -> str | None:
+        return self._read("stamp", directory, lambda: self._inner.directory_stamp(directory))
 
-    def seal(self, directory: str) -> str | None:
-        return self._write("seal", directory, lambda: self._inner.seal(directory))
+    def seal_directory(self, directory: str) -> str | None:
+        return self._write("seal", directory, lambda: self._inner.seal_directory(directory))
 
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._read("list_temporary", prefix, lambda: self._inner.list_temporary(prefix))

@@ -23,7 +23,7 @@ from lance_ops.core.errors import (
 )
 from lance_ops.store.contract import Buffers, ByteRange, BytesLike, ObjectInfo, PutOutcome, Store, StoreWriter
 from lance_ops.store.paths import check_directory, check_path, is_temporary
-from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store.process_resources import PROCESS_RESOURCES
 from lance_ops.store.ranges import MergedRange, check_ranges, merge_ranges, slice_ranges
 from lance_ops.store.services import Service, service_of
 from lance_ops.store.storage_options import redact, secret_values
@@ -93,7 +93,7 @@ class FsspecStore(Store):
         def read(merged: MergedRange) -> pa.Buffer:
             return self._read_range(path, key, merged.start, merged.end)
 
-        parts = map(read, reads) if len(reads) == 1 else PER_PROCESS.pool().map(read, reads)
+        parts = map(read, reads) if len(reads) == 1 else PROCESS_RESOURCES.threads().map(read, reads)
         found = [_EMPTY] * len(ranges)
         for merged, data in zip(reads, parts, strict=True):
             members = [ranges[index] for index in merged.members]
@@ -191,7 +191,7 @@ class FsspecStore(Store):
     def _fs(self) -> Any:
         scheme, authority, _ = _parse(self.root)
         key = (scheme, self._service.account(authority), self.storage_options)
-        return PER_PROCESS.client(key, lambda: self._connect(scheme, authority))
+        return PROCESS_RESOURCES.client(key, lambda: self._connect(scheme, authority))
 
     def _connect(self, scheme: str, authority: str) -> Any:
         protocol = self._service.protocol(scheme)

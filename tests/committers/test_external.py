@@ -20,13 +20,13 @@ from lance_ops.committers import (
     Unknown,
     open_root,
 )
-from lance_ops.committers.certainty import Certainty
+from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.committers.manifest_stores import ManifestRow, ManifestStore, open_manifest_store, redis
 from lance_ops.committers.manifest_stores.dynamodb import DynamoDbManifestStore
 from lance_ops.core.errors import CorruptFile, InvalidInput, StoreError, UnsafeStore, WriteRefused
 from lance_ops.core.file_names import VERSIONS_DIR
 from lance_ops.store import Fault, FaultyStore, LocalStore, SimulatedCrash, When
-from lance_ops.store.per_process import PER_PROCESS
+from lance_ops.store.process_resources import PROCESS_RESOURCES
 from tests.manifest_servers import dynamodb_table, redis_server
 from tests.s3_server import S3Server
 
@@ -83,7 +83,7 @@ def rows(tmp_path: Path, store: LocalStore) -> Rows:
 
 @pytest.fixture
 def committer(store: LocalStore, rows: Rows) -> ExternalManifestCommitter:
-    return ExternalManifestCommitter(store, rows, certainty=Certainty(3, 0.001))
+    return ExternalManifestCommitter(store, rows, retries=CreateRetries(3, 0.001))
 
 
 def _files(store: LocalStore) -> list[str]:
@@ -193,7 +193,7 @@ def test_a_removed_version_is_never_made_again(committer: ExternalManifestCommit
 def test_a_version_that_may_have_been_ours_and_was_removed_since_is_unknown(store: LocalStore, rows: Rows) -> None:
     """The answer to the insert is lost; others finish the version, go on from it, and clean it up."""
 
-    committer = ExternalManifestCommitter(store, rows, certainty=Certainty(3, 0.001))
+    committer = ExternalManifestCommitter(store, rows, retries=CreateRetries(3, 0.001))
     get, gone = rows.rows.get, False
 
     def and_others(version: int) -> ManifestRow | None:
@@ -250,7 +250,7 @@ def test_redis_that_may_forget_is_refused(tmp_path: Path, store: LocalStore) -> 
 
 
 def test_dynamodb_is_asked_over_connections_as_the_bucket_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PER_PROCESS, "client", lambda key, make: make())
+    monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: make())
     options = {"region": "us-east-1", "request_timeout": "7s", "client_max_retries": "2", "proxy_url": "http://proxy:1"}
     store = open_manifest_store("dynamodb://rows", "s3://bucket/table", options)
     assert isinstance(store, DynamoDbManifestStore)

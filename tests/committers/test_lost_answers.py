@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.committers import Committed, Conflict, PutIfAbsentCommitter, Unknown
-from lance_ops.committers.certainty import Certainty
+from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.store import FsspecStore, LocalStore
 from tests.lossy_proxy import Loss, LossyProxy, lossy_proxy
 from tests.s3_server import S3Server
@@ -28,7 +28,7 @@ class Network:
         retries = {"client_max_retries": "1", "download_retry_count": "0"}
         through = {**server.storage_options, "aws_endpoint": proxy.endpoint, **retries}
         self.direct = PutIfAbsentCommitter(FsspecStore(uri, server.storage_options))
-        self.ours = PutIfAbsentCommitter(FsspecStore(uri, through), certainty=Certainty(3, 0.01))
+        self.ours = PutIfAbsentCommitter(FsspecStore(uri, through), retries=CreateRetries(3, 0.01))
         self.proxy = proxy
         assert isinstance(self.ours.commit(1, b"first"), Committed)  # with the probe, before anything is lost
 

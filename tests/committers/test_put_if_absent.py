@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.committers import CommitOutcome, Committed, Conflict, PutIfAbsentCommitter, Unknown
-from lance_ops.committers.certainty import Certainty
+from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.store import (
@@ -29,7 +29,7 @@ V2_ONE = "_versions/18446744073709551614.manifest"
 
 
 def commit(store: Store, version: int = 1, data: bytes = OURS, attempts: int = 4) -> CommitOutcome:
-    return PutIfAbsentCommitter(store, certainty=Certainty(attempts, 0.001)).commit(version, data)
+    return PutIfAbsentCommitter(store, retries=CreateRetries(attempts, 0.001)).commit(version, data)
 
 
 def test_a_lost_answer_is_recognised_as_our_own_commit() -> None:

@@ -250,9 +250,9 @@ def test_a_hint_that_comes_late_does_no_harm(root: Path) -> None:
 
 def test_who_was_overtaken_hints_at_the_newest(root: Path) -> None:
     class Overtaken(LocalStore):
-        def seal(self, directory: str) -> str | None:
+        def seal_directory(self, directory: str) -> str | None:
             by_another(root, 6)
-            return super().seal(directory)
+            return super().seal_directory(directory)
 
     committer = PutIfAbsentCommitter(Overtaken(str(root)))
     assert committer.latest() == 4
@@ -263,10 +263,10 @@ def test_who_was_overtaken_hints_at_the_newest(root: Path) -> None:
 
 def test_where_a_directory_does_not_show_that_it_changed_the_next_version_does(root: Path) -> None:
     class Still(LocalStore):
-        def stamp(self, directory: str) -> str | None:
+        def directory_stamp(self, directory: str) -> str | None:
             return "the same"
 
-        def seal(self, directory: str) -> str | None:
+        def seal_directory(self, directory: str) -> str | None:
             return "the same"
 
     still = Still(str(root))

@@ -72,12 +72,12 @@ def test_a_hint_reads_as_last_written(store: Store, later: bytes) -> None:
 
 def test_a_seal_holds_until_a_name_comes_or_goes(store: Store) -> None:
     store.put("v/1", b"x")
-    sealed = store.seal("v")
-    assert sealed is None or store.stamp("v") == sealed
+    sealed = store.seal_directory("v")
+    assert sealed is None or store.directory_stamp("v") == sealed
     store.put("w/1", b"x")
-    assert store.stamp("v") == sealed
+    assert store.directory_stamp("v") == sealed
     store.put("v/2", b"x")
-    assert sealed is None or store.stamp("v") != sealed
+    assert sealed is None or store.directory_stamp("v") != sealed
 
 
 def test_a_buffer_outlives_the_replacement_and_the_deletion_of_its_object(store: Store) -> None:
@@ -325,16 +325,16 @@ def test_what_is_put_between_two_steps_is_there_for_the_second_only(store: Store
         seen.append(store.exists("v/1"))
         return True
 
-    outcome = store.put_if_absent_between("v/1", b"first", prepare=look, follow_up=look)
+    outcome = store.put_if_absent_with_callbacks("v/1", b"first", prepare=look, follow_up=look)
     assert (outcome, seen) == (PutOutcome.CREATED, [False, True])
-    again = store.put_if_absent_between("v/1", b"second", prepare=lambda: True, follow_up=look)
+    again = store.put_if_absent_with_callbacks("v/1", b"second", prepare=lambda: True, follow_up=look)
     assert (again, seen) == (PutOutcome.EXISTS, [False, True])
     assert store.get("v/1") == pa.py_buffer(b"first")
 
 
 def test_what_the_first_step_is_against_is_not_put(store: Store) -> None:
-    outcome = store.put_if_absent_between("v/1", b"x", prepare=lambda: False, follow_up=pytest.fail)
-    assert outcome is PutOutcome.WITHHELD
+    outcome = store.put_if_absent_with_callbacks("v/1", b"x", prepare=lambda: False, follow_up=pytest.fail)
+    assert outcome is PutOutcome.ABANDONED
     assert list(store.list()) == list(store.list_temporary()) == []
 
 

@@ -15,7 +15,7 @@ from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.page_reading import FileSource, Ranges, SourceBytes, Steps, run_all
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.store.contract import View
-from lance_ops.store.local.map_cache import MAPS
+from lance_ops.store.local.map_cache import MAPPED_FILES
 from tests.residency import resident_bytes
 
 ROWS = 1_000_000
@@ -30,7 +30,7 @@ def path(tmp_path: Path, evict: Callable[[Path], None]) -> Path:
     rows = pa.table(numbers | {"c": pa.array(rng.integers(0, 1 << 30, ROWS)).cast(pa.string())})
     with FileWriter(LocalStore(str(tmp_path)), "file.lance", Schema.from_arrow(rows.schema)) as writer:
         writer.write_batch(rows)
-    MAPS.reset()
+    MAPPED_FILES.reset()
     evict(tmp_path / "file.lance")
     return tmp_path / "file.lance"
 

@@ -16,7 +16,7 @@ from fsspec.implementations.arrow import ArrowFSWrapper
 from pyarrow import fs
 
 from lance_ops.store import FsspecStore
-from lance_ops.store.local.exclusive_name import take_name
+from lance_ops.store.local.exclusive_name import link_if_absent
 
 _FOLDERS: dict[str, Path] = {}
 
@@ -48,7 +48,7 @@ class _Files:
 
     def move(self, source: str, target: str) -> None:
         self._local(target).parent.mkdir(parents=True, exist_ok=True)
-        if not take_name(str(self._local(source)), str(self._local(target))):
+        if not link_if_absent(str(self._local(source)), str(self._local(target))):
             raise OSError(errno.EIO, "rename answered false", target)
         self._local(source).unlink(missing_ok=True)
 

@@ -14,18 +14,19 @@ from pathlib import Path
 
 import pytest
 
+from lance_ops.store.local import aio
 from lance_ops.store.local import begin_fsync as room
 from lance_ops.store.local.begin_fsync import MOST_AT_ONCE, begin_fsync
 
 
 @pytest.fixture(params=["kernel", "threads"])
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    kernel = room._Kernel()
+    kernel = aio._KernelAio()
     if request.param == "threads":
-        kernel._call = None
-    elif kernel._context() is None:
+        monkeypatch.setenv("LANCE_OPS_DISABLE", "aio")
+    elif kernel._take_context() is None:
         pytest.skip("this system has no asynchronous I/O for us")
-    monkeypatch.setattr(room, "_KERNEL", kernel)
+    monkeypatch.setattr(room, "KERNEL_AIO", kernel)
     return str(request.param)
 
 
@@ -68,7 +69,7 @@ def test_a_file_that_cannot_be_synced_is_an_error_and_the_next_call_is_none(
 def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
     files: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel, ended = room._Kernel(), []
+    kernel, ended = aio._KernelAio(), []
     kernel._call = None
 
     def fsync(descriptor: int) -> None:
@@ -77,7 +78,7 @@ def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
         time.sleep(0.01)
         ended.append(descriptor)
 
-    monkeypatch.setattr(room, "_KERNEL", kernel)
+    monkeypatch.setattr(room, "KERNEL_AIO", kernel)
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(OSError, match="broken"):
         begin_fsync(files[:20])()
@@ -85,14 +86,14 @@ def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
 
 
 def test_who_begins_goes_on_while_it_is_synced(files: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel, may_end, ended = room._Kernel(), threading.Event(), []
+    kernel, may_end, ended = aio._KernelAio(), threading.Event(), []
     kernel._call = None
 
     def fsync(descriptor: int) -> None:
         assert may_end.wait(60)
         ended.append(descriptor)
 
-    monkeypatch.setattr(room, "_KERNEL", kernel)
+    monkeypatch.setattr(room, "KERNEL_AIO", kernel)
     monkeypatch.setattr(os, "fsync", fsync)
     finish = begin_fsync(files[:2])
     assert ended == []
@@ -114,11 +115,11 @@ def test_what_has_nothing_to_sync_is_no_error(how: str, files: list[int]) -> Non
 def test_a_failure_that_the_kernel_reports_is_raised(
     files: list[int], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kernel = room._Kernel()
-    monkeypatch.setattr(room, "_KERNEL", kernel)
-    monkeypatch.setattr(kernel, "_context", lambda: room._Context(ctypes.c_ulong(0)))
+    kernel = aio._KernelAio()
+    monkeypatch.setattr(room, "KERNEL_AIO", kernel)
+    monkeypatch.setattr(kernel, "_take_context", lambda: aio._Context(ctypes.c_ulong(0)))
     monkeypatch.setattr(kernel, "_call", lambda *_: 3)
-    monkeypatch.setattr(kernel, "_results", lambda *_: [0, -code, -errno.EINVAL])
+    monkeypatch.setattr(kernel, "_wait", lambda *_: [0, -code, -errno.EINVAL])
     with pytest.raises(OSError, match=os.strerror(code)):
         begin_fsync(files[:3])()
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lance_ops.core.errors import ObjectNotFound, StoreError, WriteRefused
-from lance_ops.store import LocalStore, PutOutcome, local
+from lance_ops.store import LocalStore, PutOutcome
+from lance_ops.store.local import local_writer
 from lance_ops.store.paths import TEMPORARY_PREFIX
 from tests.store.on_disk import fail
 
@@ -125,7 +126,7 @@ def test_both_steps_around_a_name_are_taken_while_the_disk_is_waited_for(store: 
         at.append(len(steps))
 
     write_fleetingly(store)
-    store.put_if_absent_between("v/1", b"x", after=["data/a"], prepare=prepare, follow_up=follow_up)
+    store.put_if_absent_with_callbacks("v/1", b"x", after=["data/a"], prepare=prepare, follow_up=follow_up)
     assert at == [0, steps.index("link") + 1]  # before the syncs of either side
 
 
@@ -138,7 +139,7 @@ def test_what_a_step_around_a_name_raises_is_raised_when_the_syncs_have_ended(
 
     prepare, follow_up = (fail if step == name else lambda: True for name in ("prepare", "follow_up"))
     with pytest.raises(ZeroDivisionError):
-        store.put_if_absent_between("v/1", b"x", prepare=prepare, follow_up=follow_up)
+        store.put_if_absent_with_callbacks("v/1", b"x", prepare=prepare, follow_up=follow_up)
     assert store.exists("v/1") is (step == "follow_up")
     assert list(store.list_temporary()) == []
     assert (steps[-1] == str(root / "v")) is (step == "follow_up")
@@ -233,7 +234,7 @@ def test_a_disk_without_room_is_told_before_it_is_written_to(
     def full(descriptor: int, start: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(local, "reserve", full)
+    monkeypatch.setattr(local_writer, "reserve_space", full)
     with pytest.raises(StoreError, match=r"cannot write .*/a: No space left"), store.open_writer("a") as writer:
         writer.write(bytes(1 << 20))
     assert list(store.list("")) == []
@@ -243,7 +244,7 @@ def test_a_long_file_is_on_its_way_to_the_disk_before_it_is_closed(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[tuple[int, int]] = []
-    monkeypatch.setattr(local, "start_writeback", lambda descriptor, start, size: started.append((start, size)))
+    monkeypatch.setattr(local_writer, "start_writeback", lambda descriptor, start, size: started.append((start, size)))
     piece = bytes(3 << 20)
     with store.open_writer("a") as writer:
         for _ in range(5):

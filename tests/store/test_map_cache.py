@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.store import LocalStore
-from lance_ops.store.local.map_cache import MAPS, MapCache
+from lance_ops.store.local.map_cache import MAPPED_FILES, MapCache
 
 
 def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
@@ -42,7 +42,7 @@ def test_the_cache_of_maps_is_bounded_and_notices_replaced_files(tmp_path: Path)
     assert first.to_pybytes() == b"a" * 200_000
     with pytest.raises(FileNotFoundError):
         cache.get(str(tmp_path))
-    MAPS.reset()
+    MAPPED_FILES.reset()
 
 
 def test_a_short_file_is_read_and_no_map_of_it_kept(root: Path, store: LocalStore) -> None:
@@ -53,7 +53,7 @@ def test_a_short_file_is_read_and_no_map_of_it_kept(root: Path, store: LocalStor
         mapped = maps.read()
     assert str(root / "long") in mapped
     assert str(root / "short") not in mapped
-    MAPS.reset()
+    MAPPED_FILES.reset()
 
 
 @pytest.mark.parametrize("given", [b"who", b"whole and more"])

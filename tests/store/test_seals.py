@@ -14,11 +14,11 @@ from lance_ops.store import LocalStore
 
 
 def seal(folder: str) -> str | None:
-    return LocalStore(folder).seal("")
+    return LocalStore(folder).seal_directory("")
 
 
 def stamp(folder: str) -> str | None:
-    return LocalStore(folder).stamp("")
+    return LocalStore(folder).directory_stamp("")
 
 
 @pytest.fixture
@@ -126,7 +126,9 @@ def test_a_file_system_that_keeps_times_less_finely_has_no_seals(
 def test_a_directory_that_is_not_there_has_neither_stamp_nor_seal(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     store.put("file", b"")
-    assert [store.stamp(name) or store.seal(name) for name in ("none", "none/deeper", "file")] == [None] * 3
+    assert [store.directory_stamp(name) or store.seal_directory(name) for name in ("none", "none/deeper", "file")] == [
+        None
+    ] * 3
 
 
 def test_a_link_to_a_directory_is_followed_within_the_root_and_refused_out_of_it(folder: Path) -> None:
@@ -135,11 +137,11 @@ def test_a_link_to_a_directory_is_followed_within_the_root_and_refused_out_of_it
     (folder.parent / "link").symlink_to(folder)
     (folder / "out").symlink_to(folder.parent)
 
-    sealed = store.seal("link")
+    sealed = store.seal_directory("link")
     assert sealed is not None
-    assert store.stamp("link") == store.stamp("folder") == sealed
+    assert store.directory_stamp("link") == store.directory_stamp("folder") == sealed
     assert sorted(store.list_names("link")) == ["out", "there"]
-    for ask in (outside.stamp, outside.seal, outside.list_names):
+    for ask in (outside.directory_stamp, outside.seal_directory, outside.list_names):
         for path in ("out", "out/folder"):
             with pytest.raises(UnsafePath, match="symbolic link"):
                 ask(path)

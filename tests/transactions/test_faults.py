@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from lance_ops.committers import PutIfAbsentCommitter
-from lance_ops.committers.certainty import Certainty
+from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.core.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.store import Fault, FaultyStore, MemoryStore, SimulatedCrash, Store, When
 from lance_ops.transactions import (
@@ -52,7 +52,7 @@ def attempt(store: Store, operation: Operation) -> tuple[Transaction, CommitResu
     """Commit an operation planned on version 1, the committer quick to try again."""
     transaction = Transaction(1, operation)
     try:
-        committer = PutIfAbsentCommitter(store, certainty=Certainty(2, 0))
+        committer = PutIfAbsentCommitter(store, retries=CreateRetries(2, 0))
         return transaction, commit(committer, store, transaction)
     except (LanceOpsError, SimulatedCrash) as error:
         return transaction, error

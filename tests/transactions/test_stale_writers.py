@@ -243,7 +243,7 @@ def between_the_last_look_and_the_name(
 ) -> None:
     """Let others work when all that comes before the next version is durable."""
     where: Any = local_store if isinstance(table.snapshot.store, LocalStore) else MemoryStore
-    name = "take_name" if where is local_store else "put_if_absent"
+    name = "link_if_absent" if where is local_store else "put_if_absent"
     if isinstance(table.snapshot.committer, ExternalManifestCommitter):
         where, name = SqlManifestStore, "insert"
     take = getattr(where, name)

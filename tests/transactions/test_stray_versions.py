@@ -13,7 +13,7 @@ import pytest
 
 import lance_ops
 from lance_ops.committers import PutIfAbsentCommitter, opening
-from lance_ops.committers.certainty import Certainty
+from lance_ops.committers.create_retries import CreateRetries
 from lance_ops.core.errors import CommitStateUnknown, RetryableConflict
 from lance_ops.maintenance.batch_ledger import batch_properties, ingested_batches
 from lance_ops.store import Fault, FaultyStore, LocalStore, MemoryStore, When
@@ -53,7 +53,7 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> tuple[FaultyStore, CommitStateUnkno
     with monkeypatch.context() as patch:
         patch.setattr(opening, "open_store", lambda uri, options: faulty)
         patch.setattr(
-            opening, "PutIfAbsentCommitter", lambda store, **_: PutIfAbsentCommitter(store, certainty=Certainty(1, 0))
+            opening, "PutIfAbsentCommitter", lambda store, **_: PutIfAbsentCommitter(store, retries=CreateRetries(1, 0))
         )
         with pytest.raises(CommitStateUnknown) as caught:
             lance_ops.write_dataset(

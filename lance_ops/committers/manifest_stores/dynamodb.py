@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
-from lance_ops.store import PER_PROCESS
+from lance_ops.store import PROCESS_RESOURCES
 from lance_ops.store.services import S3
 
 __all__ = ["DynamoDbManifestStore"]
@@ -110,7 +110,7 @@ class DynamoDbManifestStore(ManifestStore):
     @contextmanager
     def _client(self) -> Iterator[Any]:
         try:
-            yield PER_PROCESS.client(("dynamodb", self.options), self._connect)
+            yield PROCESS_RESOURCES.client(("dynamodb", self.options), self._connect)
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
             kind = _ConditionFailed if code == _EXISTS else WriteRefused if code in _REFUSALS else StoreError

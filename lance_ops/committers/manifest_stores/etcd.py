@@ -17,7 +17,7 @@ import urllib3
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, WriteRefused
-from lance_ops.store import PER_PROCESS
+from lance_ops.store import PROCESS_RESOURCES
 
 __all__ = ["EtcdManifestStore"]
 
@@ -82,7 +82,7 @@ class EtcdManifestStore(ManifestStore):
         return ManifestRow(**json.loads(b64decode(found[0]["value"]))) if found else None
 
     def _post(self, path: str, request: Mapping[str, object]) -> dict[str, Any]:
-        client: urllib3.PoolManager = PER_PROCESS.client(("etcd", self.endpoint), _connect)
+        client: urllib3.PoolManager = PROCESS_RESOURCES.client(("etcd", self.endpoint), _connect)
         try:
             answer = client.request("POST", self.endpoint + path, json=request)
         except urllib3.exceptions.HTTPError as error:

@@ -16,7 +16,7 @@ import redis
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore, padded
 from lance_ops.core.errors import InvalidInput, StoreError, UnsafeStore
-from lance_ops.store import PER_PROCESS
+from lance_ops.store import PROCESS_RESOURCES
 
 __all__ = ["RedisManifestStore"]
 
@@ -88,7 +88,7 @@ class RedisManifestStore(ManifestStore):
     @contextmanager
     def _client(self) -> Iterator[Any]:
         try:
-            yield PER_PROCESS.client(("redis", self.url), self._connect)
+            yield PROCESS_RESOURCES.client(("redis", self.url), self._connect)
         except redis.RedisError as error:
             raise StoreError(f"Redis as manifest store of {self.dataset_uri}: {error}") from None
 

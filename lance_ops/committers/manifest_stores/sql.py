@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQL
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
 from lance_ops.core.errors import InvalidInput, StoreError
-from lance_ops.store import PER_PROCESS
+from lance_ops.store import PROCESS_RESOURCES
 
 __all__ = ["SqlManifestStore"]
 
@@ -96,7 +96,7 @@ class SqlManifestStore(ManifestStore):
     def _connection(self) -> Iterator[sa.Connection]:
         """Yield a connection in a transaction that is committed at the end; every failure becomes a `StoreError`."""
         try:
-            engine = PER_PROCESS.client(("sql", self.url), lambda: _connect(self.url), sa.Engine.dispose)
+            engine = PROCESS_RESOURCES.client(("sql", self.url), lambda: _connect(self.url), sa.Engine.dispose)
             with engine.begin() as connection:
                 yield connection
         except IntegrityError:

@@ -1,4 +1,4 @@
-"""The local file system as a store: durable writes, exclusive names, memory maps."""
+"""Store objects as local files: durable writes, exclusive names, memory maps."""
 
 from lance_ops.store.local.local_store import LocalStore
 

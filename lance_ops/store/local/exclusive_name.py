@@ -1,9 +1,9 @@
-"""Give a staged local file its final name unless that name is taken: the one atomic step of a local commit.
+"""Give a staged local file its final name unless the name is taken: the one atomic step of a local commit.
 
-`open(O_EXCL)` is exclusive too, but shows the file before its bytes are there, and a check followed by a rename lets
-two writers win. A hard link is both exclusive and complete. Where the file system has no links (exFAT, many FUSE
-mounts) the kernel's exclusive rename does the same; where it has neither, nothing on one file system call does, and
-the store says so.
+`open(O_EXCL)` is exclusive too, but shows the file before its bytes are written. A check followed by a rename lets two
+writers win. A hard link is exclusive and shows a complete file. Where the file system has no links (exFAT, many FUSE
+mounts), the kernel's exclusive rename does the same. Where it has neither, no system call does, and the store raises
+`UnsafeStore`. The rename is called through ctypes. It is needed for correctness and cannot be switched off.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 
 from lance_ops.core.errors import UnsafeStore
 
-__all__ = ["take_name"]
+__all__ = ["link_if_absent"]
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK})
 _NO_EXCLUSIVE_RENAME = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
@@ -24,18 +24,18 @@ _RENAME_NOREPLACE = 1  # linux/fs.h
 _RENAME_EXCL = 4  # sys/stdio.h of macOS
 
 
-def take_name(staged: str, target: str) -> bool:
-    """Make `target` name the staged file and return True, or return False if another file has that name.
+def link_if_absent(staged: str, target: str) -> bool:
+    """Make `target` name the staged file and return True; return False if another file has that name.
 
-    The staged name may or may not remain. Raises `UnsafeStore` where the file system can do neither step, and
-    `OSError` when the outcome is not known.
+    The staged name may or may not remain. Raises `UnsafeStore` where the file system has neither a link nor an
+    exclusive rename, and `OSError` when the outcome is not known.
     """
     try:
         os.link(staged, target)
     except FileExistsError:
         return _is_same_file(staged, target)
     except OSError as error:
-        # A network file system that lost the answer reports an error, or EEXIST above, for a link it has made.
+        # A network file system that lost the answer reports an error, or EEXIST above, although it has made the link.
         if _is_same_file(staged, target):
             return True
         if error.errno not in _NO_LINKS:

@@ -1,23 +1,21 @@
-"""A directory of a local (or network) POSIX file system.
+"""Store objects as files beneath a directory of a local (or network) POSIX file system.
 
-Whatever becomes visible was written to a temporary file in the same directory first, then named in one step. What is to
-be durable is synced before the call returns, and with it its directory and the parent of every directory made on the
-way, all at the same time. A file whose name is new is named before it is synced: nobody knows the name before the call
-returns. One that takes another's place is synced first, and so is what `put_if_absent` creates, since its name is what
-others wait for.
+A file is written under a temporary name in its directory and then gets its name in one step (`staging`). A durable file
+is synced before the call returns, together with its directory and the parent of every directory that was made for it. A
+file with a new name is named before it is synced, because nobody knows the name before the call returns. A file that
+replaces another is synced first. So is a file that `put_if_absent` creates, because other writers wait for its name.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from io import RawIOBase
-from typing import BinaryIO, NoReturn, TypeVar
+from functools import partial
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,25 +31,17 @@ from lance_ops.store.contract import (
     StoreWriter,
     View,
 )
-from lance_ops.store.local.exclusive_name import take_name
-from lance_ops.store.local.map_cache import MAPS
-from lance_ops.store.local.reserve import reserve
-from lance_ops.store.local.seals import seal, stamp
-from lance_ops.store.local.syncing import Syncing, make_directory, sync, with_names
-from lance_ops.store.local.writeback import start_writeback
-from lance_ops.store.paths import TEMPORARY_PREFIX, check_directory, check_path, is_temporary
+from lance_ops.store.local.exclusive_name import link_if_absent
+from lance_ops.store.local.local_writer import LocalWriter
+from lance_ops.store.local.map_cache import MAPPED_FILES
+from lance_ops.store.local.seals import seal_directory, stamp_directory
+from lance_ops.store.local.staging import FILE_MODE, copy_all, create_temporary, discard, publish, stage, write_all
+from lance_ops.store.local.syncing import Syncing, sync, with_names
+from lance_ops.store.paths import check_directory, check_path, is_temporary
 from lance_ops.store.ranges import check_ranges, slice_ranges
 
 __all__ = ["LocalStore"]
 
-_WRITE_BUFFER_BYTES = 64 << 10
-_COPY_BYTES = 4 << 20
-_MODE = 0o666  # but for what the process's mask takes of it
-# A file's bytes are on their way to the disk in pieces of this size while the next are being made.
-_FLUSH_BYTES = 4 << 20
-# What is at least this long gets its room on the disk in one piece.
-_RESERVED_BYTES = 256 << 10
-_DIRECTORY_ATTEMPTS = 10
 _LONGEST_TICK = timedelta(milliseconds=20)
 T = TypeVar("T")
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -59,8 +49,7 @@ _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 @dataclass(frozen=True, slots=True)
 class LocalStore(Store):
-    """Files beneath the directory `root`, which need not exist yet. Reads are memory-mapped and copy nothing,
-    but for those of short files.
+    """Files beneath the directory `root`, which need not exist yet. Reads map files, and copy only short ones.
 
     Symbolic links are followed as long as they stay inside the root; `root` itself may be one.
     """
@@ -89,7 +78,7 @@ class LocalStore(Store):
 
     def view(self, path: str) -> View:
         try:
-            return MAPS.get(*self._examine(check_path(path)))
+            return MAPPED_FILES.get(*self._examine(check_path(path)))
         except OSError as error:
             self._fail("read", path, error)
 
@@ -112,23 +101,23 @@ class LocalStore(Store):
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
         try:
             target = self._file(path)
-            _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable)
+            publish(stage(target, lambda descriptor: write_all(descriptor, data)), target, durable)
         except OSError as error:
             self._fail("write", path, error)
 
     def put_hint(self, path: str, data: BytesLike) -> None:
-        """Write in place where that cuts nothing short: a name for what is staged costs as much as the hint."""
+        """Write in place unless the file is longer: to stage and rename costs as much again as to write the hint."""
         try:
             if not self._overwrite(check_path(path), data):
                 target = self._file(path)
-                _publish(_stage(target, lambda descriptor: _write_all(descriptor, data)), target, durable=False)
+                publish(stage(target, lambda descriptor: write_all(descriptor, data)), target, durable=False)
         except OSError as error:
             self._fail("write", path, error)
 
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
-        return self.put_if_absent_between(path, data, after=after, prepare=lambda: True, follow_up=lambda: None)
+        return self.put_if_absent_with_callbacks(path, data, after=after, prepare=lambda: True, follow_up=lambda: None)
 
-    def put_if_absent_between(
+    def put_if_absent_with_callbacks(
         self,
         path: str,
         data: BytesLike,
@@ -142,23 +131,23 @@ class LocalStore(Store):
             needed = [self._file(other) for other in after]
             if taken is not None:
                 return PutOutcome.EXISTS
-            staged = _stage(target, lambda descriptor: _write_all(descriptor, data))
+            staged = stage(target, lambda descriptor: write_all(descriptor, data))
             try:
                 with Syncing([staged, *with_names(needed)]):
                     is_wanted = prepare()
             except BaseException:
-                _discard(staged)
+                discard(staged)
                 raise
-        except OSError as error:  # before the name is taken, nothing can have appeared
+        except OSError as error:  # the name is not given yet, so nothing can have appeared
             raise WriteRefused(f"cannot write {self.uri_of(path)}: {error.strerror or error}") from error
         if not is_wanted:
-            _discard(staged)
-            return PutOutcome.WITHHELD
+            discard(staged)
+            return PutOutcome.ABANDONED
         try:
             try:
-                created = take_name(staged, target)
+                created = link_if_absent(staged, target)
             finally:
-                _discard(staged)
+                discard(staged)
             if created:
                 with Syncing([os.path.dirname(target)]):
                     follow_up()
@@ -174,11 +163,9 @@ class LocalStore(Store):
 
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
         try:
-            target = self._file(path)
-            staged, descriptor = _create_temporary(os.path.dirname(target))
+            return LocalWriter(self._file(path), durable, partial(self._fail, "write", path))
         except OSError as error:
             self._fail("write", path, error)
-        return _LocalWriter(self, path, target, staged, open(descriptor, "wb", buffering=_WRITE_BUFFER_BYTES), durable)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         return self._walk(check_directory(prefix), lambda name: not is_temporary(name))
@@ -187,18 +174,18 @@ class LocalStore(Store):
         return self._walk(check_directory(prefix), is_temporary)
 
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
-        return self._ask(check_directory(directory), os.listdir) or ()
+        return self._on_directory(check_directory(directory), os.listdir) or ()
 
-    def stamp(self, directory: str) -> str | None:
-        return self._ask(check_directory(directory), stamp)
+    def directory_stamp(self, directory: str) -> str | None:
+        return self._on_directory(check_directory(directory), stamp_directory)
 
-    def seal(self, directory: str) -> str | None:
-        return self._ask(check_directory(directory), seal)
+    def seal_directory(self, directory: str) -> str | None:
+        return self._on_directory(check_directory(directory), seal_directory)
 
     def delete(self, path: str) -> None:
         try:
             target = self._file(path)
-            MAPS.forget(target)
+            MAPPED_FILES.forget(target)
             os.unlink(target)
         except (FileNotFoundError, NotADirectoryError):
             return
@@ -210,10 +197,10 @@ class LocalStore(Store):
 
     def clear(self) -> None:
         """Remove everything in the directory, and the directory unless it was named by a symbolic link."""
-        Store.clear(self)  # `super` knows no class with slots
+        Store.clear(self)  # `super()` does not work in a dataclass with slots
         for folder, names, others in os.walk(self.root, topdown=False):
             for path in (f"{folder}/{name}" for name in (*names, *others)):
-                with suppress(OSError):  # somebody writes there again
+                with suppress(OSError):  # another writer has written there since
                     os.unlink(path) if os.path.islink(path) else os.rmdir(path)
         with suppress(OSError):
             os.rmdir(self.root)
@@ -227,26 +214,26 @@ class LocalStore(Store):
                 self._fail("read", source, error)
             try:
                 destination = self._file(target)
-                _publish(_stage(destination, lambda descriptor: _copy_all(file, descriptor)), destination, durable=True)
+                publish(stage(destination, lambda descriptor: copy_all(file, descriptor)), destination, durable=True)
             except OSError as error:
                 self._fail("write", target, error)
 
     def now(self) -> datetime:
-        """Return the file system's time, which on a network mount is another machine's; ours where we cannot write.
+        """Return the file system's time, which on a network mount is another machine's; our time where we cannot write.
 
-        Files are stamped with the last tick of a clock. Where that is ours, ours tells the same time, and finer.
+        The system stamps a file with the last tick of a clock. If that is our clock, our time is the same and finer.
         """
         if not os.path.isdir(self.root):
             return datetime.now(UTC)
         try:
-            staged, descriptor = _create_temporary(self.root)
+            staged, descriptor = create_temporary(self.root)
         except OSError:
             return datetime.now(UTC)
         try:
             stamp, ours = datetime.fromtimestamp(os.fstat(descriptor).st_mtime, UTC), datetime.now(UTC)
         finally:
             os.close(descriptor)
-            _discard(staged)
+            discard(staged)
         return ours if timedelta(0) <= ours - stamp < _LONGEST_TICK else stamp
 
     def _file(self, path: str) -> str:
@@ -257,9 +244,10 @@ class LocalStore(Store):
         return self._examine(path)[0]
 
     def _examine(self, path: str) -> tuple[str, os.stat_result | None]:
-        """Return the absolute path and what has that name, a symbolic link unfollowed, or None if it is absent.
+        """Return the absolute path and its `lstat` result, None if it is absent.
 
-        Refuses a symbolic link on the way that leads out of the root, and raises `OSError` where it cannot look.
+        Raises `UnsafePath` if a symbolic link on the way leads out of the root, `OSError` where the path cannot be
+        read.
         """
         full, status = self.root, None
         for part in path.split("/") if path else ():
@@ -276,21 +264,21 @@ class LocalStore(Store):
         return full, status
 
     def _status(self, path: str) -> os.stat_result | None:
-        """Return what has a name, symbolic links followed; None if it is absent."""
+        """Return the `stat` result of a path, with symbolic links followed; None if it is absent."""
         try:
             file, status = self._examine(check_path(path))
             return os.stat(file) if status is not None and stat.S_ISLNK(status.st_mode) else status
-        except _ABSENT:  # what a link leads to
+        except _ABSENT:  # a link to nothing
             return None
         except OSError as error:
             self._fail("read", path, error)
 
-    def _ask(self, directory: str, question: Callable[[int], T]) -> T | None:
-        """Return the answer to a question about an open directory; None if it is absent."""
+    def _on_directory(self, directory: str, action: Callable[[int], T]) -> T | None:
+        """Open a directory and return what `action` returns for its descriptor; None if the directory is absent."""
         try:
             descriptor = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
             try:
-                return question(descriptor)
+                return action(descriptor)
             finally:
                 os.close(descriptor)
         except _ABSENT:
@@ -299,15 +287,15 @@ class LocalStore(Store):
             self._fail("list", directory, error)
 
     def _open(self, path: str, flags: int) -> int:
-        """Open what has a name; what can be opened as no symbolic link need not be looked at before."""
+        """Open a path. If its last part is not a symbolic link, that part needs no check before."""
         above, _, name = path.rpartition("/")
         try:
-            return os.open(f"{self._locate(above)}/{name}", flags | os.O_NOFOLLOW, _MODE)
+            return os.open(f"{self._locate(above)}/{name}", flags | os.O_NOFOLLOW, FILE_MODE)
         except OSError:
-            return os.open(self._locate(path), flags, _MODE)
+            return os.open(self._locate(path), flags, FILE_MODE)
 
     def _overwrite(self, path: str, data: BytesLike) -> bool:
-        """Write a file, or over its own bytes; return False where it is longer, also another's, or has no folder."""
+        """Write over a file from its start; return False if it is longer, has two links, or lacks a directory."""
         try:
             descriptor = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
         except FileNotFoundError:
@@ -316,13 +304,13 @@ class LocalStore(Store):
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > memoryview(data).nbytes:
                 return False
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
         finally:
             os.close(descriptor)
         return True
 
     def _fail(self, verb: str, path: str, error: OSError) -> NoReturn:
-        """Raise the system's error as the store's."""
+        """Raise a system error as a `StoreError`, `ObjectNotFound` if the path is absent."""
         if isinstance(error, StoreError):
             raise error
         if verb != "write" and isinstance(error, _ABSENT):
@@ -345,130 +333,16 @@ class LocalStore(Store):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(path)
                 elif wanted(entry.name):
-                    with suppress(FileNotFoundError):  # deleted meanwhile
+                    with suppress(FileNotFoundError):  # deleted since it was listed
                         status = os.stat(self._locate(path)) if entry.is_symlink() else entry.stat()
                         if stat.S_ISREG(status.st_mode):
                             yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def _prune(self, directory: str) -> None:
-        """Remove directories left empty, but keep those directly in the root: every writer counts on them."""
+        """Remove empty directories upwards, except those directly in the root: writers rely on them."""
         while directory != self.root and os.path.dirname(directory) != self.root:
             try:
                 os.rmdir(directory)
             except OSError:
                 return
             directory = os.path.dirname(directory)
-
-
-class _LocalWriter(StoreWriter):
-    def __init__(self, store: LocalStore, path: str, target: str, staged: str, file: BinaryIO, durable: bool) -> None:
-        self._store = store
-        self._path = path
-        self._target = target
-        self._staged = staged
-        self._file = file
-        self._durable = durable
-        self._num_bytes = 0
-        self._num_flushed = 0
-
-    def write(self, data: BytesLike) -> None:
-        size = memoryview(data).nbytes
-        try:
-            if size >= _RESERVED_BYTES:
-                reserve(self._file.fileno(), self._num_bytes, size)
-            self._file.write(data)
-        except OSError as error:
-            self._store._fail("write", self._path, error)
-        self._num_bytes += size
-        if self._num_bytes - self._num_flushed >= _FLUSH_BYTES:
-            start_writeback(self._file.fileno(), self._num_flushed, self._num_bytes - self._num_flushed)
-            self._num_flushed = self._num_bytes
-
-    def tell(self) -> int:
-        return self._num_bytes
-
-    def close(self) -> None:
-        if self._file.closed:
-            return
-        try:
-            self._file.flush()
-            # Of a file whose bytes are on their way already, there is nothing to gain by waiting.
-            _publish(self._staged, self._target, self._durable or self._num_flushed > 0)
-            self._file.close()
-        except BaseException as error:
-            self.abort()
-            if isinstance(error, OSError):
-                self._store._fail("write", self._path, error)
-            raise
-
-    def abort(self) -> None:
-        if self._file.closed:
-            return
-        with suppress(OSError):  # the buffered rest may fail to reach the disk; it is not wanted there
-            self._file.close()
-        _discard(self._staged)
-
-
-def _create_temporary(directory: str) -> tuple[str, int]:
-    """Create an empty temporary file, making directories on demand; return its path and descriptor."""
-    staged = f"{directory}/{TEMPORARY_PREFIX}{os.urandom(16).hex()}"
-    attempts = 0
-    while True:
-        attempts += 1
-        try:
-            return staged, os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-        except FileNotFoundError:  # not made yet, or a concurrent delete pruned it after it was made here
-            if attempts == _DIRECTORY_ATTEMPTS:
-                raise
-        make_directory(directory)
-
-
-def _stage(target: str, fill: Callable[[int], object]) -> str:
-    """Fill a temporary file beside `target` and return its path; leave nothing on failure."""
-    staged, descriptor = _create_temporary(os.path.dirname(target))
-    try:
-        try:
-            fill(descriptor)
-        finally:
-            os.close(descriptor)
-    except BaseException:
-        _discard(staged)
-        raise
-    return staged
-
-
-def _discard(staged: str) -> None:
-    """Remove a temporary file; one that cannot be removed now is left to clean-up."""
-    with suppress(OSError):
-        os.unlink(staged)
-
-
-def _publish(staged: str, target: str, durable: bool) -> None:
-    """Give a staged file its name; leave nothing of it on failure."""
-    try:
-        replaces = durable and os.path.lexists(target)
-        if replaces:
-            sync([staged])  # a power cut leaves the old object or the new
-        os.replace(staged, target)
-    except BaseException:
-        _discard(staged)
-        raise
-    if replaces:
-        sync([os.path.dirname(target)])
-    elif durable:
-        try:
-            sync(with_names([target]))
-        except BaseException:
-            _discard(target)
-            raise
-
-
-def _write_all(descriptor: int, data: BytesLike) -> None:
-    rest = memoryview(data).cast("B")
-    while rest:  # the system may take less than it is given
-        rest = rest[os.write(descriptor, rest) :]
-
-
-def _copy_all(file: RawIOBase, descriptor: int) -> None:
-    with open(descriptor, "wb", buffering=0, closefd=False) as copy:
-        shutil.copyfileobj(file, copy, _COPY_BYTES)

@@ -1,13 +1,15 @@
-"""Memory maps of local files, shared by all local stores of a process.
+"""Keep memory maps of the files read last, for all local stores of a process.
 
-A map outlives the file's name: a reader that holds a buffer keeps its bytes when clean-up deletes the file or `put`
-replaces it. Files are never cut short in place, which is the one thing a map does not survive.
-A short file is read instead, each time: that costs a third to a sixth of what mapping it and touching its pages does.
+A map outlives the file's name: a reader that holds a buffer keeps its bytes when clean-up removes the file or `put`
+replaces it. A map does not survive a file that is cut short in place, so no file ever is.
+
+A short file is read anew each time instead. That costs a third to a sixth of mapping it and touching its pages.
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
 import threading
@@ -15,20 +17,21 @@ from collections import OrderedDict
 
 import pyarrow as pa
 
+from lance_ops.core.tricks import Trick
 from lance_ops.store.contract import View
 from lance_ops.store.local.file_mapping import FileMapping
 
-__all__ = ["MAPS", "MapCache"]
+__all__ = ["MAPPED_FILES", "MapCache"]
 
 _Identity = tuple[int, int, int, int]
 _SHORT_BYTES = 128 << 10
 
 
 class MapCache:
-    """The most recently read files, mapped.
+    """The files read last, as mapped views.
 
-    An entry serves only while the path still names the same file, by device, inode, size and modification time. The
-    map itself pins the inode, so that the file system cannot give its number to another file meanwhile.
+    An entry is valid while the path names the same file by device, inode, size and time of modification. The map pins
+    the inode, so the file system cannot give its number to another file meanwhile.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -37,9 +40,9 @@ class MapCache:
         self._lock = threading.Lock()
 
     def get(self, path: str, status: os.stat_result | None = None) -> View:
-        """Return the whole file, read only if it is short. Raises `OSError`, also for what is not a regular file.
+        """Return a view of the whole file. Raises `OSError`, also if the path names no regular file.
 
-        `status` is what was just said of the path, links unfollowed.
+        `status` is the result of an `lstat` that the caller has just made, if any.
         """
         if status is None or stat.S_ISLNK(status.st_mode):
             status = os.stat(path)
@@ -47,7 +50,7 @@ class MapCache:
             raise FileNotFoundError(errno.ENOENT, "not a regular file", path)
         if status.st_size <= _SHORT_BYTES:
             data = _read(path, status.st_size + 1)
-            if len(data) == status.st_size:  # else it is another file by now, or the system gave less than it has
+            if len(data) == status.st_size:  # else another file has the name by now, or not all was read
                 return View(pa.py_buffer(data))
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         with self._lock:
@@ -55,6 +58,8 @@ class MapCache:
             if entry is not None and entry[0] == identity:
                 self._maps.move_to_end(path)
                 return entry[1]
+        if not Trick.FILE_MAPPING.is_on():
+            return _map_with_descriptor(path)  # not kept: each of them holds a descriptor
         mapping = _map(path)
         with self._lock:
             self._maps[path] = (identity, mapping)
@@ -64,12 +69,12 @@ class MapCache:
         return mapping
 
     def forget(self, path: str) -> None:
-        """Let go of a file, so that deleting it frees its disk space."""
+        """Drop the map of a file, so that removing the file frees its disk space."""
         with self._lock:
             self._maps.pop(path, None)
 
     def reset(self) -> None:
-        """Start empty and unlocked: in a forked child the lock may be held by a thread that does not exist there."""
+        """Start empty with a new lock: in a forked child, a thread that does not exist there may hold the old lock."""
         self._maps = OrderedDict()
         self._lock = threading.Lock()
 
@@ -82,6 +87,11 @@ def _map(path: str) -> FileMapping:
         os.close(descriptor)
 
 
+def _map_with_descriptor(path: str) -> View:
+    with open(path, "rb") as file:
+        return View(pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+
+
 def _read(path: str, size: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -90,5 +100,5 @@ def _read(path: str, size: int) -> bytes:
         os.close(descriptor)
 
 
-MAPS = MapCache(capacity=1024)
-os.register_at_fork(after_in_child=MAPS.reset)
+MAPPED_FILES = MapCache(capacity=1024)
+os.register_at_fork(after_in_child=MAPPED_FILES.reset)

@@ -1,4 +1,7 @@
-"""Take a file's room on the disk at once, before its bytes are written, instead of page by page while they are."""
+"""Reserve disk space for bytes before they are written (`fallocate`), instead of page by page while they are written.
+
+Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=reserve`.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,20 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
-__all__ = ["reserve"]
+from lance_ops.core.tricks import Trick
+
+__all__ = ["reserve_space"]
 
 _KEEP_SIZE = 1  # linux/falloc.h
 
 
-def reserve(descriptor: int, start: int, size: int) -> None:
-    """Reserve room for bytes of an open file, whose length stays; where that cannot be done, nothing happens.
+def reserve_space(descriptor: int, start: int, size: int) -> None:
+    """Reserve space for bytes of an open file without changing its length; do nothing where that is not possible.
 
     Raises `OSError` if the disk is full.
     """
-    call = _fallocate()
-    # Not `os.posix_fallocate`: where a file system cannot reserve, the C library would write to every block instead.
+    call = _fallocate() if Trick.RESERVE.is_on() else None
+    # Not `os.posix_fallocate`: on a file system that cannot reserve, the C library would write to every block instead.
     if call is not None and call(descriptor, _KEEP_SIZE, start, size) and ctypes.get_errno() == errno.ENOSPC:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

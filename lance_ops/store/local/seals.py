@@ -1,9 +1,12 @@
-"""Tell by a directory's own times whether its names are still the same.
+"""Tell by a directory's own times whether names in it have come or gone.
 
-A name that comes or goes sets both of a directory's times, of modification and of change, to one and the same moment.
-Who *sets* its time of modification, on the other hand, leaves a time of change that nobody can set. So a directory
-whose time of modification we moved shows that very pair of times until a name comes or goes, however coarse the clock
-is, whatever it is set to, and whatever the directory is copied or restored to: a copy has another time of change.
+When a name comes or goes, the system sets the directory's time of modification and time of change to the same moment. A
+process can set the time of modification, but nobody can set the time of change. So after we have moved a directory's
+time of modification, the two times stay as they are until a name comes or goes. This holds for a coarse clock, for a
+clock that is set back, and for a copied or restored directory: a copy has another time of change. ADR 16 has the full
+argument.
+
+Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=seals`.
 """
 
 from __future__ import annotations
@@ -11,30 +14,34 @@ from __future__ import annotations
 import os
 import secrets
 
-__all__ = ["seal", "stamp"]
+from lance_ops.core.tricks import Trick
 
-_BITS_BACK = 24  # at most 17 ms: no more than by how much a file system's clock may lag anyway
+__all__ = ["seal_directory", "stamp_directory"]
+
+_BITS_BACK = 24  # at most 17 ms, no more than a file system's clock may lag anyway
 
 
-def stamp(directory: int) -> str:
-    """Return which open directory it is, and in which state; raise `OSError`.
+def stamp_directory(directory: int) -> str | None:
+    """Return the identity and the times of an open directory, or None with the trick off. Raises `OSError`.
 
-    It is opened for that, since only then a network file system asks its server.
+    The caller opens the directory for this call, because only then a network file system asks its server.
     """
-    return _stamp(os.fstat(directory))
+    return _stamp(os.fstat(directory)) if Trick.SEALS.is_on() else None
 
 
-def seal(directory: int) -> str | None:
-    """Move an open directory's time of modification a little back and return its stamp; raise `OSError`.
+def seal_directory(directory: int) -> str | None:
+    """Move an open directory's time of modification a little back and return its new stamp. Raises `OSError`.
 
-    Returns None if that is not allowed, as in another user's directory, if the file system does not keep the time it
-    is given, and if the last change did not set both times alike: then somebody else has just sealed the directory, or
-    changes in it would not break a seal.
+    Returns None with the trick off, where setting the time is not allowed (a directory of another user), and where the
+    file system does not keep the time exactly. Returns None too if the two times differ before: then either another
+    process has just sealed the directory, or changes in it do not set both times and would not break a seal.
     """
+    if not Trick.SEALS.is_on():
+        return None
     status = os.fstat(directory)
     if status.st_mtime_ns != status.st_ctime_ns:
         return None
-    # At random, so that not even two seals of one tick of the clock are alike.
+    # At random, so that two seals within one tick of the clock differ too.
     moved = status.st_mtime_ns - 1 - secrets.randbits(_BITS_BACK)
     try:
         os.utime(directory, ns=(status.st_atime_ns, moved))

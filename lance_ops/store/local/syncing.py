@@ -1,7 +1,7 @@
-"""What outlives a power cut on a local file system: the contents of files, and the names that lead to them.
+"""Make files durable on a local file system: sync their contents and the directories that hold their names.
 
-A file is durable when it was synced, and so was its directory, and the directory above that if the one below was just
-made, and so on. Directories made by this process are remembered until their names are durable.
+A file is durable when it and its directory have been synced. If the directory is new, its parent must have been synced
+too, and so on upwards. Directories that this process made are remembered until their names are durable.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from lance_ops.store.local.begin_fsync import MOST_AT_ONCE, begin_fsync
 
 __all__ = ["Syncing", "make_directory", "sync", "with_names"]
 
-# Directories that this process made and whose names a power cut may take back, and which making of each it was.
+# Directories that this process made and whose names are not durable yet, each with a token of its making.
 _UNSYNCED: dict[str, object] = {}
 
 
 def make_directory(directory: str) -> None:
-    """Make a directory and those above it, where they are not there."""
+    """Make a directory and its parents where they are missing."""
     if os.path.isdir(directory):
         return
     make_directory(os.path.dirname(directory))
-    _UNSYNCED[directory] = object()  # before it can be seen: whoever finds it there must find it here
+    _UNSYNCED[directory] = object()  # before it exists: another thread that sees the directory must find it here
     with suppress(FileExistsError):
         os.mkdir(directory)
 
 
 def with_names(files: Iterable[str]) -> list[str]:
-    """Return files and the directories they lie in: what `sync` must be given so that they can be found again."""
+    """Return files and their directories: both must be synced so that the files are found after a power cut."""
     listed = list(files)
     return [*listed, *dict.fromkeys(map(os.path.dirname, listed))]
 
 
 def sync(paths: Iterable[str]) -> None:
-    """Sync files and directories, at the same time, and the names of directories on the way that this process made."""
+    """Sync files and directories at the same time, and the parents of new directories on the way to them."""
     with Syncing(paths):
         pass
 
 
 class Syncing:
-    """Does what `sync` does while its block runs, and is done at the block's end, where it raises `OSError`.
+    """Syncs as `sync` does while its block runs; the end of the block waits and raises `OSError` if a sync failed.
 
-    When the block itself raises, nothing is said of what was synced.
+    If the block raises, files may or may not be synced.
     """
 
     __slots__ = ("_finish", "_made", "_paths")
@@ -69,11 +69,11 @@ class Syncing:
         for start in range(MOST_AT_ONCE, len(self._paths), MOST_AT_ONCE):
             _begin(self._paths[start : start + MOST_AT_ONCE])()
         for path, making in self._made.items():
-            if _UNSYNCED.get(path) is making:  # not made anew meanwhile
+            if _UNSYNCED.get(path) is making:  # not removed and made again meanwhile
                 del _UNSYNCED[path]
 
     def _with_new_names(self, paths: Iterable[str]) -> Iterable[str]:
-        """Return the paths, each once, and the directories whose names lead to them and are not durable."""
+        """Return the paths, each once, and the parents of directories above them whose names are not durable."""
         todo = dict.fromkeys(paths)
         for path in list(todo) if _UNSYNCED else ():
             above = path if path in _UNSYNCED else os.path.dirname(path)
@@ -85,7 +85,7 @@ class Syncing:
 
 
 def _begin(paths: list[str]) -> Callable[[], None]:
-    """Open files and directories and begin to sync them; return what waits for that and closes them."""
+    """Open files and directories and begin to sync them; return a function that waits and closes them."""
     descriptors: list[int] = []
 
     def close() -> None:

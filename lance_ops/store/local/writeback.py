@@ -1,4 +1,7 @@
-"""Start writing a file's pages to the disk without waiting, so that the fsync at the end finds little left to do."""
+"""Begin to write a file's pages to the disk (`sync_file_range`), so that little is left for the sync at its end.
+
+Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=writeback`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,16 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+from lance_ops.core.tricks import Trick
+
 __all__ = ["start_writeback"]
 
 _SYNC_FILE_RANGE_WRITE = 2  # linux/fs.h
 
 
 def start_writeback(descriptor: int, start: int, size: int) -> None:
-    """Ask for bytes of an open file to be written soon. A hint: where it cannot be given, nothing happens."""
-    call = _sync_file_range()
+    """Ask the system to write bytes of an open file soon, without waiting; do nothing where that is not possible."""
+    call = _sync_file_range() if Trick.WRITEBACK.is_on() else None
     if call is not None:
         call(descriptor, start, size, _SYNC_FILE_RANGE_WRITE)
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 
-from lance_ops.committers import Committed, Committer, Conflict, Unknown, Withheld
+from lance_ops.committers import Abandoned, Committed, Committer, Conflict, Unknown
 from lance_ops.core.errors import (
     CommitStateUnknown,
     LanceOpsError,
@@ -238,7 +238,7 @@ class _Commit:
             raise
         except Exception as error:  # whatever it is, the version may exist
             raise CommitStateUnknown(self._transaction.uuid, version, repr(error)) from error
-        if isinstance(outcome, Withheld):
+        if isinstance(outcome, Abandoned):
             assert refusal is not None
             raise refusal
         return outcome

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from lance_ops.committers import Committer
 from lance_ops.core.errors import DatasetAlreadyExists, IncompatibleTransaction, RetryableConflict, VersionNotFound
-from lance_ops.store import PER_PROCESS, Store
+from lance_ops.store import PROCESS_RESOURCES, Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import (
     CommittedVersion,
@@ -130,7 +130,7 @@ class ConcurrentTransactions:
     def _read_several(self, versions: Sequence[int]) -> Iterable[CommittedVersion]:
         """Read versions, concurrently if each read is a request."""
         at_once = len(versions) > 1 and not self._store.reads_in_place
-        return PER_PROCESS.pool().map(self._read, versions) if at_once else map(self._read, versions)
+        return PROCESS_RESOURCES.threads().map(self._read, versions) if at_once else map(self._read, versions)
 
     def _read(self, version: int) -> CommittedVersion:
         try:

@@ -13,21 +13,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lance_ops.committers.contract import CommitOutcome, Committed, Unknown, Withheld
+from lance_ops.committers.contract import Abandoned, CommitOutcome, Committed, Unknown
 from lance_ops.core.errors import StoreError, UnsafeStore, WriteRefused
 
-__all__ = ["CERTAINTY", "Certainty"]
+__all__ = ["CREATE_RETRIES", "CreateRetries"]
 
 
 @dataclass(frozen=True, slots=True)
-class Certainty:
+class CreateRetries:
     """How long to try: `attempts` times, `pause_seconds` apart at first and twice as long each time."""
 
     attempts: int = 5
     pause_seconds: float = 0.1
 
-    def of(
-        self, version: int, create: Callable[[], Committed | Withheld | None], look: Callable[[], CommitOutcome | None]
+    def settle(
+        self, version: int, create: Callable[[], Committed | Abandoned | None], look: Callable[[], CommitOutcome | None]
     ) -> CommitOutcome:
         """Create a version, and find out what became of it.
 
@@ -65,5 +65,5 @@ class Certainty:
         return Unknown(version, doubt or "no attempt was made")
 
 
-CERTAINTY = Certainty()
+CREATE_RETRIES = CreateRetries()
 """What a commit takes unless told otherwise."""

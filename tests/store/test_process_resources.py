@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from lance_ops.store import FsspecStore
-from lance_ops.store.per_process import PER_PROCESS, PerProcess
+from lance_ops.store.process_resources import PROCESS_RESOURCES, ProcessResources
 
 
 class Client:
@@ -16,14 +16,14 @@ class Client:
 
 
 def test_a_client_is_made_once_for_a_key() -> None:
-    clients = PerProcess()
+    clients = ProcessResources()
     first = clients.client("a", Client)
     assert clients.client("a", Client) is first
     assert clients.client("b", Client) is not first
 
 
 def test_a_client_that_is_slow_to_make_is_made_once_and_holds_up_no_other() -> None:
-    clients = PerProcess()
+    clients = ProcessResources()
     begun, may_end = Event(), Event()
     made: list[Client] = []
 
@@ -38,14 +38,14 @@ def test_a_client_that_is_slow_to_make_is_made_once_and_holds_up_no_other() -> N
         assert begun.wait(60)
         also = threads.submit(clients.client, "slow", make)
         clients.client("other", Client)
-        clients.pool().submit(int).result()
+        clients.threads().submit(int).result()
         may_end.set()
         assert slow.result() is also.result() is made[0]
     assert len(made) == 1
 
 
 def test_a_client_that_cannot_be_made_is_tried_again() -> None:
-    clients = PerProcess()
+    clients = ProcessResources()
 
     def fail() -> Client:
         raise OSError("connection refused")
@@ -57,7 +57,7 @@ def test_a_client_that_cannot_be_made_is_tried_again() -> None:
 
 
 def test_the_clients_that_were_used_last_are_kept_and_others_let_go() -> None:
-    clients = PerProcess()
+    clients = ProcessResources()
     often = clients.client("often", Client)
     made = []
     for number in range(1000):
@@ -70,7 +70,7 @@ def test_the_clients_that_were_used_last_are_kept_and_others_let_go() -> None:
 
 
 def test_a_client_that_is_let_go_may_give_back_what_it_holds() -> None:
-    clients = PerProcess()
+    clients = ProcessResources()
     let_go: list[str] = []
     assert clients.client("oldest", lambda: "itself", let_go.append) == "itself"
     for number in range(1000):
@@ -93,7 +93,7 @@ def test_buckets_of_one_account_share_a_client(
     one: str, other: str, shared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = []
-    monkeypatch.setattr(PER_PROCESS, "client", lambda key, make: keys.append(key))
+    monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for uri in (one, other):
         FsspecStore(uri, {"account_name": "name"} if uri.startswith("az:") else {})._fs()
     assert (keys[0] == keys[1]) is shared
@@ -101,7 +101,7 @@ def test_buckets_of_one_account_share_a_client(
 
 def test_other_credentials_are_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
-    monkeypatch.setattr(PER_PROCESS, "client", lambda key, make: keys.append(key))
+    monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for token in ("old", "new"):
         FsspecStore("s3://bucket", {"aws_session_token": token})._fs()
     assert keys[0] != keys[1]
