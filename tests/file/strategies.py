@@ -1,4 +1,4 @@
-"""Random Arrow columns of every type and nesting that the 2.x formats hold."""
+"""Random Arrow columns of every type and nesting that the file versions support."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["LIMITS", "Limits", "columns"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file version cannot hold."""
+    """Which features a file version supports."""
 
     maps: bool = True
     fixed_size_lists_of_structs: bool = True
@@ -83,7 +83,7 @@ def _structs(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.D
 
 
 def data_types(limits: Limits) -> st.SearchStrategy[pa.DataType]:
-    """Types of a column."""
+    """Draw types of columns."""
     leaves = st.sampled_from(LEAVES) | _fixed_size_lists(limits)
 
     def nest(children: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
@@ -102,7 +102,7 @@ def _optional(values: st.SearchStrategy[Any], nulls: bool) -> st.SearchStrategy[
 
 
 def values_of(arrow_type: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
-    """Python values that `pa.array` takes for a type, None among them if wanted."""
+    """Draw Python values that `pa.array` takes for a type; None among them if the limits allow nulls."""
     nulls = limits.nulls and (limits.null_structs or not pt.is_struct(arrow_type))
     return _optional(_values(arrow_type, limits), nulls or pt.is_null(arrow_type))
 
@@ -115,8 +115,8 @@ def _values(kind: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
     if kind in _FLOATS:
         return st.floats(width=_FLOATS[kind], allow_nan=False)
     if pt.is_dictionary(kind):
-        few = _few(kind.value_type)
-        return st.sampled_from([value for value in few if value != "" or limits.empty_strings])
+        values = _distinct_values(kind.value_type)
+        return st.sampled_from([value for value in values if value != "" or limits.empty_strings])
     if pt.is_fixed_size_list(kind):
         return st.lists(values_of(kind.value_type, limits), min_size=kind.list_size, max_size=kind.list_size)
     if pt.is_struct(kind):
@@ -129,7 +129,7 @@ def _values(kind: pa.DataType, limits: Limits) -> st.SearchStrategy[Any]:
     return made if limits.empty_strings else made.filter(lambda value: value not in ("", b""))
 
 
-def _few(kind: pa.DataType) -> list[Any]:
+def _distinct_values(kind: pa.DataType) -> list[Any]:
     return ["a", "bc", ""] if pt.is_string(kind) else [0, -5, 10**12]
 
 
@@ -153,7 +153,7 @@ _MAKERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], st.S
 
 @st.composite
 def columns(draw: st.DrawFn, version: str, *, fixed_size_lists_of_structs: bool = True) -> pa.Array:
-    """Columns of any type a version holds, with and without nulls, empty ones, and ones of many chunks and pages."""
+    """Draw columns of any type that a version supports: with and without nulls, empty, or of many chunks and pages."""
     limits = LIMITS[version]
     if not fixed_size_lists_of_structs:
         limits = replace(limits, fixed_size_lists_of_structs=False)

@@ -1,4 +1,4 @@
-"""A store that cannot hand out objects in place, as no remote one can, and that remembers what was read."""
+"""A store that reads by ranges, as remote stores do, and records the ranges that were read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["StreamedStore", "as_streamed"]
 
 
 class StreamedStore(MemoryStore):
-    """The objects of another memory store, read by ranges only."""
+    """The objects of another memory store, read only by ranges."""
 
     reads_in_place = False
 
@@ -36,7 +36,7 @@ class StreamedStore(MemoryStore):
 
 
 def as_streamed(path: Path) -> StreamedStore:
-    """Return a store that holds a file of the disk, under its name."""
+    """Return a store with a copy of a local file, under the file's name."""
     inner = MemoryStore()
     inner.put(path.name, path.read_bytes())
     return StreamedStore(inner)

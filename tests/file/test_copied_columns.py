@@ -1,4 +1,4 @@
-"""Columns taken over from another file hold the same rows, in the same bytes."""
+"""Columns copied from another file have the same rows, in the same bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_ops.file.writer import FileWriter
 from lance_ops.store.memory import MemoryStore
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
-from tests.file.test_round_trip import PATH, STRUCTURAL, same, written
+from tests.file.test_round_trip import PATH, V2_1_AND_LATER, same, written
 
 COPY = "copy.lance"
 
@@ -28,7 +28,7 @@ def page_bytes_of(reader: FileReader, column: int) -> list[list[bytes]]:
 def copied(
     source: MemoryStore, rest: pa.Table, schema: pa.Schema, version: FileVersion, page_bytes: int | None = None
 ) -> FileReader:
-    """Write a file with the source's column `c` and other columns from `rest`, in two batches."""
+    """Write a file with a copy of the source's column `c`, and other columns from `rest` in two batches."""
     store = MemoryStore()
     with FileWriter(store, COPY, Schema.from_arrow(schema), version, page_bytes=page_bytes) as writer:
         assert writer.copy_column("c", FileReader(source, PATH))
@@ -37,10 +37,10 @@ def copied(
     return FileReader(store, COPY)
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
 @given(data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_any_column_is_copied_beside_others_that_are_written(version: FileVersion, data: st.DataObject) -> None:
+def test_any_column_is_copied_while_others_are_written(version: FileVersion, data: st.DataObject) -> None:
     table = pa.table({"c": data.draw(columns(version.value))})
     other = pa.table({"n": np.arange(table.num_rows)[::-1]})
     whole = table.append_column("n", other["n"])
@@ -53,7 +53,7 @@ def test_any_column_is_copied_beside_others_that_are_written(version: FileVersio
         assert page_bytes_of(found, column) == page_bytes_of(FileReader(source, PATH), column)
 
 
-def test_many_pages_are_copied_where_none_but_the_last_is_small() -> None:
+def test_many_pages_are_copied_if_only_the_last_is_small() -> None:
     table = pa.table({"c": np.arange(50_000)})
     source = written(table, page_bytes=100_000)
     assert len(FileReader(source, PATH).column(0).pages) == 4
@@ -74,7 +74,7 @@ def test_many_pages_are_copied_where_none_but_the_last_is_small() -> None:
     ],
     ids=["small pages", "another version", "another type", "another column"],
 )
-def test_what_would_be_written_otherwise_is_not_copied(
+def test_a_column_that_would_be_written_differently_is_not_copied(
     table: pa.Table, version: FileVersion, page_bytes: int | None
 ) -> None:
     reader = FileReader(written(table, version, page_bytes), PATH)
@@ -87,7 +87,7 @@ def test_what_would_be_written_otherwise_is_not_copied(
     assert FileReader(store, COPY).read()["c"].to_pylist() == [0, 1, 2]
 
 
-def test_blobs_are_not_copied_whose_pages_name_places_in_their_file() -> None:
+def test_blobs_are_not_copied_because_their_pages_hold_positions() -> None:
     field = pa.field("c", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     table = pa.table([pa.array([b"one", b"two"], pa.large_binary())], schema=pa.schema([field]))
     reader = FileReader(written(table, FileVersion.V2_1), PATH)
@@ -97,7 +97,7 @@ def test_blobs_are_not_copied_whose_pages_name_places_in_their_file() -> None:
 
 
 @pytest.mark.parametrize("version", [FileVersion.V0_1, FileVersion.V2_0], ids=lambda version: version.value)
-def test_files_of_old_versions_are_not_copied_from(version: FileVersion) -> None:
+def test_columns_of_files_before_2_1_are_not_copied(version: FileVersion) -> None:
     table = pa.table({"c": [1, 2]})
     reader = FileReader(written(table, version), PATH)
     writer = FileWriter(MemoryStore(), COPY, Schema.from_arrow(table.schema), version)
@@ -105,7 +105,7 @@ def test_files_of_old_versions_are_not_copied_from(version: FileVersion) -> None
     writer.abort()
 
 
-def test_rows_that_are_not_as_many_as_were_copied_make_no_file() -> None:
+def test_another_number_of_rows_than_copied_leaves_no_file() -> None:
     source, shorter = (FileReader(written(pa.table({"c": [0] * rows, "d": [0] * rows})), PATH) for rows in (3, 1))
     store = MemoryStore()
     schema = Schema.from_arrow(pa.schema({"c": pa.int64(), "d": pa.int64(), "n": pa.int64()}))

@@ -1,4 +1,4 @@
-"""Bytes that contradict the format: `CorruptFile` names the file and the place, and nothing else escapes."""
+"""Bytes that contradict the format raise `CorruptFile` or `UnsupportedFeature`, which name the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.core.versions import FileVersion
 from lance_ops.file.reader import FileReader
 from lance_ops.store.memory import MemoryStore
-from tests.file.test_round_trip import PATH, STRUCTURAL, written
+from tests.file.test_round_trip import PATH, V2_1_AND_LATER, written
 
 TABLE = pa.table(
     {
@@ -26,8 +26,8 @@ def reader_of(data: bytes) -> FileReader:
     return FileReader(store, PATH)
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
-def test_a_file_cut_short_anywhere_is_corrupt(version: FileVersion) -> None:
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
+def test_a_truncated_file_is_corrupt(version: FileVersion) -> None:
     data = written(TABLE, version).get(PATH).to_pybytes()
     assert reader_of(data).read().equals(TABLE)
     for length in range(len(data)):
@@ -35,7 +35,7 @@ def test_a_file_cut_short_anywhere_is_corrupt(version: FileVersion) -> None:
             reader_of(data[:length])
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
 def test_a_flipped_byte_gives_rows_or_a_typed_error(version: FileVersion) -> None:
     data = bytearray(written(TABLE, version).get(PATH).to_pybytes())
     outcomes = set()
@@ -53,19 +53,19 @@ def test_a_flipped_byte_gives_rows_or_a_typed_error(version: FileVersion) -> Non
     assert outcomes == {"rows", "CorruptFile", "UnsupportedFeature"}
 
 
-def test_version_2_3_is_refused_by_name() -> None:
+def test_version_2_3_is_refused_with_the_name_of_the_file() -> None:
     data = bytearray(written(TABLE).get(PATH).to_pybytes())
     data[-6] = 3
     with pytest.raises(UnsupportedFeature, match=r"file\.lance: file version 2\.3"):
         reader_of(bytes(data))
 
 
-def test_another_files_bytes_are_no_lance_file() -> None:
+def test_a_file_of_another_format_is_refused() -> None:
     with pytest.raises(CorruptFile, match="not a Lance file"):
         reader_of(b"PAR1" * 30)
 
 
-def test_a_size_other_than_the_recorded_one_is_corrupt() -> None:
+def test_a_file_whose_size_is_not_the_recorded_one_is_corrupt() -> None:
     store = written(TABLE)
     with pytest.raises(CorruptFile, match="are recorded"):
         FileReader(store, PATH, size_bytes=17)

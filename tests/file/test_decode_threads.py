@@ -1,4 +1,4 @@
-"""Pages of one large read are decoded side by side, and give what one thread gives."""
+"""Pages of a large read are decoded in several threads, with the same result as in one thread."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def source() -> FileSource:
 
 
 def _meeting(barrier: threading.Barrier, num_bytes: int) -> Steps[int]:
-    """Ask for bytes, and go on once another does so in a thread of its own."""
+    """Ask for bytes, and continue when another thread has reached the barrier."""
     yield Ranges.of((0, num_bytes))
     barrier.wait()
     yield Ranges.of((0, 1))
     return threading.get_ident()
 
 
-def test_what_is_done_with_many_bytes_is_done_in_threads(source: FileSource) -> None:
+def test_many_bytes_are_decoded_in_several_threads(source: FileSource) -> None:
     barrier = threading.Barrier(2, timeout=30)
     run_all(source, [_meeting(barrier, LARGE), _meeting(barrier, LARGE)], threads=2)
 
 
 @pytest.mark.parametrize(("num_bytes", "threads"), [(LARGE, 1), (1000, 2)])
-def test_one_thread_or_few_bytes_start_no_other(source: FileSource, num_bytes: int, threads: int) -> None:
+def test_one_thread_or_few_bytes_start_no_other_thread(source: FileSource, num_bytes: int, threads: int) -> None:
     alone = threading.Barrier(1)
     found = run_all(source, [_meeting(alone, num_bytes) for _ in range(3)], threads)
     assert set(found) == {threading.get_ident()}
@@ -56,7 +56,7 @@ def test_the_first_error_in_order_is_raised(source: FileSource) -> None:
 
 
 @pytest.mark.parametrize("version", [FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2])
-def test_many_columns_of_many_pages_are_what_they_were(tmp_path: object, version: FileVersion) -> None:
+def test_four_threads_read_the_same_rows_as_one(tmp_path: object, version: FileVersion) -> None:
     rng = np.random.default_rng(9)
     rows = 60_000
     table = pa.table(

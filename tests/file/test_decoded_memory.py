@@ -1,4 +1,4 @@
-"""Decoded values lie in the memory pool that Arrow's own results come from."""
+"""Decoded values are allocated from Arrow's memory pool."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lists(rng: np.random.Generator) -> pa.Array:
 
 
 @pytest.mark.parametrize(
-    ("generate", "met"),
+    ("generate", "encoding"),
     [
         (packed, "inline_bitpacking"),
         (runs, "rle"),
@@ -52,14 +52,16 @@ def lists(rng: np.random.Generator) -> pa.Array:
         (lists, "inline_bitpacking"),
     ],
 )
-def test_what_a_read_decodes_is_counted_by_arrow(generate: Callable[[np.random.Generator], pa.Array], met: str) -> None:
+def test_arrow_counts_the_memory_of_decoded_values(
+    generate: Callable[[np.random.Generator], pa.Array], encoding: str
+) -> None:
     column = generate(np.random.default_rng(4))
     table = pa.table({"values": column})
     store = MemoryStore()
     with FileWriter(store, "file.lance", Schema.from_arrow(table.schema), FileVersion.V2_1) as writer:
         writer.write_batch(table)
     reader = FileReader(store, "file.lance")
-    assert met in reader.describe()[0][0]
+    assert encoding in reader.describe()[0][0]
     before = pa.total_allocated_bytes()
     found = reader.read()
     assert pa.total_allocated_bytes() - before >= 0.9 * table.nbytes

@@ -1,4 +1,4 @@
-"""Files that are not in memory: the disk is asked for what a read looks at, all at once, and for little else."""
+"""Reads of a mapped file that is not in memory load only the bytes that they need, and announce them early."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ("a", "b", "c")
 
 @pytest.fixture
 def path(tmp_path: Path, evict: Callable[[Path], None]) -> Path:
-    """Write a file of 24 MB of random numbers and texts, and let the system forget it."""
+    """Write a file of 24 MB of random numbers and texts, and evict it from the page cache."""
     rng = np.random.default_rng(0)
     numbers = {name: rng.integers(0, 1 << 60, ROWS) for name in COLUMNS[:2]}
     rows = pa.table(numbers | {"c": pa.array(rng.integers(0, 1 << 30, ROWS)).cast(pa.string())})
@@ -35,7 +35,7 @@ def path(tmp_path: Path, evict: Callable[[Path], None]) -> Path:
     return tmp_path / "file.lance"
 
 
-def test_a_few_rows_of_a_cold_file_take_a_few_pages_of_it(tmp_path: Path, path: Path) -> None:
+def test_a_take_of_few_rows_loads_few_pages_of_the_file(tmp_path: Path, path: Path) -> None:
     reader = FileReader(LocalStore(str(tmp_path)), path.name)
 
     taken = reader.take(reader.schema, np.array([3, ROWS // 2, ROWS - 9]))
@@ -44,7 +44,7 @@ def test_a_few_rows_of_a_cold_file_take_a_few_pages_of_it(tmp_path: Path, path: 
     assert 0 < resident_bytes(path) < path.stat().st_size // 20
 
 
-def test_a_scan_of_one_column_of_a_cold_file_leaves_the_others_on_the_disk(tmp_path: Path, path: Path) -> None:
+def test_a_scan_of_one_column_does_not_load_the_others(tmp_path: Path, path: Path) -> None:
     reader = FileReader(LocalStore(str(tmp_path)), path.name)
 
     assert reader.read(reader.schema.project(["b"])).num_rows == ROWS
@@ -52,18 +52,18 @@ def test_a_scan_of_one_column_of_a_cold_file_leaves_the_others_on_the_disk(tmp_p
     assert ROWS * 7 < resident_bytes(path) < path.stat().st_size // 2
 
 
-class Listening(MemoryStore):
-    """Remembers what it was told will be needed."""
+class AnnouncedStore(MemoryStore):
+    """A store that records which ranges were announced as needed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.needed: list[tuple[int, int]] = []
 
     def view(self, path: str) -> View:
-        return _Listened(self.get(path), self.needed)
+        return _AnnouncedView(self.get(path), self.needed)
 
 
-class _Listened(View):
+class _AnnouncedView(View):
     def __init__(self, buffer: pa.Buffer, needed: list[tuple[int, int]]) -> None:
         super().__init__(buffer)
         self._needed = needed
@@ -72,19 +72,19 @@ class _Listened(View):
         self._needed += zip(starts.tolist(), stops.tolist(), strict=True)
 
 
-def test_what_all_columns_need_first_is_asked_for_before_any_is_decoded() -> None:
-    store = Listening()
+def test_the_first_ranges_of_all_columns_are_announced_before_any_column_is_decoded() -> None:
+    store = AnnouncedStore()
     store.put("file", bytes(100))
-    heard: list[int] = []
+    announced: list[int] = []
 
     def steps(at: int) -> Steps[int]:
         for start in (at, at + 50):
             found: SourceBytes = yield Ranges.of((start, start + 2))
-            heard.append(len(store.needed))
+            announced.append(len(store.needed))
             assert (start, start + 2) in store.needed
             assert found.view(start, start + 2).tobytes() == bytes(2)
         return at
 
     assert run_all(FileSource(store, "file"), [steps(0), steps(10), steps(20)]) == [0, 10, 20]
-    assert heard[0] == 3
+    assert announced[0] == 3
     assert store.needed[:3] == [(0, 2), (10, 12), (20, 22)]

@@ -1,4 +1,4 @@
-"""Pages of one kind are read as one, and a take reads and decodes no more than it must."""
+"""Pages with equal formats are decoded by one call, and a take reads and decodes no more than it must."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lance_ops.encodings.values import FixedWidth
 from lance_ops.file.reader import FileReader
 from lance_ops.store.contract import ByteRange
 from tests.file.streaming import StreamedStore
-from tests.file.test_round_trip import PATH, STRUCTURAL, written
+from tests.file.test_round_trip import PATH, V2_1_AND_LATER, written
 
 rng = np.random.default_rng(3)
 NUM_ROWS = 20_000
@@ -29,8 +29,8 @@ def lists(num_rows: int) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(rng.integers(0, 1000, offsets[-1])))
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
-def test_like_pages_are_decoded_by_one_call_and_hold_the_same_rows(
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
+def test_pages_with_equal_formats_are_decoded_by_one_call(
     version: FileVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = pa.table({"v": lists(NUM_ROWS), "n": rng.integers(0, 1000, NUM_ROWS)})
@@ -51,7 +51,7 @@ def test_like_pages_are_decoded_by_one_call_and_hold_the_same_rows(
     assert reader.read(None, 777, 15_001).combine_chunks().equals(table.slice(777, 15_001 - 777))
 
 
-def test_a_take_unpacks_only_what_it_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_take_unpacks_only_the_wanted_values(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"n": rng.integers(0, 1000, 500_000)})
     reader = FileReader(written(table), PATH)
     picked: list[int] = []
@@ -73,7 +73,7 @@ def rows_of(table: pa.Table, rows: np.ndarray) -> list[int]:
 
 
 class CountedStore(StreamedStore):
-    """Counts the calls that read."""
+    """A store that counts the calls of `get_ranges`."""
 
     calls = 0
 
@@ -94,9 +94,9 @@ COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
 @pytest.mark.parametrize("name", COLUMNS)
-def test_a_value_takes_two_reads_after_the_metadata(name: str, version: FileVersion) -> None:
+def test_a_take_of_one_row_makes_at_most_two_requests_after_the_metadata(name: str, version: FileVersion) -> None:
     column = COLUMNS[name]
     store = CountedStore(written(pa.table({"x": column}), version))
     reader = FileReader(store, PATH)
@@ -108,7 +108,7 @@ def test_a_value_takes_two_reads_after_the_metadata(name: str, version: FileVers
     assert store.calls <= 2
 
 
-def test_what_a_file_says_of_the_columns_of_one_read_is_read_at_once() -> None:
+def test_the_metadata_of_all_columns_of_a_read_takes_one_request() -> None:
     table = pa.table({f"column {number:04}": [number, -number] for number in range(2000)})
     store = CountedStore(written(table))
     reader = FileReader(store, PATH)

@@ -1,4 +1,4 @@
-"""The reference implementation's names for single files."""
+"""The API of the reference implementation for single files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_file_is_read_whole_in_ranges_and_by_rows(path: Path) -> None:
     assert reader.read_global_buffer(1) == b"more"
 
 
-def test_columns_narrow_the_file_to_nested_fields(path: Path) -> None:
+def test_columns_select_nested_fields(path: Path) -> None:
     reader = LanceFileReader(path, columns=["s.x"])
     assert reader.read_all().to_table().schema.names == ["s"]
     assert reader.take_rows([5]).to_table().to_pylist() == [{"s": {"x": 5}}]
@@ -45,7 +45,7 @@ def test_columns_narrow_the_file_to_nested_fields(path: Path) -> None:
         LanceFileReader(path, columns=["b"])
 
 
-def test_metadata_tells_rows_sections_pages_and_encodings(path: Path) -> None:
+def test_metadata_has_rows_sections_pages_and_encodings(path: Path) -> None:
     reader = LanceFileReader(path)
     metadata = reader.metadata()
     assert (metadata.num_rows, metadata.major_version, metadata.minor_version) == (3000, 2, 2)
@@ -57,7 +57,7 @@ def test_metadata_tells_rows_sections_pages_and_encodings(path: Path) -> None:
     assert sum(column.size_bytes for column in reader.file_statistics().columns) <= metadata.num_data_bytes
 
 
-def test_rows_outside_of_the_file_are_refused(path: Path) -> None:
+def test_rows_outside_the_file_are_refused(path: Path) -> None:
     reader = LanceFileReader(path)
     for start, rows in ((2999, 2), (-1, 1), (0, -1)):
         with pytest.raises(InvalidInput, match="of a file of 3000 rows"):
@@ -68,7 +68,7 @@ def test_rows_outside_of_the_file_are_refused(path: Path) -> None:
         reader.read_global_buffer(2)
 
 
-def test_a_failed_block_leaves_no_file(tmp_path: Path) -> None:
+def test_an_exception_in_the_with_block_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "file.lance"
     with pytest.raises(SchemaMismatch), LanceFileWriter(path, TABLE.schema) as writer:
         writer.write_batch(TABLE.select(["a"]))
@@ -77,7 +77,7 @@ def test_a_failed_block_leaves_no_file(tmp_path: Path) -> None:
         LanceFileReader(path)
 
 
-def test_a_writer_without_schema_and_rows_says_so(tmp_path: Path) -> None:
+def test_a_writer_without_schema_and_rows_is_refused(tmp_path: Path) -> None:
     writer = LanceFileWriter(tmp_path / "file.lance")
     with pytest.raises(InvalidInput, match="neither a schema nor a batch"):
         writer.close()
@@ -85,7 +85,7 @@ def test_a_writer_without_schema_and_rows_says_so(tmp_path: Path) -> None:
         writer.add_schema_metadata("key", "value")
 
 
-def test_page_limits_cut_columns_into_more_pages(tmp_path: Path) -> None:
+def test_page_limits_give_more_pages(tmp_path: Path) -> None:
     table = pa.table({"x": pa.array(range(100_000))})
     for name in ("max_page_bytes", "data_cache_bytes"):
         path = tmp_path / name
@@ -97,7 +97,7 @@ def test_page_limits_cut_columns_into_more_pages(tmp_path: Path) -> None:
         assert reader.read_all().to_table().equals(table)
 
 
-def test_versions_are_the_references(tmp_path: Path) -> None:
+def test_the_default_version_and_unsupported_arguments_are_as_in_the_reference(tmp_path: Path) -> None:
     assert stable_version() == "2.2"
     with LanceFileWriter(tmp_path / "file.lance", TABLE.schema, version="2.1") as writer:
         writer.write_batch(TABLE)

@@ -19,7 +19,7 @@ def chunked(arrow_type: pa.DataType, sizes: list[int]) -> pa.ChunkedArray:
 
 @pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
 @pytest.mark.parametrize("num_taken", [0, 1, 40, 2000])
-def test_byte_strings_of_several_chunks_come_in_the_order_asked_for(arrow_type: pa.DataType, num_taken: int) -> None:
+def test_byte_strings_of_several_chunks_come_in_the_given_order(arrow_type: pa.DataType, num_taken: int) -> None:
     table = pa.table({"text": chunked(arrow_type, [100, 0, 7, 200]), "number": np.arange(307)})
     positions = np.random.default_rng(3).integers(0, 307, num_taken)
     found = reorder(table, positions)
@@ -27,13 +27,13 @@ def test_byte_strings_of_several_chunks_come_in_the_order_asked_for(arrow_type: 
     assert found.equals(table.take(positions))
 
 
-def test_other_columns_and_whole_ones_come_in_the_order_asked_for() -> None:
+def test_other_types_and_single_chunks_come_in_the_given_order() -> None:
     lists = pa.chunked_array([[[1], [2, 3]], [None, []]])
     table = pa.table({"text": pa.array(["a", "b", "c", None]), "lists": lists})
     assert reorder(table, np.array([3, 0, 0, 2])).equals(table.take([3, 0, 0, 2]))
 
 
-def test_more_bytes_than_offsets_can_count_are_refused_before_they_are_made() -> None:
+def test_more_than_2_gib_of_strings_is_refused_before_memory_is_allocated() -> None:
     table = pa.table({"text": pa.chunked_array([["x" * (1 << 20)], ["y"]])})
     with pytest.raises(ReadTooLarge, match="more than 2 GiB in one array of string"):
         reorder(table, np.zeros(2048, np.int64))

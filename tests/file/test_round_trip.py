@@ -1,4 +1,4 @@
-"""What a writer wrote, a reader returns: whole, in slices, and row by row."""
+"""A reader returns the rows that a writer wrote: all rows, slices, and rows at offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_ops.store.memory import MemoryStore
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
 
-STRUCTURAL = [FileVersion.V2_1, FileVersion.V2_2]
+V2_1_AND_LATER = [FileVersion.V2_1, FileVersion.V2_2]
 PATH = "data/file.lance"
 
 
@@ -31,12 +31,12 @@ def written(table: pa.Table, version: FileVersion = FileVersion.V2_2, page_bytes
 
 
 def same(found: pa.Table, wanted: pa.Table) -> bool:
-    """Whether two tables hold the same rows, however their dictionaries number the values."""
+    """Whether two tables have the same rows; their dictionaries may have another order."""
     return bool(found.equals(wanted)) or (found.schema == wanted.schema and found.to_pylist() == wanted.to_pylist())
 
 
 def rows_at(table: pa.Table, offsets: list[int]) -> list[dict[str, Any]]:
-    """The rows at some offsets, without Arrow's own take: it misreads sliced nested fixed-size lists (26.0)."""
+    """The rows at some offsets, without Arrow's `take`, which misreads sliced nested fixed-size lists (26.0)."""
     rows = table.to_pylist()
     return [rows[offset] for offset in offsets]
 
@@ -44,7 +44,7 @@ def rows_at(table: pa.Table, offsets: list[int]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("version", list(FileVersion), ids=lambda version: version.value)
 @given(page_bytes=st.sampled_from([None, 10_000]), data=st.data())
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_any_column_comes_back_whole_sliced_and_taken(
+def test_any_column_is_read_back_whole_sliced_and_taken(
     version: FileVersion, page_bytes: int | None, data: st.DataObject
 ) -> None:
     column = data.draw(columns(version.value))
@@ -64,7 +64,7 @@ def test_any_column_comes_back_whole_sliced_and_taken(
 
 @given(column=columns("2.2"), batch_rows=st.integers(1, 40))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_batches_have_the_rows_asked_for_and_join_to_the_whole(column: pa.Array, batch_rows: int) -> None:
+def test_batches_have_the_given_size_and_together_all_rows(column: pa.Array, batch_rows: int) -> None:
     table = pa.table({"c": column})
     batches = list(FileReader(written(table, page_bytes=3000), PATH).iter_batches(batch_rows=batch_rows))
     assert [batch.num_rows for batch in batches[:-1]] == [batch_rows] * (len(batches) - 1)
@@ -73,7 +73,7 @@ def test_batches_have_the_rows_asked_for_and_join_to_the_whole(column: pa.Array,
 
 @given(column=columns("2.2"), data=st.data())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_a_store_that_reads_ranges_gives_the_same_rows_as_one_that_maps(column: pa.Array, data: st.DataObject) -> None:
+def test_a_store_that_reads_ranges_gives_the_same_rows(column: pa.Array, data: st.DataObject) -> None:
     table = pa.table({"c": column, "other": pa.array(range(len(column)))})
     reader = FileReader(StreamedStore(written(table, page_bytes=3000)), PATH)
     assert same(reader.read(), table)
@@ -83,7 +83,7 @@ def test_a_store_that_reads_ranges_gives_the_same_rows_as_one_that_maps(column: 
 
 
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
-def test_wide_items_of_lists_with_a_byte_of_validity_each_come_back(version: FileVersion) -> None:
+def test_nested_fixed_size_lists_of_wide_items_with_nulls_are_read_back(version: FileVersion) -> None:
     item = pa.list_(pa.decimal256(50, 3), 8)
     column = pa.array([[[None] * 8, [1, *[None] * 7]], [[2] * 8]], pa.list_(item)).cast(pa.list_(item))
     table = pa.table({"c": column})
@@ -92,7 +92,7 @@ def test_wide_items_of_lists_with_a_byte_of_validity_each_come_back(version: Fil
     assert same(reader.read(), table)
 
 
-def test_many_small_batches_make_few_pages_and_hold_the_same_rows() -> None:
+def test_many_small_batches_make_one_page_a_column() -> None:
     table = pa.table({"x": pa.array(range(10_000)), "s": pa.array([f"value {i}" for i in range(10_000)])})
     store = MemoryStore()
     with FileWriter(store, PATH, Schema.from_arrow(table.schema)) as writer:
@@ -103,7 +103,7 @@ def test_many_small_batches_make_few_pages_and_hold_the_same_rows() -> None:
     assert [len(reader.column(index).pages) for index in range(2)] == [1, 1]
 
 
-def test_projection_reads_nested_fields_by_their_ids_and_no_other_column() -> None:
+def test_a_projection_of_a_nested_field_reads_no_other_column() -> None:
     table = pa.table(
         {
             "a": pa.array(range(50)),
@@ -124,7 +124,7 @@ def test_projection_reads_nested_fields_by_their_ids_and_no_other_column() -> No
     )
 
 
-def test_take_of_scattered_rows_reads_only_the_chunks_they_are_in() -> None:
+def test_a_take_of_scattered_rows_reads_only_their_chunks() -> None:
     table = pa.table({"x": pa.array(np.random.default_rng(7).integers(-(2**62), 2**62, 500_000))})
     store = StreamedStore(written(table))
     reader = FileReader(store, PATH)
@@ -143,13 +143,13 @@ def test_flat_pages_without_nulls_are_not_copied() -> None:
     assert mapped.address <= found.address < mapped.address + mapped.size
 
 
-def test_no_columns_still_have_rows() -> None:
+def test_a_read_without_columns_keeps_the_number_of_rows() -> None:
     reader = FileReader(written(pa.table({"x": [1, 2, 3]})), PATH)
     assert reader.read(Schema(())).num_rows == 3
     assert sum(batch.num_rows for batch in reader.iter_batches(Schema(()), batch_rows=2)) == 3
 
 
-def test_global_buffers_and_schema_metadata_come_back() -> None:
+def test_global_buffers_and_schema_metadata_are_read_back() -> None:
     store = MemoryStore()
     schema = Schema.from_arrow(pa.schema([("x", pa.int8())], metadata={"made": "here"}))
     with FileWriter(store, PATH, schema) as writer:
@@ -164,7 +164,7 @@ def test_global_buffers_and_schema_metadata_come_back() -> None:
         reader.global_buffer(3)
 
 
-def test_written_file_names_leaf_fields_and_their_columns() -> None:
+def test_a_written_file_lists_leaf_fields_and_their_columns() -> None:
     schema = Schema.from_arrow(
         pa.schema([("a", pa.int8()), ("l", pa.list_(pa.int8())), ("s", pa.struct([("x", pa.int8())]))])
     )
@@ -176,7 +176,7 @@ def test_written_file_names_leaf_fields_and_their_columns() -> None:
     assert writer.finish() is done
 
 
-def test_an_aborted_file_is_not_there() -> None:
+def test_an_aborted_file_does_not_exist() -> None:
     store = MemoryStore()
     with pytest.raises(ZeroDivisionError), FileWriter(store, PATH, Schema.from_arrow(pa.schema([("x", pa.int8())]))):
         raise ZeroDivisionError
@@ -184,21 +184,21 @@ def test_an_aborted_file_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "says"),
+    ("batch", "message"),
     [
         (pa.table({"y": pa.array([1], pa.int8())}), "columns y; the schema has x"),
         (pa.table({"x": pa.array([1], pa.int16())}), "'x' is int16 in the data, int8"),
         (pa.table({"x": pa.array([None], pa.int8())}), "'x' is not nullable"),
     ],
 )
-def test_a_batch_that_does_not_fit_the_schema_is_refused(batch: pa.Table, says: str) -> None:
+def test_a_batch_that_does_not_fit_the_schema_is_refused(batch: pa.Table, message: str) -> None:
     schema = Schema.from_arrow(pa.schema([pa.field("x", pa.int8(), nullable=False)]))
     writer = FileWriter(MemoryStore(), PATH, schema)
-    with pytest.raises(SchemaMismatch, match=says):
+    with pytest.raises(SchemaMismatch, match=message):
         writer.write_batch(batch)
 
 
-def test_rows_beyond_the_file_are_refused_by_take_and_cut_by_read() -> None:
+def test_take_refuses_rows_beyond_the_file_and_read_cuts_them() -> None:
     reader = FileReader(written(pa.table({"x": [1, 2, 3]})), PATH)
     assert reader.read(None, 1, 10).num_rows == 2
     for offsets in ([3], [-1], [0.5]):

@@ -1,4 +1,4 @@
-"""Several files read as one hold the rows of each, in order."""
+"""Several files that are read together give the rows of each, in order."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from lance_ops.file.v2_1.layouts.contract import LeafRows, PageContext, ToArray
 from lance_ops.file.v2_1.levels import Entries, LevelScheme
 from tests.file.strategies import columns
 from tests.file.streaming import StreamedStore
-from tests.file.test_round_trip import PATH, STRUCTURAL, same, written
+from tests.file.test_round_trip import PATH, V2_1_AND_LATER, same, written
 
 
 def whole_file(reader: FileReader, schema: Schema) -> FileRows | None:
     return FileRows(reader, RowSlice(0, reader.num_rows)) if can_read_together([reader], schema) else None
 
 
-def joined(tables: list[pa.Table], version: FileVersion, page_bytes: int | None = None) -> list[FileRows]:
+def opened_files(tables: list[pa.Table], version: FileVersion, page_bytes: int | None = None) -> list[FileRows]:
     schema = Schema.from_arrow(tables[0].schema)
     found = [whole_file(FileReader(written(table, version, page_bytes), PATH), schema) for table in tables]
     assert None not in found
     return [file for file in found if file is not None]
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
 @given(data=st.data(), page_bytes=st.sampled_from([None, 2000]))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_columns_of_several_files_are_read_in_order(
@@ -72,13 +72,13 @@ def test_any_columns_of_several_files_are_read_in_order(
         some = read_files_together([FileRows(*pair) for pair in zip(readers, map(RowSet, wanted), strict=True)], schema)
         some.validate(full=True)
         one_by_one = [part.slice(row, 1) for part, rows in zip(tables, wanted, strict=True) for row in rows.tolist()]
-        assert same(some, pa.concat_tables(one_by_one))  # not `take`, which is wrong of some nested lists
+        assert same(some, pa.concat_tables(one_by_one))  # not `take`, which misreads some nested lists
 
 
-def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_with_equal_formats_in_several_files_are_decoded_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     tables = [pa.table({"i": rng.integers(0, 1 << 20, 3000), "f": rng.normal(size=3000)}) for _ in range(7)]
-    files = joined(tables, FileVersion.V2_2)
+    files = opened_files(tables, FileVersion.V2_2)
     calls: list[str] = []
 
     def counting(encoding: type[Encoding]) -> None:
@@ -98,7 +98,7 @@ def test_pages_of_one_kind_are_decoded_by_one_call_whichever_file_they_are_in(mo
     assert sorted(calls) == ["FlatEncoding", "InlineBitpackingEncoding"]
 
 
-def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constant_pages_of_several_files_make_one_array(monkeypatch: pytest.MonkeyPatch) -> None:
     values: list[list[object]] = [[7, -1, 9], ["one", "", "three"], [True, False, True], [b"x" * 40, b"y" * 40, b""]]
     types = [pa.int64(), pa.string(), pa.bool_(), pa.binary()]
     tables = [
@@ -106,7 +106,7 @@ def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: p
         for number in range(3)
     ]
     nulls = [table.append_column("n", pa.nulls(len(table), pa.int32())) for table in tables]
-    files = joined(nulls, FileVersion.V2_2)
+    files = opened_files(nulls, FileVersion.V2_2)
     assert {file.reader.describe()[at][0][0] for file in files for at in range(5)} == {"constant"}
     made: list[int] = []
     finish = PageContext.finish
@@ -124,7 +124,7 @@ def test_constant_pages_make_one_array_whichever_file_they_are_in(monkeypatch: p
 
 def test_a_long_value_of_a_constant_page_is_not_kept_with_the_open_file() -> None:
     tables = [pa.table({"c": [letter * (1 << 20)] * 2}) for letter in "ab"]
-    files = joined(tables, FileVersion.V2_2)
+    files = opened_files(tables, FileVersion.V2_2)
     assert {file.reader.describe()[0][0][0] for file in files} == {"constant"}
     tracemalloc.start()
     try:
@@ -137,8 +137,8 @@ def test_a_long_value_of_a_constant_page_is_not_kept_with_the_open_file() -> Non
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("version", STRUCTURAL, ids=lambda version: version.value)
-def test_texts_of_which_every_page_has_its_own_symbols_are_found_by_one_call(
+@pytest.mark.parametrize("version", V2_1_AND_LATER, ids=lambda version: version.value)
+def test_pages_with_different_fsst_tables_are_located_by_one_call(
     version: FileVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(5)
@@ -148,7 +148,7 @@ def test_texts_of_which_every_page_has_its_own_symbols_are_found_by_one_call(
         offsets = pa.array(np.arange(0, 4001, 2), pa.int32(), mask=np.arange(2001) % 7 == 1)
         nulls = pa.array(texts.to_pylist()[:2000], mask=rng.random(2000) < 0.2)
         tables.append(pa.table({"text": texts[:2000], "null": nulls, "list": pa.ListArray.from_arrays(offsets, texts)}))
-    files = joined(tables, version)
+    files = opened_files(tables, version)
     assert all("fsst" in file.reader.describe()[at][0] for file in files for at in range(3))
     calls: list[int] = []
     locate = ChunkFormat.locate
@@ -172,7 +172,7 @@ def test_texts_of_which_every_page_has_its_own_symbols_are_found_by_one_call(
     assert len(calls) == 9
 
 
-def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:
+def test_a_projection_is_read_in_its_own_order() -> None:
     tables = [pa.table({"a": [number], "b": [str(number)], "c": [number / 2]}) for number in range(3)]
     schema = Schema.from_arrow(tables[0].schema)
     wanted = Schema((schema.fields[2], schema.fields[0]))
@@ -193,12 +193,12 @@ def test_a_part_of_the_columns_is_read_in_the_order_asked_for() -> None:
     ],
     ids=["2.0", "0.1", "another type", "no rows"],
 )
-def test_files_of_other_kinds_are_read_alone(table: pa.Table, version: FileVersion) -> None:
+def test_files_of_other_versions_types_or_no_rows_are_read_alone(table: pa.Table, version: FileVersion) -> None:
     schema = Schema.from_arrow(pa.schema({"c": pa.int64()}))
     assert whole_file(FileReader(written(table, version), PATH), schema) is None
 
 
-def test_files_that_are_not_in_place_are_read_alone() -> None:
+def test_files_that_are_not_mapped_are_read_alone() -> None:
     table = pa.table({"c": np.random.default_rng(0).normal(size=20_000)})
     reader = FileReader(StreamedStore(written(table)), PATH)
     assert whole_file(reader, Schema.from_arrow(table.schema)) is None
@@ -211,7 +211,7 @@ def test_blobs_are_read_alone() -> None:
     assert whole_file(reader, Schema.from_arrow(table.schema)) is None
 
 
-def test_a_corrupt_file_among_others_is_found_out() -> None:
+def test_a_corrupt_file_among_others_is_reported() -> None:
     tables = [pa.table({"c": [f"text {number}" * 5 for number in range(500)]}) for _ in range(3)]
     stores = [written(table) for table in tables]
     page = FileReader(stores[1], PATH).column(0).pages[0]
@@ -224,10 +224,10 @@ def test_a_corrupt_file_among_others_is_found_out() -> None:
         read_files_together([file for file in files if file], schema)
 
 
-def test_more_than_one_read_may_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_beyond_the_budget_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "READ_BYTES", 1000)
     monkeypatch.setattr(budget, "MAX_RATIO", 0)
     tables = [pa.table({"c": np.zeros(100, np.int64) + number}) for number in range(3)]
-    files = joined(tables, FileVersion.V2_2)
+    files = opened_files(tables, FileVersion.V2_2)
     with pytest.raises(ReadTooLarge):
         read_files_together(files, Schema.from_arrow(tables[0].schema))

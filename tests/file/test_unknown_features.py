@@ -1,4 +1,4 @@
-"""What a later format version may hold: refused by name, never taken for damage."""
+"""Features of later format versions are refused by name, and not reported as corruption."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ PAGE = PageContext(Leaf(Field(0, -1, "c", "int32"), (Step(),)), 1, (), 100)
 ARRAY = ArrayContext((), 1, pa.int32())
 
 
-def test_an_unknown_layout_is_refused_by_number() -> None:
+def test_an_unknown_layout_is_refused_with_its_number() -> None:
     with pytest.raises(UnsupportedFeature, match="page layout 99"):
         layout_from_pb(encodings_v2_1_pb2.PageLayout.FromString(UNKNOWN), PAGE)
     with pytest.raises(CorruptValues, match="names no layout"):
         layout_from_pb(encodings_v2_1_pb2.PageLayout(), PAGE)
 
 
-def test_an_unknown_encoding_is_refused_by_number() -> None:
+def test_an_unknown_encoding_is_refused_with_its_number() -> None:
     with pytest.raises(UnsupportedFeature, match="encoding 99"):
         encoding_from_pb(encodings_v2_1_pb2.CompressiveEncoding.FromString(UNKNOWN))
     with pytest.raises(CorruptValues, match="names no encoding"):
         encoding_from_pb(encodings_v2_1_pb2.CompressiveEncoding())
 
 
-def test_an_unknown_encoding_of_2_0_is_refused_by_number() -> None:
+def test_an_unknown_encoding_of_2_0_is_refused_with_its_number() -> None:
     with pytest.raises(UnsupportedFeature, match=r"encoding 99 in 2\.0 pages"):
         array_encoding_from_pb(encodings_v2_0_pb2.ArrayEncoding.FromString(UNKNOWN), ARRAY)
     with pytest.raises(CorruptValues, match="names no encoding"):
         array_encoding_from_pb(encodings_v2_0_pb2.ArrayEncoding(), ARRAY)
 
 
-def test_an_unknown_compression_scheme_is_refused_by_number() -> None:
+def test_an_unknown_compression_scheme_is_refused_with_its_number() -> None:
     described = encodings_v2_1_pb2.CompressiveEncoding()
     described.general.compression.scheme = 77  # type: ignore[assignment]  # the enum is open on the wire
     described.general.values.flat.bits_per_value = 32
@@ -53,7 +53,7 @@ def test_an_unknown_compression_scheme_is_refused_by_number() -> None:
         encoding_from_pb(described)
 
 
-def test_unknown_file_versions_are_refused_with_the_file() -> None:
+def test_an_unknown_file_version_is_refused_with_the_name_of_the_file() -> None:
     for numbers in ((2, 3), (2, 9), (3, 0)):
         with pytest.raises(UnsupportedFeature, match=rf"f\.lance: file version {numbers[0]}\.{numbers[1]}"):
             FileVersion.from_numbers(*numbers, "f.lance")

@@ -1,4 +1,4 @@
-"""What only 0.1 files have: batches, statistics, no nulls."""
+"""0.1 files: batches, their statistics, dictionaries, and the refusal of nulls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lance_ops.store.memory import MemoryStore
 PATH = "file.lance"
 
 
-def legacy(table: pa.Table, *, batches_of: int = 700) -> FileReader:
+def read_back(table: pa.Table, *, batches_of: int = 700) -> FileReader:
     store = MemoryStore()
     with FileWriter(store, PATH, Schema.from_arrow(table.schema), FileVersion.V0_1) as writer:
         for batch in table.to_batches(max_chunksize=batches_of):
@@ -29,8 +29,8 @@ def legacy(table: pa.Table, *, batches_of: int = 700) -> FileReader:
     return FileReader(store, PATH)
 
 
-def test_batches_have_statistics_of_fields_outside_of_lists() -> None:
-    reader = legacy(
+def test_batches_have_statistics_of_fields_outside_lists() -> None:
+    reader = read_back(
         pa.table(
             {
                 "x": pa.array(range(3000)),
@@ -66,7 +66,7 @@ def test_bounds_of_floats_follow_the_specification(values: list[float], low: flo
 
 
 @given(st.lists(st.text("aé\U0010ffff\ud7ff~", min_size=0, max_size=90), min_size=1, max_size=5))
-def test_bounds_of_text_enclose_it_and_are_short(values: list[str]) -> None:
+def test_bounds_of_text_enclose_all_values_in_64_bytes(values: list[str]) -> None:
     low, high = bounds_of(pa.array(values))
     raw = [value.encode() for value in values]
     assert len(low.encode()) <= BOUNDED_BYTES and low.encode() <= min(raw)
@@ -74,14 +74,14 @@ def test_bounds_of_text_enclose_it_and_are_short(values: list[str]) -> None:
 
 
 @given(st.lists(st.binary(max_size=90) | st.just(b"\xff" * 70), min_size=1, max_size=5))
-def test_bounds_of_bytes_enclose_them_and_are_short(values: list[bytes]) -> None:
+def test_bounds_of_bytes_enclose_all_values_in_64_bytes(values: list[bytes]) -> None:
     low, high = bounds_of(pa.array(values))
     assert len(low) <= BOUNDED_BYTES and low <= min(values)
     assert high is None or (len(high) <= BOUNDED_BYTES and high >= max(values))
 
 
 @pytest.mark.parametrize(
-    ("column", "says"),
+    ("column", "message"),
     [
         (pa.array([1, None]), "'c' has 1 nulls"),
         (pa.array([[1, None]]), "'item' has 1 nulls"),
@@ -104,23 +104,23 @@ def test_bounds_of_bytes_enclose_them_and_are_short(values: list[bytes]) -> None
         (pa.array(["a", ""]), "cannot tell them from nulls"),
     ],
 )
-def test_what_would_be_lost_is_refused(column: pa.Array, says: str) -> None:
-    with pytest.raises(SchemaMismatch, match=says):
-        legacy(pa.table({"c": column}))
+def test_nulls_and_empty_strings_are_refused(column: pa.Array, message: str) -> None:
+    with pytest.raises(SchemaMismatch, match=message):
+        read_back(pa.table({"c": column}))
 
 
-def test_empty_strings_are_kept_where_no_null_may_be() -> None:
+def test_empty_strings_of_a_field_that_is_not_nullable_are_kept() -> None:
     table = pa.table([pa.array(["", "a"])], schema=pa.schema([pa.field("c", pa.string(), nullable=False)]))
-    assert legacy(table).read().to_pylist() == [{"c": ""}, {"c": "a"}]
+    assert read_back(table).read().to_pylist() == [{"c": ""}, {"c": "a"}]
 
 
 @pytest.mark.parametrize("column", [pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int8())), pa.array([{}])])
-def test_types_the_version_cannot_hold_are_refused(column: pa.Array) -> None:
+def test_unsupported_types_are_refused(column: pa.Array) -> None:
     with pytest.raises(UnsupportedFeature, match=r"file version 0\.1"):
-        legacy(pa.table({"c": column}))
+        read_back(pa.table({"c": column}))
 
 
-def test_dictionaries_of_many_batches_become_one() -> None:
+def test_dictionaries_of_several_batches_become_one() -> None:
     store = MemoryStore()
     parts = [pa.array(values).dictionary_encode() for values in (["a", "b"] * 600, ["c", "b"] * 600, ["d"] * 600)]
     schema = Schema.from_arrow(pa.schema([("c", parts[0].type)]))
@@ -133,20 +133,20 @@ def test_dictionaries_of_many_batches_become_one() -> None:
 
 
 def test_an_empty_file_keeps_its_schema() -> None:
-    reader = legacy(pa.table({"c": pa.array([], pa.int8())}))
+    reader = read_back(pa.table({"c": pa.array([], pa.int8())}))
     assert reader.num_rows == 0 and reader.read().schema == pa.schema([("c", pa.int8())])
     assert reader.batch_statistics(0) is None
 
 
-def test_questions_for_the_other_versions_are_refused_by_name() -> None:
-    reader = legacy(pa.table({"c": np.arange(3)}))
+def test_questions_about_later_versions_are_refused_with_the_file() -> None:
+    reader = read_back(pa.table({"c": np.arange(3)}))
     questions: list[Any] = [lambda: reader.column(0), reader.sections, lambda: reader.global_buffer(0)]
     for question in questions:
         with pytest.raises(InvalidInput, match=r"file\.lance"):
             question()
 
 
-def test_a_file_without_schema_needs_the_datasets() -> None:
+def test_a_file_without_schema_is_read_with_the_schema_of_the_dataset() -> None:
     store = MemoryStore()
     table = pa.table({"c": np.arange(3)})
     with FileWriter(store, PATH, Schema.from_arrow(table.schema), FileVersion.V0_1) as writer:

@@ -1,4 +1,4 @@
-"""Pages of 2.0 files: those that only older releases may have made, damaged ones, and what cannot be written."""
+"""2.0 pages that only older releases may have written, damaged pages, and types that cannot be written."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PACKED = {"lance-encoding:packed": "true"}
 POINT = pa.struct([("x", pa.int32()), ("y", pa.float64())])
 OTHER_FORMS = {"no_nulls", "some_nulls", "all_nulls", "list", "struct", "blob", "zstd", "lz4"}
 
-# One of a kind is enough where every byte is damaged.
-ONE_OF_EACH = [
+# Tests that damage every byte use one file for each set of encodings.
+ONE_OF_EACH_ENCODING = [
     made
     for index, made in enumerate(HAND_MADE)
     if not any(made.encodings == before.encodings for before in HAND_MADE[:index])
@@ -59,17 +59,17 @@ def store_of(data: bytes) -> MemoryStore:
     return store
 
 
-def met_in(reader: FileReader) -> set[str]:
+def encodings_in(reader: FileReader) -> set[str]:
     return {name for column in reader.describe() for page in column for name in page}
 
 
 @pytest.mark.parametrize("made", HAND_MADE, ids=lambda made: made.name)
-def test_a_page_that_only_older_releases_made_is_read(made: HandMade) -> None:
+def test_a_page_as_older_releases_wrote_it_is_read(made: HandMade) -> None:
     rows = made.table.to_pylist()
     offsets = np.random.default_rng(1).integers(0, len(rows), 30).tolist()
     for store in (store_of(made.data()), StreamedStore(store_of(made.data()))):
         reader = FileReader(store, PATH)
-        assert made.encodings <= met_in(reader)
+        assert made.encodings <= encodings_in(reader)
         found = reader.read()
         found.validate(full=True)
         assert found.to_pylist() == rows
@@ -78,7 +78,7 @@ def test_a_page_that_only_older_releases_made_is_read(made: HandMade) -> None:
         assert reader.take(None, offsets).to_pylist() == [rows[offset] for offset in offsets]
 
 
-def test_every_encoding_of_the_version_is_met_by_some_file_of_the_tests() -> None:
+def test_the_test_files_cover_every_encoding_of_the_version() -> None:
     by_the_reference = {name for case in CASES for name in case.encodings.get("2.0", ())}
     by_hand = {name for made in HAND_MADE for name in made.encodings}
     assert {encoding.MESSAGE for encoding in ALL_ARRAY_ENCODINGS} - {
@@ -86,25 +86,25 @@ def test_every_encoding_of_the_version_is_met_by_some_file_of_the_tests() -> Non
     } | OTHER_FORMS <= by_the_reference | by_hand
 
 
-@pytest.mark.parametrize("made", ONE_OF_EACH, ids=lambda made: made.name)
-def test_a_hand_made_file_cut_short_anywhere_is_corrupt(made: HandMade) -> None:
+@pytest.mark.parametrize("made", ONE_OF_EACH_ENCODING, ids=lambda made: made.name)
+def test_a_truncated_hand_made_file_is_corrupt(made: HandMade) -> None:
     check_cuts(made.data())
 
 
-def test_a_file_of_every_form_cut_short_anywhere_is_corrupt() -> None:
+def test_a_truncated_file_of_mixed_columns_is_corrupt() -> None:
     data = written(MIXED, FileVersion.V2_0).get(PATH).to_pybytes()
     assert FileReader(store_of(data), PATH).read().to_pylist() == MIXED.to_pylist()
     check_cuts(data)
 
 
-@pytest.mark.parametrize("made", ONE_OF_EACH, ids=lambda made: made.name)
+@pytest.mark.parametrize("made", ONE_OF_EACH_ENCODING, ids=lambda made: made.name)
 def test_a_flipped_byte_of_a_hand_made_file_gives_rows_or_a_typed_error(made: HandMade) -> None:
     data = made.data()
-    described = max(len(data) - 700, 0)  # what comes before is values, all alike
+    described = max(len(data) - 700, 0)  # the bytes before are values, which are all alike
     assert flips(data, [*range(0, described, 67), *range(described, len(data), 2)]) <= {"rows", *TYPED}
 
 
-def test_a_flipped_byte_of_a_file_of_every_form_gives_rows_or_a_typed_error() -> None:
+def test_a_flipped_byte_of_a_file_of_mixed_columns_gives_rows_or_a_typed_error() -> None:
     data = written(MIXED, FileVersion.V2_0).get(PATH).to_pybytes()
     assert flips(data, range(0, len(data), 2)) == {"rows", *TYPED}
 
@@ -119,7 +119,7 @@ def check_cuts(data: bytes) -> None:
 
 
 def flips(data: bytes, positions: Iterable[int]) -> set[str]:
-    """Flip bits at each of the positions; return what reading came to, errors by name if they name the file."""
+    """Damage one byte at a time and read; return the outcomes: "rows", or an error's type if it names the file."""
     damaged, outcomes = bytearray(data), set()
     for position in positions:
         flip = (0x01, 0x80, 0xFF)[position % 3]
@@ -155,7 +155,7 @@ def test_a_child_of_a_packed_struct_is_read_alone() -> None:
         (pa.array([[{"x": 1, "y": 0.5}]], pa.list_(POINT, 1)), {}, "'c': a fixed-size list of structs"),
     ],
 )
-def test_what_the_version_cannot_hold_is_refused_by_the_fields_name(
+def test_an_unsupported_type_is_refused_with_the_name_of_the_field(
     column: pa.Array, metadata: dict[str, str], message: str
 ) -> None:
     table = pa.table([column], pa.schema([pa.field("c", column.type, metadata=metadata or None)]))
@@ -163,7 +163,7 @@ def test_what_the_version_cannot_hold_is_refused_by_the_fields_name(
         written(table, FileVersion.V2_0)
 
 
-def test_a_buffer_of_the_file_is_refused_by_column() -> None:
+def test_a_page_that_uses_a_buffer_of_the_file_is_refused_with_its_column() -> None:
     (made,) = [made for made in HAND_MADE if made.column_buffers and "dictionary" in made.encodings]
     (page,) = made.pages
     items = page.described.dictionary.items.binary

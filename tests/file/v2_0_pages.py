@@ -1,7 +1,7 @@
-"""Files of version 2.0 put together by hand, with pages that today's writers do not make.
+"""Hand-made files of version 2.0, with pages that current writers do not produce.
 
-Bits are laid out here in plain integer arithmetic after the public description of the format, so that no code of the
-library stands on both sides.
+The bits are computed here in plain integer arithmetic from the public description of the format, so that the tests do
+not compare the library with itself.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class PageBytes:
 
 @dataclass(frozen=True)
 class HandMade:
-    """A column of these pages, what it holds, and the encodings that must be met in it."""
+    """A column: its expected values, its pages, and the encodings that a reader must find in it."""
 
     name: str
     column: pa.Array
     pages: tuple[PageBytes, ...]
     encodings: set[str]
     reference_reads: bool = True
-    """Whether the reference reads such pages; it panics at the others."""
+    """Whether the reference reads such pages; it panics on others."""
     column_encoding: bytes = PLAIN
     column_buffers: tuple[bytes, ...] = ()
 
@@ -54,7 +54,7 @@ class HandMade:
         return pa.table({"c": self.column})
 
     def data(self) -> bytes:
-        """Return the file; each page is one of a column of its own."""
+        """Return the file; each page has a column of its own."""
         pages = [[page] for page in self.pages]
         return file_of(self.table.schema, pages, len(self.column), self.column_encoding, self.column_buffers)
 
@@ -66,7 +66,7 @@ def file_of(
     column_encoding: bytes = PLAIN,
     column_buffers: Sequence[bytes] = (),
 ) -> bytes:
-    """Return a file of some columns' pages; every column has these buffers of its own."""
+    """Return a file with these columns of pages; every column has a copy of `column_buffers`."""
     data = bytearray()
 
     def add(part: bytes) -> Extent:
@@ -121,7 +121,7 @@ def _bitpacked(packed: int, bits: int, index: int = 0, *, signed: bool = False) 
 
 
 def _bits_end_to_end(values: Sequence[int], bits: int) -> bytes:
-    """Cut every value to its lowest bits and put those behind each other, the lowest first."""
+    """Return the lowest `bits` of every value end to end, lowest bit first."""
     stream = 0
     for index, value in enumerate(values):
         stream |= (value & ((1 << bits) - 1)) << (index * bits)
@@ -129,7 +129,7 @@ def _bits_end_to_end(values: Sequence[int], bits: int) -> bytes:
 
 
 def _fast_lanes(values: Sequence[int], width: int, bits: int) -> bytes:
-    """Pack values of `width` bits, 1024 at a time and the last of them filled up, into `bits` each."""
+    """Pack values of `width` bits into `bits` each, in blocks of 1024 values; the last block is padded."""
     lanes, order = 1024 // width, (0, 4, 2, 6, 1, 5, 3, 7)
     out = b""
     for start in range(0, len(values), 1024):
@@ -224,7 +224,7 @@ def _words_by_bitpacked_positions() -> HandMade:
     return HandMade("words by bitpacked positions", column, (page,), {"dictionary", "bitpacked", "binary"})
 
 
-def _lists_by_bitpacked_ends() -> HandMade:
+def _lists_with_bitpacked_offsets() -> HandMade:
     lengths = [index % 4 for index in range(300)]
     ends = np.cumsum(lengths).tolist()
     items = np.arange(ends[-1], dtype="<i4")
@@ -233,11 +233,11 @@ def _lists_by_bitpacked_ends() -> HandMade:
     header = PageBytes(pb.ArrayEncoding(list=described), (_bits_end_to_end(ends, 10),), len(ends))
     values = PageBytes(_no_nulls(_flat(32)), (items.tobytes(),), len(items))
     column = pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), pa.array(items))
-    return HandMade("lists by bitpacked ends", column, (header, values), {"list", "bitpacked", "flat"})
+    return HandMade("lists with bitpacked offsets", column, (header, values), {"list", "bitpacked", "flat"})
 
 
 def _values_in_buffers_of_the_column() -> HandMade:
-    """Words whose positions are the page's own, and whose ends and bytes are the column's."""
+    """Words whose positions are in a buffer of the page, and whose offsets and bytes are in buffers of the column."""
     words = ["red", "green", "blue"]
     positions = [index * 7 % 4 for index in range(400)]
     ends = np.cumsum([len(word) for word in words]).astype("<u8")
@@ -261,7 +261,7 @@ def _values_in_buffers_of_the_column() -> HandMade:
 
 
 def _a_column_with_zone_statistics() -> HandMade:
-    """Integers beside statistics of their zones, which readers may leave alone; today's reference refuses them."""
+    """Integers with zone statistics, which readers may ignore; the current reference refuses them."""
     values = np.arange(600, dtype="<i4")
     zones = pb.ZoneIndex(
         rows_per_zone=100,
@@ -280,7 +280,7 @@ def _a_column_with_zone_statistics() -> HandMade:
 
 
 def _blobs_with_zone_statistics() -> HandMade:
-    """Blobs, told of by places in the file: what today's writers do, but for the statistics."""
+    """Blobs, stored as positions in the file, as current writers do, but with zone statistics."""
     values = [b"", None, b"in the file's first bytes", b"", None]
     places = np.array([(0, 0), (1, 0), (0, 25), (0, 0), (1, 0)], "<u8")
     packed = pb.PackedStruct(inner=[_no_nulls(_flat(64)), _no_nulls(_flat(64))], buffer=_buffer(1))
@@ -319,7 +319,7 @@ HAND_MADE = (
     _compressed_integers("lz4"),
     _nulls_above_bitpacked(),
     _words_by_bitpacked_positions(),
-    _lists_by_bitpacked_ends(),
+    _lists_with_bitpacked_offsets(),
     _values_in_buffers_of_the_column(),
     _a_column_with_zone_statistics(),
     _blobs_with_zone_statistics(),

@@ -1,4 +1,4 @@
-"""Files taken apart into messages and buffers, and put together again so that what was changed in them is reached."""
+"""Take files apart into messages and buffers, and rebuild them, so that readers reach what was changed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _DESCRIPTIONS: dict[str, type[Message]] = {
 
 
 class Malformed(ValueError):
-    """Bytes that cannot be taken apart; they can still be mutated as bytes."""
+    """The bytes cannot be taken apart; they can only be mutated as bytes."""
 
 
 @dataclass
 class Part:
-    """A buffer: where it was, and what it is now."""
+    """A buffer: its original position, and its current bytes."""
 
     position: int
     size: int
@@ -63,7 +63,7 @@ class Column:
 
 @dataclass
 class Anatomy:
-    """A 2.x file. Buffers that keep their size stay where they are, so that blobs are found where pages say."""
+    """A 2.x file. Buffers that keep their size keep their position, so that pages still find their blobs."""
 
     body: bytes
     descriptor: file_pb2.FileDescriptor
@@ -138,12 +138,12 @@ class LegacyAnatomy:
 
     @property
     def messages(self) -> list[Message]:
-        """The file's schema and metadata."""
+        """The messages of the file's schema and metadata."""
         return [self.manifest, self.metadata]
 
     @property
     def page_table(self) -> range:
-        """Where the page table is: cells of two i64."""
+        """The range of the page table's bytes: cells of two i64."""
         start = self.metadata.page_table_position
         return range(start, max(min(start + 16 * 64, len(self.body) - 8), start), 8)
 
@@ -159,7 +159,7 @@ class LegacyAnatomy:
 
 @dataclass
 class ManifestAnatomy:
-    """A manifest's file: its sections."""
+    """The sections of a manifest file."""
 
     manifest: table_pb2.Manifest
     indices: table_pb2.IndexSection | None
@@ -175,7 +175,7 @@ class ManifestAnatomy:
 
     @property
     def messages(self) -> list[Message]:
-        """The manifest and its indices."""
+        """The messages of the manifest and its indices."""
         return [self.manifest] if self.indices is None else [self.manifest, self.indices]
 
     def build(self) -> bytes:
@@ -200,7 +200,7 @@ def dissect(data: bytes) -> Anatomy | LegacyAnatomy:
 
 
 def dissect_manifest(data: bytes) -> ManifestAnatomy:
-    """Take a manifest's file apart; raise `Malformed` if that is not possible."""
+    """Take a manifest file apart; raise `Malformed` if that is not possible."""
     if len(data) < _SHORT_FOOTER.size:
         raise Malformed
     try:

@@ -1,4 +1,4 @@
-"""Small files that ask for far more than they hold, each in its own way, and what comes of reading them."""
+"""Small files that claim far more than they hold, with the expected outcome of reading each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _anatomy(column: pa.Array, version: str = "2.2", **metadata: str) -> Anatomy
 
 
 def _claim(anatomy: Anatomy, num_rows: int) -> bytes:
-    """Let the file and its only page say that they have so many rows."""
+    """Return the file with `num_rows` stated as the rows of the file and of its only page."""
     anatomy.descriptor.length = num_rows
     (page,) = anatomy.columns[0].pages
     page.message.length = num_rows
@@ -58,7 +58,7 @@ def _many_nulls_2_0() -> bytes:
     return _claim(_anatomy(pa.nulls(10, pa.int64()), "2.0"), 1 << 40)
 
 
-def _packed_into_nothing() -> bytes:
+def _packed_into_0_bits() -> bytes:
     anatomy = _anatomy(pa.array([0]), "2.0")
     (page,) = anatomy.columns[0].pages
     packed = pb20.BitpackedForNonNeg(uncompressed_bits_per_value=64, compressed_bits_per_value=0)
@@ -68,7 +68,7 @@ def _packed_into_nothing() -> bytes:
     return _claim(anatomy, 1 << 40)
 
 
-def _items_of_nothing() -> bytes:
+def _list_of_many_null_items() -> bytes:
     anatomy = _anatomy(pa.array([[1]]), "2.0")
     lists, items = anatomy.columns[0].pages[0], anatomy.columns[1].pages[0]
     assert isinstance(lists.description, pb20.ArrayEncoding)
@@ -86,7 +86,7 @@ def _wide_nulls() -> bytes:
 
 
 def _long_item() -> bytes:
-    """A dictionary of one long string, and positions that are packed into no bits at all."""
+    """Return a file with a dictionary of a long string, and positions that are packed into 0 bits."""
     anatomy = _anatomy(pa.array(["x" * 250, "y"] * 200))
     (page,) = anatomy.columns[0].pages
     layout: Any = page.description
@@ -117,7 +117,7 @@ def _bomb_of(codec: str, frame: Callable[[bytes], bytes]) -> Bomb:
     return build
 
 
-def _same_page_again_and_again() -> bytes:
+def _repeated_page() -> bytes:
     anatomy = _anatomy(pa.array(np.random.default_rng(0).bytes(1) * 60_000 for _ in range(2)), "2.0")
     (page,) = anatomy.columns[0].pages
     anatomy.columns[0].pages = [page] * 4000
@@ -125,7 +125,7 @@ def _same_page_again_and_again() -> bytes:
     return anatomy.build()
 
 
-def _same_blob_again_and_again() -> bytes:
+def _repeated_blob() -> bytes:
     anatomy = _anatomy(pa.array([b"z" * 200_000] * 900, pa.large_binary()).slice(0, 1), blob="true")
     (page,) = anatomy.columns[0].pages
     layout: Any = page.description
@@ -137,7 +137,7 @@ def _same_blob_again_and_again() -> bytes:
     return _claim(anatomy, rows)
 
 
-def _same_strings_again_and_again() -> bytes:
+def _repeated_batch_of_strings() -> bytes:
     anatomy = dissect(write(pa.array(["s" * 100_000] * 2000).slice(0, 1), "0.1"))
     assert isinstance(anatomy, LegacyAnatomy)
     position, length = struct.unpack_from("<qq", anatomy.body, anatomy.metadata.page_table_position)
@@ -150,7 +150,7 @@ def _same_strings_again_and_again() -> bytes:
     return anatomy.build()
 
 
-def _columns_on_each_other() -> bytes:
+def _overlapping_columns() -> bytes:
     data = write(pa.array(range(20_000)))
     *rest, num_globals, _, major, minor, magic = struct.unpack("<QQQIIHH4s", data[-40:])
     extent = data[rest[1] : rest[1] + 16]
@@ -178,7 +178,7 @@ def _field(number: int, parent: int, logical_type: str = "struct") -> file_pb2.F
 
 
 def _nested_encoding() -> bytes:
-    """A description nested 10,000 deep, which no library builds: the bytes are put together here."""
+    """Return a file with a description nested 10,000 deep, built from bytes since protobuf cannot build it."""
     flat = pb21.CompressiveEncoding(flat=pb21.Flat(bits_per_value=64)).SerializeToString()
     inner = flat
     for _ in range(10_000):
@@ -213,11 +213,11 @@ def _not_utf8() -> bytes:
 
 
 def _half_a_character() -> bytes:
-    """Each value is no text, all of them together are."""
+    """Return a file of strings that are not UTF-8, though their concatenation is."""
     return write(pa.array([b"\xc3", b"\xa9"])).replace(b"binary", b"string")
 
 
-def _backward_ends() -> bytes:
+def _descending_offsets() -> bytes:
     anatomy = _anatomy(pa.array(["abc", "def", "ghi"]), "2.0")
     anatomy.columns[0].pages[0].buffers[0].data = struct.pack("<QQQ", 6, 3, 9)
     return anatomy.build()
@@ -229,22 +229,22 @@ BOMBS: dict[str, tuple[Bomb, str]] = {
     "2^40 equal strings": (lambda: _constant(pa.array(["x" * 50] * 10), 1 << 40), "ReadTooLarge+rows"),
     "2^60 values of type null": (lambda: _constant(pa.nulls(10), 1 << 60), "ReadTooLarge+rows"),
     "2^61 values of no width": (lambda: _constant(pa.array([b""] * 10, pa.binary(0)), 1 << 61), "ReadTooLarge+rows"),
-    "more rows than numbers go": (lambda: _constant(pa.nulls(10, pa.int64()), 1 << 63), "CorruptFile"),
+    "more rows than 63 bits count": (lambda: _constant(pa.nulls(10, pa.int64()), 1 << 63), "CorruptFile"),
     "2^40 nulls in 2.0": (_many_nulls_2_0, "ReadTooLarge+rows"),
-    "2^40 numbers of no bits": (_packed_into_nothing, "ReadTooLarge+rows"),
-    "a list of 2^40 items": (_items_of_nothing, "ReadTooLarge"),
-    "values of 2 GiB that are null": (_wide_nulls, "ReadTooLarge"),
+    "2^40 numbers of 0 bits": (_packed_into_0_bits, "ReadTooLarge+rows"),
+    "a list of 2^40 items": (_list_of_many_null_items, "ReadTooLarge"),
+    "null values of 2 GiB each": (_wide_nulls, "ReadTooLarge"),
     "one long item for every row": (_long_item, "ReadTooLarge+rows"),
     "zstd": (_bomb_of("zstd", lambda frame: struct.pack("<Q", _RAW_BYTES) + frame), "ReadTooLarge"),
     "a bare zstd frame": (_bomb_of("zstd", lambda frame: frame), "ReadTooLarge"),
     "lz4": (_bomb_of("lz4", lambda frame: struct.pack("<I", _RAW_BYTES) + frame), "rows"),
-    "pages on each other": (_same_page_again_and_again, "CorruptFile"),
-    "columns on each other": (_columns_on_each_other, "CorruptFile"),
-    "blobs on each other": (_same_blob_again_and_again, "ReadTooLarge"),
-    "strings of batches on each other": (_same_strings_again_and_again, "ReadTooLarge+rows"),
+    "overlapping pages": (_repeated_page, "CorruptFile"),
+    "overlapping columns": (_overlapping_columns, "CorruptFile"),
+    "overlapping blobs": (_repeated_blob, "ReadTooLarge"),
+    "overlapping strings of batches": (_repeated_batch_of_strings, "ReadTooLarge+rows"),
     "a field that is its own parent": (lambda: _schema_of([_field(0, 0)]), "CorruptFile"),
     "fields in a cycle": (lambda: _schema_of([_field(1, -1), _field(2, 1), _field(1, 2)]), "CorruptFile"),
-    "fields of one id": (lambda: _schema_of([_field(0, -1, "int64"), _field(0, -1, "string")]), "CorruptFile"),
+    "fields with the same id": (lambda: _schema_of([_field(0, -1, "int64"), _field(0, -1, "string")]), "CorruptFile"),
     "structs 10,000 deep": (lambda: _schema_of([_field(i, i - 1) for i in range(10_000)]), "CorruptFile"),
     "lists 61 deep": (
         lambda: _schema_of([*(_field(i, i - 1, "list") for i in range(61)), _field(61, 60, "int64")]),
@@ -255,7 +255,7 @@ BOMBS: dict[str, tuple[Bomb, str]] = {
         "CorruptFile",
     ),
     "an encoding 10,000 deep": (_nested_encoding, "CorruptFile"),
-    "text that is none": (_not_utf8, "CorruptFile"),
+    "text that is not UTF-8": (_not_utf8, "CorruptFile"),
     "text cut inside a character": (_half_a_character, "CorruptFile"),
-    "ends that go backwards": (_backward_ends, "CorruptFile"),
+    "offsets that descend": (_descending_offsets, "CorruptFile"),
 }

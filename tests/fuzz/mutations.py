@@ -1,4 +1,4 @@
-"""Changes to files that get past the container: to the fields of messages and to the bytes of buffers."""
+"""Mutate the fields of messages and the bytes of buffers in a file, whose container stays valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fuzz.anatomy import Anatomy, LegacyAnatomy, Malformed, Part, dissect,
 __all__ = ["mutate_bytes", "mutate_file", "mutate_manifest"]
 
 Described: TypeAlias = Any
-"""A field's descriptor; what the two implementations of it share has no type."""
+"""A field's descriptor; the two implementations of protobuf have no common type for it."""
 
 _INTERESTING = (
     *(
@@ -79,7 +79,7 @@ _MAX_LEAVES = 400
 
 
 def mutate_file(data: bytes, random: Random, max_size: int = 1 << 20) -> bytes:
-    """Change a data file in one to four places."""
+    """Return a data file with one to four changes."""
     try:
         anatomy = dissect(data)
     except Malformed:
@@ -96,7 +96,7 @@ def mutate_file(data: bytes, random: Random, max_size: int = 1 << 20) -> bytes:
 
 
 def mutate_manifest(data: bytes, random: Random, max_size: int = 1 << 20) -> bytes:
-    """Change a manifest's file in one to four places."""
+    """Return a manifest file with one to four changes."""
     try:
         anatomy = dissect_manifest(data)
     except Malformed:
@@ -108,7 +108,7 @@ def mutate_manifest(data: bytes, random: Random, max_size: int = 1 << 20) -> byt
 
 
 def mutate_bytes(data: bytes, random: Random) -> bytes:
-    """Change some bytes: flip, overwrite by numbers of any width, copy, cut out, insert."""
+    """Return bytes with one change: a flip, an overwritten number, a copy, a cut or an insertion."""
     out = bytearray(data or b"\0")
     at = random.randrange(len(out))
     match random.randrange(8):
@@ -152,7 +152,7 @@ def _mutate_part(part: Part, random: Random) -> None:
     if random.random() < 0.1:
         part.data = part.data[: random.randrange(len(part.data) + 1)]
         return
-    # counts, widths and offsets stand at the front of most buffers
+    # most buffers begin with counts, widths and offsets
     head = random.choice((16, 256, len(part.data)))
     part.data = mutate_bytes(part.data[:head], random) + part.data[head:]
 
@@ -188,8 +188,8 @@ def _mutate_legacy(anatomy: LegacyAnatomy, random: Random) -> None:
 
 
 def _mutate_message(message: Message, pool: list[Message], random: Random) -> None:
-    """Change one field somewhere in a message; `pool` has others to take parts from."""
-    places = _places(message)
+    """Change one field somewhere in a message; parts may come from the messages in `pool`."""
+    places = _fields_in(message)
     if not places:
         return
     owner, descriptor = random.choice(places)
@@ -207,8 +207,8 @@ def _mutate_message(message: Message, pool: list[Message], random: Random) -> No
         setattr(owner, descriptor.name, _scalar(descriptor, old, random))
 
 
-def _places(message: Message) -> list[tuple[Message, Described]]:
-    """Return the fields that are set anywhere in a message, and those that could be, once each."""
+def _fields_in(message: Message) -> list[tuple[Message, Described]]:
+    """Return all fields of a message and its parts, each once, set or not."""
     found: list[tuple[Message, Described]] = []
     below = [message]
     while below and len(found) < _MAX_LEAVES:
@@ -258,7 +258,7 @@ def _mutate_repeated(owner: Message, descriptor: Described, pool: list[Message],
 
 
 def _other(descriptor: Described, pool: list[Message], random: Random) -> Message:
-    """Return a message of a field's type from anywhere in the pool, or an empty one."""
+    """Return a message of a field's type, from the pool or empty."""
     wanted = descriptor.message_type
     found: list[Message] = []
     below = list(pool)

@@ -1,4 +1,4 @@
-"""What reading hostile bytes may come to: rows, or an error of ours that names the file, in little time and memory."""
+"""Read hostile bytes: the outcome must be rows, or a typed error that names the file, in little time and memory."""
 
 from __future__ import annotations
 
@@ -29,22 +29,26 @@ from tests.file.streaming import StreamedStore
 __all__ = ["MAX_BYTES", "MAX_SECONDS", "Misread", "bounded", "read_deletions", "read_file", "read_manifest"]
 
 MAX_SECONDS = 2.0
-"""Processor time for one file."""
+"""The limit of processor time for one file."""
 MAX_BYTES = 512 << 20
-"""Memory for one file, beyond what the process had before."""
+"""The limit of memory for one file, beyond what the process had before."""
 
 _NAME = "file.lance"
 _BATCHES = 12
-_JUST_NUMBERS = ("Decimal value", "does not represent a whole number of days", "is not within the acceptable range")
-_NO_CHECK = ("index is out of bounds", "malloc of size", "realloc of size", "Unable to allocate")
+_NUMBER_OUT_OF_RANGE = (
+    "Decimal value",
+    "does not represent a whole number of days",
+    "is not within the acceptable range",
+)
+_MISSING_CHECK = ("index is out of bounds", "malloc of size", "realloc of size", "Unable to allocate")
 
 
 class Misread(AssertionError):
-    """Hostile bytes did what no bytes may."""
+    """Hostile bytes gave invalid rows, an untyped error, or took too much time or memory."""
 
 
 def read_file(data: bytes) -> str:
-    """Read a data file in every way there is; return `rows` or the name of the error."""
+    """Read a data file in several ways; return the outcomes, "rows" or names of errors, joined by "+"."""
     store = MemoryStore()
     store.put(_NAME, data)
 
@@ -71,7 +75,7 @@ def read_file(data: bytes) -> str:
 
 
 def read_manifest(data: bytes) -> str:
-    """Read a manifest's file and all sequences in it."""
+    """Read a manifest file and all sequences in it; return outcomes as `read_file` does."""
 
     def read() -> None:
         manifest = decode_manifest(data, _NAME)
@@ -92,7 +96,7 @@ def read_manifest(data: bytes) -> str:
 
 
 def read_deletions(data: bytes) -> str:
-    """Read a deletion file as either kind."""
+    """Read a deletion file as either kind; return outcomes as `read_file` does."""
 
     def read(kind: DeletionFileType) -> Callable[[], None]:
         def decode() -> None:
@@ -116,7 +120,7 @@ def _open(store: MemoryStore) -> FileReader:
 @contextmanager
 def bounded(seconds: float = MAX_SECONDS, size_bytes: int = MAX_BYTES) -> Iterator[None]:
     """Raise `Misread` if the body takes more processor time, or more memory at its peak, than this."""
-    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    Path("/proc/self/clear_refs").write_text("5")  # resets the recorded peak
     before, started = _resident("VmRSS"), time.process_time()
     yield
     took, grown = time.process_time() - started, _resident("VmHWM") - before
@@ -140,18 +144,18 @@ def _survey(ways: list[Callable[[], None]]) -> str:
 
 
 def _validate(rows: pa.Table | pa.RecordBatch) -> None:
-    """Raise `Misread` for rows that Arrow cannot trust; numbers out of their type's range are just numbers."""
+    """Raise `Misread` for rows that Arrow finds invalid; numbers outside their type's range are allowed."""
     try:
         rows.validate(full=True)
     except pa.ArrowInvalid as error:
-        if not any(sign in str(error) for sign in _JUST_NUMBERS):
+        if not any(sign in str(error) for sign in _NUMBER_OUT_OF_RANGE):
             raise Misread(f"invalid rows: {error}") from error
 
 
 def _check_error(error: CorruptFile | UnsupportedFeature | UnsafePath) -> None:
     if _NAME not in str(error) and not isinstance(error, UnsafePath):
         raise Misread(f"an error that names no file: {error}") from error
-    if any(sign in str(error) for sign in _NO_CHECK):
+    if any(sign in str(error) for sign in _MISSING_CHECK):
         raise Misread(f"a check is missing: {error}") from error
 
 
@@ -162,4 +166,6 @@ def _resident(key: str) -> int:
     raise OSError(f"/proc/self/status has no {key}")
 
 
-pa.set_memory_pool(pa.system_memory_pool())  # gives memory back at once: what one file took is not another's
+pa.set_memory_pool(
+    pa.system_memory_pool()
+)  # it frees memory at once, so that one file's memory is not counted for the next

@@ -1,4 +1,4 @@
-"""Small files of every version, type and layout, written by both implementations when they are needed."""
+"""Write small files of every version, type and layout, with this library and with the reference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_BYTES = 48 * 1024
 
 
 def file_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
-    """Yield named data files; without the reference, those that this library writes only."""
+    """Yield named data files; without `reference`, only those that this library writes."""
     for case in (*CASES, *UNREAD_CASES, *LEGACY_CASES):
         whole = case.table()
         for version in case.encodings or ("2.2",):
@@ -48,7 +48,7 @@ def file_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
 
 
 def manifest_seeds(*, reference: bool = True) -> Iterator[tuple[str, bytes]]:
-    """Yield named manifests: of a table that was appended to, deleted from, indexed, with and without row ids."""
+    """Yield named manifests of a table after appends, deletes, updates and indexing, with and without row ids."""
     yield "ours", encode_manifest(manifest(fragment(0), fragment(1, deleted=3), indices=(index(1),)), b"\x08\x01")
     legacy = legacy_manifest(with_values(DICTIONARY_SCHEMA, DICTIONARIES))
     yield "ours with dictionaries", encode_manifest(legacy, b"\x08\x01")
@@ -81,14 +81,14 @@ def deletion_seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def _both(table: pa.Table, version: str, reference: bool) -> Iterator[tuple[str, bytes]]:
-    with suppress(SchemaMismatch, UnsupportedFeature):  # nulls in a 0.1 file, say
+    with suppress(SchemaMismatch, UnsupportedFeature):  # for example nulls in a 0.1 file
         yield "ours", write_ours(table, version)
     if reference:
         yield "pylance", write_theirs(table, version)
 
 
 def write_ours(table: pa.Table, version: str) -> bytes:
-    """Return the file that this library writes, in pages of some kilobytes."""
+    """Return the file that this library writes, with pages of some kilobytes."""
     store = MemoryStore()
     with FileWriter(store, "f", Schema.from_arrow(table.schema), FileVersion(version), page_bytes=20_000) as writer:
         writer.write_batch(table)

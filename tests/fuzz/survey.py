@@ -1,6 +1,6 @@
-"""Reads many hostile files in a process of its own, whose address space is limited: `python -m tests.fuzz.survey`.
+"""Read many hostile files in a process with a limited address space: `python -m tests.fuzz.survey`.
 
-Prints how often each outcome was met, as JSON; ends by an exception at the first file that is misread.
+Prints the number of each outcome as JSON, or fails with an exception at the first file that is misread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 
 
 def main() -> None:
-    """Read all of them."""
+    """Read all hostile files and print the outcomes."""
     warm()
     _limit_memory()
     random = Random(1)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _limit_memory() -> None:
-    """Let no file reserve much more than it may use: what is not touched is not counted as used."""
+    """Limit the address space, since memory that a file reserves but does not touch is not counted as used."""
     with open("/proc/self/statm") as statm:
         mapped = int(statm.read().split()[0]) * resource.getpagesize()
     limit = mapped + 2 * MAX_BYTES
@@ -53,12 +53,12 @@ def _limit_memory() -> None:
 
 
 def _cut() -> Iterator[bytes]:
-    """Cut a small file of every version at every length."""
+    """Yield a small file of every version, truncated to every length."""
     column = pa.array([[1, 2], [], [3]])
     for version in _VERSIONS:
         whole = write(column, version)
         if read_file(whole) != "rows":
-            raise Misread(f"a sound file of version {version}")
+            raise Misread(f"an intact file of version {version}")
         for length in range(len(whole)):
             yield whole[:length]
 

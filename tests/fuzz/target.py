@@ -1,7 +1,7 @@
 """Fuzz targets for atheris: `python -m tests.fuzz.target files -max_total_time=600 CORPUS`, or `tables CORPUS`.
 
-Mutations know the format: what they change lies behind a container that fits. The corpus folder is filled with small
-files of every kind first, if it is empty. `make fuzz` runs both targets; numba checks the bounds of arrays meanwhile.
+Mutations know the format: they change messages and buffers, and write a container that fits them. If the corpus folder
+is empty, it is first filled with small files of every kind. `make fuzz` runs both targets with numba's bounds checks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import atheris
 
-from lance_ops.kernels.warm import warm  # before the others are instrumented: numba cannot compile what is
+from lance_ops.kernels.warm import warm  # imported first: numba cannot compile instrumented code
 
 Read: TypeAlias = Callable[[bytes], object]
 Mutate: TypeAlias = Callable[[bytes, Random, int], bytes]
@@ -25,7 +25,7 @@ _DELETIONS, _MANIFEST = b"D", b"M"
 
 
 def main() -> None:
-    """Run the target that an argument names; the others are libFuzzer's."""
+    """Run the target that an argument names; the other arguments are for libFuzzer."""
     arguments = sys.argv[1:]
     name = next(argument for argument in arguments if argument in ("files", "tables"))
     arguments.remove(name)

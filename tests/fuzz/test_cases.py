@@ -1,4 +1,4 @@
-"""What fuzzing found once, read again."""
+"""Files that fuzzing once found to be misread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.fuzz.reading import read_deletions, read_file, read_manifest
 
 CASES = Path(__file__).parent / "cases"
 OUTCOMES = {
-    "a_schema_that_is_none.arrow": "CorruptFile",
-    "dictionaries_with_nulls_among_their_entries.lance": "rows",
+    "invalid_schema.arrow": "CorruptFile",
+    "dictionaries_with_null_entries.lance": "rows",
     "fragments_beyond_32_bits.manifest": "CorruptFile",
-    "nulls_for_keys_of_maps.lance": "CorruptFile",
-    "nulls_that_may_not_be_null.lance": "CorruptFile",
-    "nulls_without_end_in_lists.lance": "CorruptFile+ReadTooLarge",
+    "null_keys_of_maps.lance": "CorruptFile",
+    "nulls_of_a_field_that_is_not_nullable.lance": "CorruptFile",
+    "too_many_nulls_in_lists.lance": "CorruptFile+ReadTooLarge",
     "numbers_with_children.lance": "UnsupportedFeature+rows",
     "petabytes_of_deletions.arrow": "CorruptFile",
     "rows_beyond_64_bits.lance": "CorruptFile",
@@ -27,10 +27,10 @@ READERS = {".lance": read_file, ".arrow": read_deletions, ".manifest": read_mani
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_what_was_found_is_read_or_refused(name: str) -> None:
+def test_a_found_file_gives_rows_or_its_typed_error(name: str) -> None:
     data = (CASES / name).read_bytes()
     assert READERS[Path(name).suffix](data) == OUTCOMES[name]
 
 
-def test_every_case_is_read() -> None:
+def test_every_found_file_has_an_expected_outcome() -> None:
     assert {path.name for path in CASES.iterdir()} == set(OUTCOMES)

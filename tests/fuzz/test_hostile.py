@@ -1,4 +1,4 @@
-"""Hostile bytes, in a child process: each file within the limits of time and memory, and never a foreign exception."""
+"""Hostile files, read in a child process: each within limits of time and memory, and only with typed errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.fuzz.bombs import BOMBS
 
 
-def test_hostile_bytes_are_rows_or_typed_errors_within_limits() -> None:
+def test_hostile_files_give_rows_or_typed_errors_within_limits() -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-W", "error", "-m", "tests.fuzz.survey"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=240, check=False)

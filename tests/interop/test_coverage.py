@@ -39,7 +39,7 @@ LAYERS = {
     "layer REPDEF_EMPTYABLE_LIST",
     "layer REPDEF_NULL_AND_EMPTY_LIST",
 }
-STRUCTURAL = LAYERS | {
+V2_1_AND_LATER = LAYERS | {
     *("mini_block_layout", "full_zip_layout", "constant_layout", "blob_layout"),
     *("full_zip bits_per_value", "full_zip bits_per_offset", "constant raw levels"),
     *("rep out_of_line_bitpacking", "def out_of_line_bitpacking"),
@@ -59,8 +59,8 @@ FEATURES = {
         *("flat", "nullable", "no_nulls", "some_nulls", "all_nulls", "fixed_size_list", "list", "struct"),
         *("packed_struct", "binary", "dictionary", "fsst", "codec zstd", "codec lz4", "codec none", "column blob"),
     },
-    "2.1": STRUCTURAL | {"small chunks", "def inline_bitpacking"},
-    "2.2": STRUCTURAL
+    "2.1": V2_1_AND_LATER | {"small chunks", "def inline_bitpacking"},
+    "2.2": V2_1_AND_LATER
     | {
         *("large chunks", "constant inline value", "constant value buffer", "rep rle", "def rle"),
         *("dictionary general", "dictionary out_of_line_bitpacking", "value variable_packed_struct"),
