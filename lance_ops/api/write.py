@@ -15,10 +15,10 @@ from lance_ops.api.base_paths import (
     declared_bases,
     with_base_store_params,
 )
-from lance_ops.api.destination import check_mode, existing_dataset, place_of, write_onto
 from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.lance_dataset import AutoCleanupConfig, LanceDataset
 from lance_ops.api.scanning import refuse
+from lance_ops.api.write_destination import check_mode, existing_dataset, place_of, write_onto
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.file_names import ManifestNaming
 from lance_ops.core.versions import FileVersion

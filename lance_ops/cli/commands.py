@@ -12,7 +12,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lance_ops.cli import branches, changing, copying, looking, tags
+from lance_ops.cli import branches, tags
+from lance_ops.cli import change_commands as changing
+from lance_ops.cli import clone_command as copying
+from lance_ops.cli import read_commands as looking
 from lance_ops.core.errors import LanceOpsError
 
 __all__ = ["app", "main"]

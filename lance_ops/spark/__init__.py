@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lance_ops.spark.data_source import LanceSource
 from lance_ops.spark.runner import OnSpark
 from lance_ops.spark.session import get_or_create
-from lance_ops.spark.source import LanceSource
 
 __all__ = [
     "LanceSource",

@@ -13,7 +13,7 @@ import pytest
 
 import lance_ops
 from lance_ops.api.fragments import fragment as fragment_module
-from lance_ops.api.lance_dataset import scanning as dataset_module
+from lance_ops.api.lance_dataset import scan_methods as dataset_module
 from lance_ops.api.scanning import ScanOptions
 
 METHODS = ("scanner", "to_table", "to_batches", "to_pandas")

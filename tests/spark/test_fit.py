@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops.core.errors import SchemaMismatch
-from lance_ops.spark.fit import fit
+from lance_ops.spark.type_casts import fit
 from lance_ops.spark.types import schema_for_spark
 
 

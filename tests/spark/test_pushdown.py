@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import datasource as spark
 
-from lance_ops.spark.fit import fit
 from lance_ops.spark.pushdown import pushed_predicate
+from lance_ops.spark.type_casts import fit
 from lance_ops.spark.types import schema_for_spark
 
 NAN = float("nan")

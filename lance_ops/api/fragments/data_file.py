@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_ops import table
-from lance_ops.api.handle import Handle
+from lance_ops.api.version_handle import Handle
 from lance_ops.writing import describe_data_file
 
 __all__ = ["DataFile"]

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_ops.api.fragments.fragment_changes import FragmentChanges
-from lance_ops.api.handle import Handle
 from lance_ops.api.scanning import (
     LAZY,
     Columns,
@@ -22,6 +21,7 @@ from lance_ops.api.scanning import (
     project,
     scan_request,
 )
+from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import row_addrs
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.reading import take_addresses

@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.destination import check_mode
 from lance_ops.api.file_options import storage_version
-from lance_ops.api.handle import Handle
 from lance_ops.api.schemas import LanceSchema
 from lance_ops.api.udf import BatchUDF
+from lance_ops.api.version_handle import Handle
+from lance_ops.api.write_destination import check_mode
 from lance_ops.changing.columns import (
     ColumnFile,
     ColumnSource,

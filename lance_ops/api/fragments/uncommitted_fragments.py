@@ -15,10 +15,10 @@ from lance_ops.api.base_paths import (
     declared_bases,
     with_base_store_params,
 )
-from lance_ops.api.destination import Destination, check_mode, existing_dataset, place_of
 from lance_ops.api.file_options import fragment_limits, storage_version
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
+from lance_ops.api.write_destination import Destination, check_mode, existing_dataset, place_of
 from lance_ops.committers import open_root
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot

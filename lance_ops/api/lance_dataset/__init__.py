@@ -2,7 +2,7 @@
 
 from lance_ops.api.lance_dataset.commits import BulkCommitResult
 from lance_ops.api.lance_dataset.copies import Branch, Branches
-from lance_ops.api.lance_dataset.dataset_handle import LanceDataset, Version, VersionRef, dataset
+from lance_ops.api.lance_dataset.dataset_class import LanceDataset, Version, VersionRef, dataset
 from lance_ops.api.lance_dataset.delta import DatasetDelta
 from lance_ops.api.lance_dataset.merge_insert import ExecuteResult, MergeInsertBuilder
 from lance_ops.api.lance_dataset.optimize import AutoCleanupConfig, DatasetOptimizer

@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Self, TypedDict
 
 from lance_ops.api.base_paths import BaseStoreParams, with_base_store_params
-from lance_ops.api.destination import Destination, place_of
-from lance_ops.api.handle import Handle
 from lance_ops.api.operations import AnyOperation, LanceOperation, to_internal
 from lance_ops.api.scanning import refuse
 from lance_ops.api.transaction import Transaction
+from lance_ops.api.version_handle import Handle
+from lance_ops.api.write_destination import Destination, place_of
 from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.core.file_names import ManifestNaming

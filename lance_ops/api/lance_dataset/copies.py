@@ -7,8 +7,8 @@ from os import PathLike, fspath
 from typing import Self, TypedDict
 
 from lance_ops.api.base_paths import DatasetBasePath, declared_bases
-from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.tags import Reference, open_reference
+from lance_ops.api.version_handle import Handle
 from lance_ops.refs import Branch as StoredBranch
 from lance_ops.refs import (
     create_branch,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.api.handle import Handle
 from lance_ops.api.scanning import refuse
 from lance_ops.api.stats import LanceStats, describe_indices, list_indices
+from lance_ops.api.version_handle import Handle
 from lance_ops.core.addresses import TOMBSTONE_ROW
 from lance_ops.core.errors import InvalidInput
 from lance_ops.maintenance.indexing import reindex

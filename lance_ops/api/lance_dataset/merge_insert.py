@@ -16,9 +16,9 @@ from typing import Any, Self, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.handle import Handle
 from lance_ops.api.operations import from_internal
 from lance_ops.api.transaction import Transaction
+from lance_ops.api.version_handle import Handle
 from lance_ops.changing.merge_insert import (
     MergeCounts,
     MergeRequest,

@@ -9,11 +9,11 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.destination import check_mode, write_onto
 from lance_ops.api.file_options import fragment_limits
-from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.merge_insert import MergeInsertBuilder
 from lance_ops.api.scanning import Filter
+from lance_ops.api.version_handle import Handle
+from lance_ops.api.write_destination import check_mode, write_onto
 from lance_ops.changing import bind_updates, delete, truncate, update
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import bind_filter

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 from lance_ops.api.fragments import LanceFragment
-from lance_ops.api.handle import Handle
 from lance_ops.api.scanning import Columns, Filter, LanceScanner, ScanOptions, make_scanner
+from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
 from lance_ops.reading import ColumnOrdering
 

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lance_ops.api.arrow_input import reader_of
-from lance_ops.api.lance_dataset.reading import Reading
+from lance_ops.api.lance_dataset.random_access import Reading
 from lance_ops.api.udf import BatchUDF
 from lance_ops.changing import Values, bind_field_metadata, bind_metadata, update_config
 from lance_ops.changing.columns import (

@@ -30,8 +30,8 @@ from pyspark.sql.types import StructType
 from lance_ops.core.errors import DatasetNotFound, InvalidInput, SchemaMismatch
 from lance_ops.core.schema import Schema
 from lance_ops.spark.options import SourceOptions
-from lance_ops.spark.reading import LanceReader, PushingReader, visible_schema
-from lance_ops.spark.writing import WritePlan, plan_write
+from lance_ops.spark.table_reader import LanceReader, PushingReader, visible_schema
+from lance_ops.spark.table_writer import WritePlan, plan_write
 from lance_ops.table import Fragment
 
 __all__ = ["FragmentsWritten", "LanceSource", "LanceStreamWriter", "LanceWriter"]

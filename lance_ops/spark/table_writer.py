@@ -24,8 +24,8 @@ from lance_ops.legacy import join_dictionaries_of_fragments
 from lance_ops.maintenance import batch_properties, ingested_batches
 from lance_ops.maintenance.cleanup import clean_up_if_due
 from lance_ops.snapshot import Snapshot
-from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
+from lance_ops.spark.type_casts import fit
 from lance_ops.spark.types import keep_types, schema_from_spark
 from lance_ops.store import Store
 from lance_ops.table import Fragment

@@ -24,9 +24,9 @@ from lance_ops.reading import (
     plan_scan,
     scan,
 )
-from lance_ops.spark.fit import fit
 from lance_ops.spark.options import SourceOptions
 from lance_ops.spark.pushdown import pushed_predicate
+from lance_ops.spark.type_casts import fit
 from lance_ops.spark.types import schema_for_spark
 
 __all__ = ["FragmentGroup", "LanceReader", "PushingReader", "group_evenly", "visible_schema"]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.api.lance_dataset.scanning import Scanning
+from lance_ops.api.lance_dataset.scan_methods import Scanning
 from lance_ops.api.scanning import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, Columns, Projection, project, scan_request
 from lance_ops.blobs import BlobLocation, BlobReader
 from lance_ops.core.errors import InvalidInput

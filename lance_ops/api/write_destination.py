@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from lance_ops.api.base_paths import BaseStoreParams, DatasetBasePath, with_params
-from lance_ops.api.handle import Handle
+from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.versions import FileVersion
 from lance_ops.snapshot import Snapshot

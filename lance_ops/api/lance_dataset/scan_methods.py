@@ -9,9 +9,9 @@ from uuid import UUID
 import pyarrow as pa
 
 from lance_ops.api.fragments import LanceFragment
-from lance_ops.api.handle import Handle
 from lance_ops.api.lance_dataset.scanner_builder import ScannerBuilder
 from lance_ops.api.scanning import LAZY, Columns, Filter, LanceScanner, OrderBy, ScanOptions, arguments_of, make_scanner
+from lance_ops.api.version_handle import Handle
 from lance_ops.core.errors import InvalidInput
 
 __all__ = ["Scanning"]
