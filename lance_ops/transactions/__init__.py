@@ -1,4 +1,4 @@
-"""Changes of a table as data: operations, transactions, who wins, and the one loop that commits."""
+"""Commit changes of a table: operations as data, transactions, conflict rules, and the one commit loop."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The primary keys that a transaction inserts, so that two writers do not insert the same one.
+"""The primary keys that a transaction inserts; they show whether two writers insert the same key.
 
-On the wire they are a set of hashes, or a split block Bloom filter of 1024 blocks: each block is eight 32-bit words,
+On the wire they are a set of hashes, or a split block Bloom filter of 1024 blocks. Each block is eight 32-bit words,
 and a key sets one bit in each word of one block. The hash is xxHash64 of the key's bytes; its high half chooses the
 block, its low half, multiplied by a constant for each word, the bits (https://parquet.apache.org/docs/file-format/bloomfilter).
 """
@@ -20,7 +20,7 @@ __all__ = ["InsertedKeys"]
 
 _BLOCKS = 1024
 _WORDS = 8
-_NUM_ITEMS = 8192  # what the filter is stated to be made for, with the probability below
+_NUM_ITEMS = 8192  # the filter declares this capacity, at the false positive probability below
 _PROBABILITY = 0.00057
 _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], np.uint32
@@ -29,7 +29,7 @@ _SALT = np.array(
 
 @dataclass(frozen=True, slots=True)
 class InsertedKeys:
-    """Keys of these fields, as the set of their hashes or as a filter that knows what is not among them."""
+    """Keys of the given fields, as the set of their hashes or as a Bloom filter."""
 
     field_ids: tuple[int, ...]
     hashes: frozenset[int] | None = None
@@ -37,14 +37,14 @@ class InsertedKeys:
 
     @classmethod
     def from_hashes(cls, field_ids: tuple[int, ...], hashes: Uint64Array) -> Self:
-        """Make the filter of keys with these hashes, of the size that the reference makes."""
+        """Build a filter of the keys with these hashes, in the size that the reference uses."""
         words = np.zeros((_BLOCKS, _WORDS), np.uint32)
         np.bitwise_or.at(words, _block_of(hashes, _BLOCKS), _bits_of(hashes))
         return cls(field_ids, bloom=words.astype("<u4").tobytes())
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Read the wire's message."""
+        """Read the wire message."""
         message = transaction_pb2.Transaction.KeyExistenceFilter.FromString(data)
         which = message.WhichOneof("data")
         return cls(
@@ -54,7 +54,7 @@ class InsertedKeys:
         )
 
     def encode(self) -> bytes:
-        """Return the wire's message."""
+        """Return the wire message."""
         message = transaction_pb2.Transaction.KeyExistenceFilter(field_ids=self.field_ids)
         if self.hashes is not None:
             message.exact.key_hashes.extend(sorted(self.hashes))
@@ -66,7 +66,7 @@ class InsertedKeys:
         return message.SerializeToString(deterministic=True)
 
     def may_share_a_key(self, other: InsertedKeys) -> bool:
-        """Return whether both may have inserted the same key; yes where they do not compare."""
+        """Return whether both may have inserted the same key; true if the two cannot be compared."""
         if self.field_ids != other.field_ids:
             return True
         if self.hashes is not None and other.hashes is not None:
@@ -90,6 +90,6 @@ def _block_of(hashes: Uint64Array, num_blocks: int) -> Int64Array:
 
 def _bits_of(hashes: Uint64Array) -> Uint32Array:
     low = hashes.astype(np.uint32)
-    places = (low[:, None] * _SALT[None, :]) >> np.uint32(27)
-    bits: Uint32Array = np.left_shift(np.uint32(1), places)
+    bit_positions = (low[:, None] * _SALT[None, :]) >> np.uint32(27)
+    bits: Uint32Array = np.left_shift(np.uint32(1), bit_positions)
     return bits

@@ -1,4 +1,4 @@
-"""Make the next version's manifest out of the newest one and a transaction."""
+"""Build the manifest of the next version from the newest manifest and a transaction."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from lance_ops.transactions.transaction import Transaction
 __all__ = ["NO_TABLE", "next_manifest"]
 
 NO_TABLE = Manifest(version=0, schema=Schema(()))
-"""What the first transaction of a table is applied to."""
+"""The manifest that the first transaction of a table is applied to."""
 
 
 def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyContext, now_ns: int) -> Manifest:
-    """Apply a transaction and set what every version says of itself; whether the result is sound is not looked at.
+    """Apply a transaction, and set the version, flags, timestamp, tag and writer; the caller checks the invariants.
 
-    The time never goes back, whatever the clocks of the writers say.
+    The timestamp is never earlier than that of the newest version, even if the writers' clocks differ.
     """
     operation = transaction.operation
     if newest.version == 0 and not operation.creates_table:
         raise InvalidInput(f"{operation.name} needs a table, and there is none yet")
     made = operation.apply(newest, context)
-    since = made.fragments.changes_since(newest.fragments)
-    # Columns may have been dropped since: what was written for them alone is as if it had been dropped with them.
-    known = {node.id for node in made.schema.walk()} if newest.version > transaction.read_version else None
+    changes = made.fragments.changes_since(newest.fragments)
+    # A concurrent transaction may have dropped columns: files that hold values of these alone are dropped too.
+    kept = {node.id for node in made.schema.walk()} if newest.version > transaction.read_version else None
     cleared: dict[int, Fragment] = {}
-    for fragment in since.new:
-        files = _live_files(fragment, known)
+    for fragment in changes.new:
+        files = _live_files(fragment, kept)
         if len(files) < len(fragment.files):
             cleared[fragment.id] = replace(fragment, files=files)
     fragments = made.fragments.with_changes(cleared)
@@ -51,9 +51,9 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
     )
 
 
-def _live_files(fragment: Fragment, known: set[int] | None) -> tuple[DataFile, ...]:
-    """Return the files but those whose fields all moved to others, or are none of the `known` ones."""
+def _live_files(fragment: Fragment, fields: set[int] | None) -> tuple[DataFile, ...]:
+    """Return the files with a live field in `fields`; if there is none, or `fields` is None, all with a live field."""
     live = tuple(file for file in fragment.files if file.live_fields)
-    if known is None:
+    if fields is None:
         return live
-    return tuple(file for file in live if not known.isdisjoint(file.live_fields)) or live
+    return tuple(file for file in live if not fields.isdisjoint(file.live_fields)) or live

@@ -1,4 +1,4 @@
-"""The contract of an operation: how it stands on the wire, what it touches, and what it makes of a manifest."""
+"""The contract of an operation: its wire message, its footprint, and how it changes a manifest."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["ApplyContext", "Operation"]
 
 @dataclass(frozen=True)
 class ApplyContext:
-    """What an operation may need besides the manifest it is applied to.
+    """What an operation may need besides the manifest that it is applied to.
 
-    `manifests` has the versions that `Operation.needed_versions` asked for. The other two are for a new table, and for
-    an overwrite that changes the file version; the wire has no place for them.
+    `manifests` holds the versions that `Operation.needed_versions` lists. The other two matter to a new table, and to
+    an overwrite that changes the file version; the wire message has no fields for them.
     """
 
     manifests: Mapping[int, Manifest] = field(default_factory=dict)
@@ -32,38 +32,38 @@ class Operation(ABC):
     """One change of a table, as data."""
 
     wire_name: ClassVar[str]
-    """The operation's field in the wire's `Transaction`."""
+    """The operation's field in the wire message `Transaction`."""
 
     creates_table: ClassVar[bool] = False
-    """Whether it can make version 1, of no table before."""
+    """Whether the operation can make version 1 of a new table."""
 
     @property
     def name(self) -> str:
-        """The specification's word for this operation."""
+        """The specification's name of the operation."""
         return type(self).__name__
 
     @property
     def needed_versions(self) -> tuple[int, ...]:
-        """Versions whose manifests `apply` wants to find in its context."""
+        """Versions whose manifests `apply` needs in its context."""
         return ()
 
     @classmethod
     @abstractmethod
     def from_pb(cls, message: Any, path: str) -> Self:
-        """Read the wire's message; `path` names the transaction in errors."""
+        """Read the wire message; `path` names the transaction in errors."""
 
     @abstractmethod
     def to_pb(self) -> Message:
-        """Return the wire's message."""
+        """Return the wire message."""
 
     @abstractmethod
     def footprint(self) -> Footprint:
-        """Say what the operation touches."""
+        """Return what the operation touches."""
 
     @abstractmethod
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
-        """Return the content of the next version; `manifest` has version 0 and no fields where there is no table yet.
+        """Return the content of the next version; if there is no table yet, `manifest` has version 0 and no fields.
 
-        Version, flags, timestamp and the like are set by `next_manifest`. Raises `IncompatibleTransaction` when the
-        manifest lacks what the operation is about, `InvalidInput` when the operation contradicts itself.
+        `next_manifest` sets version, flags, timestamp and so on. Raises `IncompatibleTransaction` if the manifest lacks
+        what the operation changes, `InvalidInput` if the operation contradicts itself.
         """

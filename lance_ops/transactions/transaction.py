@@ -1,6 +1,6 @@
-"""A transaction: one operation, the version it was planned on, and who asked for it.
+"""A transaction: one operation, the version it was planned on, an identity, and the caller's properties.
 
-Its file in `_transactions` and the section inside of the manifest are the same bytes, one protobuf message.
+Its file in `_transactions` and its section in the manifest hold the same bytes, one protobuf message.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lance_ops.wire import parse_message, restore_unknown, unknown_fields
 __all__ = ["COMMIT_MESSAGE", "Transaction", "with_commit_message"]
 
 COMMIT_MESSAGE = "__lance_commit_message"
-"""The property that holds a commit's message."""
+"""The transaction property that holds the commit message."""
 
 _BY_WIRE_NAME = {operation.wire_name: operation for operation in ALL_OPERATIONS}
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """`uuid` is fresh for every logical commit: it is how a writer recognises its own commit."""
+    """One change of a table. `uuid` is new for every logical commit: a writer recognises its own commit by it."""
 
     read_version: int
     operation: Operation
@@ -37,16 +37,16 @@ class Transaction:
 
     @property
     def file_name(self) -> str:
-        """The name of its file in `_transactions`."""
+        """The name of the transaction's file in `_transactions`."""
         return transaction_name(self.read_version, self.uuid)
 
     @property
     def path(self) -> str:
-        """Where its file is, beneath the table's root."""
+        """The path of the transaction's file under the table's root."""
         return f"{TRANSACTIONS_DIR}/{self.file_name}"
 
     def encode(self) -> bytes:
-        """Return the message; the same transaction always gives the same bytes."""
+        """Return the protobuf message; the same transaction always gives the same bytes."""
         if isinstance(self.operation, UnknownOperation):
             return self.operation.message
         message = transaction_pb2.Transaction(
@@ -57,13 +57,13 @@ class Transaction:
         )
         slot = getattr(message, self.operation.wire_name)
         slot.CopyFrom(self.operation.to_pb())
-        slot.SetInParent()  # an operation without a field set is one all the same
+        slot.SetInParent()  # an operation with no field set must still select the oneof
         restore_unknown(message, self.unknown)
         return message.SerializeToString(deterministic=True)
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> Transaction:
-        """Read a message; `path` names it in errors. An operation this library does not know is kept as it came."""
+        """Read a message; `path` names it in errors. An operation that this library does not know keeps its bytes."""
         message = parse_message(transaction_pb2.Transaction, data, path, "transaction")
         which = message.WhichOneof("operation")
         operation: Operation
@@ -82,5 +82,5 @@ class Transaction:
 
 
 def with_commit_message(properties: Mapping[str, str] | None, message: str | None) -> dict[str, str]:
-    """Return a transaction's properties with a commit message, if there is one."""
+    """Return a transaction's properties with the commit message added, unless it is None."""
     return {**(properties or {}), **({} if message is None else {COMMIT_MESSAGE: message})}

@@ -1,4 +1,4 @@
-"""Versions that were committed: their manifests and the transactions that made them."""
+"""Read committed versions: their manifests and the transactions that made them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CommittedVersion:
-    """A committed version; `transaction` is None where its file is gone or was never written."""
+    """A committed version; `transaction` is None if its file is gone or was never written."""
 
     manifest: Manifest
     transaction: Transaction | None
@@ -38,18 +38,18 @@ class CommittedVersion:
 
 
 def read_version(store: Store, committer: Committer, version: int) -> CommittedVersion:
-    """Read a version's manifest and transaction; raise `VersionNotFound` if it was never made or is cleaned up."""
+    """Read a version's manifest and transaction; raise `VersionNotFound` if it was never made or was cleaned up."""
     return decode_version(store, committer, version, committer.read(version))
 
 
 def read_manifest(store: Store, committer: Committer, version: int) -> Manifest:
-    """Read a version's manifest; raise `VersionNotFound` if it was never made or is cleaned up."""
+    """Read a version's manifest; raise `VersionNotFound` if it was never made or was cleaned up."""
     where = _where(store, committer, version)
     return _checked(MANIFEST_CACHE.decode(committer.read(version), where), store, version)
 
 
 def decode_version(store: Store, committer: Committer, version: int, data: pa.Buffer) -> CommittedVersion:
-    """Return the version whose manifest's bytes are `data`, its transaction from inside of them or from its file."""
+    """Decode a manifest, `data`; the transaction is read from the manifest, or from its file."""
     where = _where(store, committer, version)
     manifest, inline = decode_with_transaction(data, where)
     _checked(manifest, store, version)
@@ -58,9 +58,9 @@ def decode_version(store: Store, committer: Committer, version: int, data: pa.Bu
 
 
 def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
-    """Read the file of the transaction that made a version; None if it has none or it is gone.
+    """Read the file of the transaction that made a version; None if the version names none or it is gone.
 
-    A table may keep transactions in its manifests only: `read_version` looks there first.
+    A table may keep transactions only in its manifests, so `read_version` looks there first.
     """
     if not manifest.transaction_file:
         return None
@@ -73,7 +73,7 @@ def read_transaction(store: Store, manifest: Manifest) -> Transaction | None:
 
 
 def versions_newest_first(store: Store, committer: Committer, *, down_to: int = 1) -> Iterator[CommittedVersion]:
-    """Yield the retained versions from the newest to `down_to`; one that clean-up removes meanwhile is left out."""
+    """Yield the retained versions from the newest to `down_to`, without those that clean-up removes meanwhile."""
     for version in reversed(committer.versions()):
         if version < down_to:
             return
@@ -85,7 +85,7 @@ def versions_newest_first(store: Store, committer: Committer, *, down_to: int = 
 
 def _checked(manifest: Manifest, store: Store, version: int) -> Manifest:
     if manifest.version != version:
-        raise CorruptFile(store.uri, f"version {version}", f"its manifest says version {manifest.version}")
+        raise CorruptFile(store.uri, f"version {version}", f"its manifest has version {manifest.version}")
     return manifest
 
 

@@ -1,6 +1,6 @@
-"""Find the version that a transaction or a token made: what became of a commit whose outcome was unknown.
+"""Find the version that a transaction or a token made, to resolve a commit whose outcome was unknown.
 
-A version that is found counts only if it is in the table's history.
+Only a version in the table's history counts.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["find_token", "find_transaction"]
 
 
 def find_transaction(store: Store, committer: Committer, uuid: str, *, since: int = 1) -> int | None:
-    """Return the version that a transaction made, looking through the retained versions from the newest to `since`.
+    """Return the version that a transaction made, searching the retained versions from the newest to `since`.
 
-    This resolves a `CommitStateUnknown`: None, once the store answers and some minutes have passed, means that it did
-    not land. Raises `CommitStateUnknown` where clean-up left nothing to tell by whether a version counts.
+    This resolves a `CommitStateUnknown`: once the store answers and some minutes have passed, None means that it was
+    not committed. Raises `CommitStateUnknown` if clean-up removed the evidence whether the version found counts.
     """
     return _find(store, committer, lambda transaction: transaction.uuid == uuid, since)
 
 
 def find_token(store: Store, committer: Committer, token: str) -> int | None:
-    """Return the version that carries a token, retained or removed since; None if the work was never committed.
+    """Return the version that has a token, even if clean-up removed it; None if the work was never committed.
 
-    Raises as `find_transaction` does.
+    Raises `CommitStateUnknown` as `find_transaction` does.
     """
     found = _find(store, committer, lambda transaction: token_of(transaction) == token, 1)
     return load_token_version(store, token) if found is None else found
@@ -39,14 +39,16 @@ def find_token(store: Store, committer: Committer, token: str) -> int | None:
 
 def _find(store: Store, committer: Committer, wanted: Callable[[Transaction], bool], since: int) -> int | None:
     after: CommittedVersion | None = None
-    for landed in versions_newest_first(store, committer, down_to=since):
-        if landed.transaction is not None and wanted(landed.transaction):
-            match is_in_history(landed, after, partial(read_manifest, store, committer)):
+    for committed in versions_newest_first(store, committer, down_to=since):
+        if committed.transaction is not None and wanted(committed.transaction):
+            match is_in_history(committed, after, partial(read_manifest, store, committer)):
                 case True:
-                    return landed.version
+                    return committed.version
                 case None:
                     raise CommitStateUnknown(
-                        landed.transaction.uuid, landed.version, "what would tell whether it counts was cleaned up"
+                        committed.transaction.uuid,
+                        committed.version,
+                        "clean-up removed the evidence whether it counts",
                     )
-        after = landed
+        after = committed
     return None

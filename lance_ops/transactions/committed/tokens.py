@@ -1,19 +1,19 @@
-"""Work that must happen once: a caller's token in the transaction's properties.
+"""Make sure that work happens once, by tokens in the transaction's properties.
 
-    lance_ops.token             a replay of the same token is answered with the version that has it
-    lance_ops.batch.<key>       a batch of input: no two commits on the same version may bring the same key
-    lance_ops.replaces.<key>    rows that others take the place of, even if there are none: no two commits on the same
-                                version may replace those of the same key
+    lance_ops.token             a second commit with the same token returns the version that has it
+    lance_ops.batch.<key>       a batch of input: of two concurrent commits only one may add the same key
+    lance_ops.replaces.<key>    rows that the commit replaces, even if none exist: of two concurrent commits only one
+                                may replace the rows of the same key
 
-The history holds the tokens of the versions that are retained. Before clean-up removes a version it writes down the
-token that the version carries:
+Retained versions hold their tokens in their transactions. Before clean-up removes a version, it saves the token of this
+version:
 
     _lance_ops/tokens/{SHA-256 of the token}.json       {"token": "…", "version": 7, "uuid": "…"}
 
-and so it does before it removes the one after, by which one can tell that the version is no ghost: of ghosts nothing is
-kept.
+Clean-up also saves it before it removes the next version, because only the next version shows that this one is not
+stray. The token of a stray version is not saved.
 
-A transaction's file proves nothing: one that never was committed looks the same.
+A transaction's file is no evidence: the file of a transaction that was never committed looks the same.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ BATCH_PREFIX = "lance_ops.batch."
 REPLACES_PREFIX = "lance_ops.replaces."
 TOKENS_DIR = "_lance_ops/tokens"
 
-_NOT_BY_BOTH = ((BATCH_PREFIX, "bring batch"), (REPLACES_PREFIX, "replace"))
+_EXCLUSIVE_WORK = ((BATCH_PREFIX, "add batch"), (REPLACES_PREFIX, "replace"))
 
 
 def token_of(transaction: Transaction) -> str | None:
@@ -51,26 +51,26 @@ def token_of(transaction: Transaction) -> str | None:
 
 
 def find_duplicate_work(ours: Transaction, theirs: Transaction) -> str | None:
-    """Return, in words, what both do and only one of two commits on the same version may do."""
+    """Return, in words, work that both transactions do and only one of them may do; None if there is none."""
     shared = sorted(ours.transaction_properties.keys() & theirs.transaction_properties.keys())
-    for prefix, verb in _NOT_BY_BOTH:
+    for prefix, verb in _EXCLUSIVE_WORK:
         for key in shared:
             if key.startswith(prefix):
                 return f"{verb} {key.removeprefix(prefix)!r}"
     return None
 
 
-def save_token(store: Store, landed: CommittedVersion) -> None:
-    """Write down, durably, the token of a version that is about to be removed; nothing if it has none."""
-    token = token_of(landed.transaction) if landed.transaction else None
-    if token is None or landed.transaction is None:
+def save_token(store: Store, committed: CommittedVersion) -> None:
+    """Save, durably, the token of a version that is about to be removed; do nothing if it has none."""
+    token = token_of(committed.transaction) if committed.transaction else None
+    if token is None or committed.transaction is None:
         return
-    content = {"token": token, "version": landed.version, "uuid": landed.transaction.uuid}
+    content = {"token": token, "version": committed.version, "uuid": committed.transaction.uuid}
     store.put(_path(token), json.dumps(content, sort_keys=True).encode())
 
 
 def load_token_version(store: Store, token: str) -> int | None:
-    """Return the removed version that carried the token; None if none was written down."""
+    """Return the removed version that had the token; None if no such token was saved."""
     path = _path(token)
     try:
         content = json.loads(store.get(path).to_pybytes())

@@ -1,4 +1,4 @@
-"""Make a transaction the next version: the retry loop, and what it needs around it."""
+"""Commit a transaction as the next version: the retry loop, and the checks before and after each attempt."""
 
 from lance_ops.transactions.committing.clone_commit import commit_clone
 from lance_ops.transactions.committing.commit_loop import MAX_RETRIES, commit

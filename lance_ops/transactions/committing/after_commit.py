@@ -56,7 +56,7 @@ def check_made_in_same_dataset(
     except LanceOpsError:
         return  # the version is committed, and a check that fails is no evidence against it
     if not _withdraw(store, committer, made):
-        reason = "the dataset was removed meanwhile, and our version is in another one that was created in its place"
+        reason = "the dataset was removed during the commit, and our version is in another one created in its place"
         raise CommitStateUnknown(transaction.uuid, made.version, reason)
     raise other_dataset(store, transaction)
 

@@ -1,4 +1,4 @@
-"""Commit the first version of a copy, which has the number of the version that it is a copy of."""
+"""Commit the first version of a clone, whose number is that of the version that it copies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["commit_clone"]
 
 
 def commit_clone(committer: Committer, store: Store, transaction: Transaction, source: Manifest) -> Manifest:
-    """Make the clone of `source` that the transaction says the first version of the dataset; return its manifest.
+    """Commit the transaction's clone of `source` as the dataset's first version; return its manifest.
 
-    Raises `DatasetAlreadyExists` if one is there, and `CommitStateUnknown` when only the future can tell; after any
-    other error, as after the first, nothing of it is left.
+    Raises `DatasetAlreadyExists` if there is a dataset, and `CommitStateUnknown` if the outcome is not known yet. After
+    any other error, and after `DatasetAlreadyExists`, no file of the clone is left.
     """
     clone = transaction.operation
     assert isinstance(clone, Clone)
@@ -31,7 +31,7 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
         transaction_file=transaction.file_name,
         writer_version=WRITER,
     )
-    # What the source says of its fragments holds of the copy's, so that none is decoded.
+    # The flags that depend on fragments are the same for the copy, so no fragment has to be decoded again.
     reader, writer = flags_for(replace(made, fragments=source.fragments), source)
     made = replace(made, reader_feature_flags=reader, writer_feature_flags=writer)
     if committer.latest() is not None:
@@ -43,7 +43,7 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
     except (WriteRefused, UnsafeStore):
         _remove(store, transaction)
         raise
-    except Exception as error:  # of whatever kind: the version may be there
+    except Exception as error:  # whatever it is, the version may exist
         raise CommitStateUnknown(transaction.uuid, made.version, repr(error)) from error
     match outcome:
         case Committed():
@@ -56,22 +56,24 @@ def commit_clone(committer: Committer, store: Store, transaction: Transaction, s
 
 
 def _check_alone(committer: Committer, store: Store, transaction: Transaction, version: int) -> None:
-    """Withdraw our version if somebody began another table here at the same moment, under another number.
+    """Withdraw our version if another writer created a table here at the same time, under a lower version number.
 
-    Ours stands by now: where this cannot be told, nothing that it names may go.
+    Our version exists by now. If this check fails, nothing that it names may be deleted.
     """
     try:
         others = [other for other in committer.versions() if other < version]
         if others:
             committer.withdraw(version)
     except LanceOpsError as error:
-        reason = f"it is there, but not whether another dataset was begun meanwhile: {error}"
+        reason = f"the version exists, but whether another dataset was created concurrently is not known: {error}"
         raise CommitStateUnknown(transaction.uuid, version, reason) from error
     if others:
         _remove(store, transaction)
-        raise DatasetAlreadyExists(f"{store.uri} holds a dataset already: version {others[-1]} was made meanwhile")
+        raise DatasetAlreadyExists(
+            f"{store.uri} holds a dataset already: version {others[-1]} was created concurrently"
+        )
 
 
 def _remove(store: Store, transaction: Transaction) -> None:
-    with suppress(LanceOpsError):  # what cannot be deleted now is left to clean-up
+    with suppress(LanceOpsError):  # clean-up removes what cannot be deleted now
         store.delete(transaction.path)

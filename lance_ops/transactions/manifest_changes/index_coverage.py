@@ -17,7 +17,7 @@ from lance_ops.table import FRAGMENT_REUSE_INDEX, FragmentList, IndexMetadata
 
 __all__ = ["drop_orphaned_indices", "holds_row_addresses", "remove_coverage"]
 
-_ADDRESSES_FROM_VERSION: Mapping[str, int] = {
+_FIRST_VERSION_WITH_ADDRESSES: Mapping[str, int] = {
     "BTreeIndexDetails": 1,
     "ZoneMapIndexDetails": 0,
     "BloomFilterIndexDetails": 0,
@@ -37,8 +37,8 @@ def holds_row_addresses(index: IndexMetadata) -> bool:
     True also for an unknown index type: queries then scan its rows, and lose none.
     """
     kind = index.details.type_name if index.details else ""
-    since = _ADDRESSES_FROM_VERSION.get(kind)
-    if since is not None and (index.index_version or 0) >= since:
+    first_version = _FIRST_VERSION_WITH_ADDRESSES.get(kind)
+    if first_version is not None and (index.index_version or 0) >= first_version:
         return True
     return kind not in _HOLDS_ROW_IDS
 

@@ -24,12 +24,12 @@ class UpdateMap:
 
     @classmethod
     def from_pb(cls, message: transaction_pb2.Transaction.UpdateMap) -> UpdateMap:
-        """Read the wire's message."""
+        """Read the wire message."""
         entries = {entry.key: entry.value if entry.HasField("value") else None for entry in message.update_entries}
         return cls(entries, message.replace)
 
     def to_pb(self) -> transaction_pb2.Transaction.UpdateMap:
-        """Return the wire's message."""
+        """Return the wire message."""
         entries = [
             transaction_pb2.Transaction.UpdateMapEntry(key=key, value=value) for key, value in self.updates.items()
         ]
@@ -46,7 +46,7 @@ class UpdateMap:
         return new
 
     def keys(self, scope: str) -> set[Key]:
-        """Return the keys that the update touches, in the scope's name."""
+        """Return the keys that the update touches, each with the scope."""
         return {(scope, EVERY_KEY)} if self.replace else {(scope, key) for key in self.updates}
 
 

@@ -1,4 +1,4 @@
-"""Every operation, one a file. A new one is a new file and a line in `ALL_OPERATIONS`."""
+"""The operations, one in each file. A new one needs a file and a line in `ALL_OPERATIONS`."""
 
 from __future__ import annotations
 

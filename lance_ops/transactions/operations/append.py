@@ -1,4 +1,4 @@
-"""Append: more rows."""
+"""The operation `Append`: add rows in new fragments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Append"]
 
 @dataclass(frozen=True)
 class Append(Operation):
-    """Add fragments, numbered at commit."""
+    """Add fragments; the commit assigns their ids."""
 
     fragments: tuple[Fragment, ...]
 

@@ -1,7 +1,8 @@
-"""Clone: the first transaction of a copy that shares its source's files, or has its own.
+"""The operation `Clone`: the first transaction of a copy of a table.
 
-The copy's first version has the number of the version it was made of. A shallow one declares the source as a base
-path, under the first free id; what the source has under base paths of its own stays there.
+The copy's first version has the number of the version that it was made from. A shallow clone shares the source's files:
+it declares the source as a base path, under the first free id. Files under base paths of the source stay there. A deep
+clone has its own copies of all files.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = ["Clone"]
 
 @dataclass(frozen=True)
 class Clone(Operation):
-    """Where a table came from. It makes a first manifest out of another table's, so it is never rebased."""
+    """The source of a copy. It makes the copy's first manifest, so it is never rebased."""
 
     is_shallow: bool
     ref_version: int
@@ -53,12 +54,12 @@ class Clone(Operation):
         return Footprint(replaces_table=True, schema=True, adds_rows=True)
 
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
-        raise UnsupportedFeature("a clone of it over a table that is there (a clone begins a table)", self.ref_path)
+        raise UnsupportedFeature("a clone onto an existing table (a clone creates a table)", self.ref_path)
 
     def first_manifest(self, source: Manifest) -> Manifest:
-        """Return what the copy begins with, the manifest it is a clone of being `source`.
+        """Return the copy's first manifest, made from the manifest `source`.
 
-        Of a deep clone `source` must name the copies, all of them in the new root.
+        For a deep clone, `source` must name the copied files, all of them in the new root.
         """
         if not self.is_shallow:
             return replace(source, version=self.ref_version, base_paths=(), branch=self.branch_name)
@@ -68,11 +69,11 @@ class Clone(Operation):
             source,
             version=self.ref_version,
             fragments=source.fragments.rebased_under(own),
-            indices=tuple(replace(index, base_id=_seen(index.base_id, own)) for index in source.indices),
+            indices=tuple(replace(index, base_id=_base_id_in_copy(index.base_id, own)) for index in source.indices),
             base_paths=(BasePath(own, self.ref_path, self.ref_name, is_dataset_root=True), *source.base_paths),
             branch=self.branch_name,
         )
 
 
-def _seen(base_id: int | None, own: int) -> int:
+def _base_id_in_copy(base_id: int | None, own: int) -> int:
     return own if base_id is None else base_id

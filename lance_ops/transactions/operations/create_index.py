@@ -1,4 +1,4 @@
-"""CreateIndex: new segments of indices, and old ones that go."""
+"""The operation `CreateIndex`: add segments of indices, and remove segments."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["CreateIndex"]
 
 @dataclass(frozen=True)
 class CreateIndex(Operation):
-    """Add segments and remove others. With none to add it drops an index.
+    """Add segments and remove others; an index is dropped by removing all of its segments.
 
-    Segments of the same name that are not among the removed stay beside the new ones.
+    A segment of the same name that is not removed stays beside the new ones.
     """
 
     new_indices: tuple[IndexMetadata, ...]
@@ -52,6 +52,6 @@ class CreateIndex(Operation):
         )
 
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
-        gone = {index.uuid for index in self.removed_indices}
-        kept = tuple(index for index in manifest.indices if index.uuid not in gone)
+        removed = {index.uuid for index in self.removed_indices}
+        kept = tuple(index for index in manifest.indices if index.uuid not in removed)
         return replace(manifest, indices=kept + self.new_indices)

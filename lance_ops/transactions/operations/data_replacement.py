@@ -1,4 +1,4 @@
-"""DataReplacement: a column's values exchanged, fragment by fragment."""
+"""The operation `DataReplacement`: replace a column's values, one file in each fragment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["DataReplacement", "DataReplacementGroup"]
 
 @dataclass(frozen=True, slots=True)
 class DataReplacementGroup:
-    """A fragment and the file that takes the place of the one with the same fields."""
+    """A fragment, and the file that replaces its file of the same fields."""
 
     fragment_id: int
     new_file: DataFile
@@ -30,9 +30,9 @@ class DataReplacementGroup:
 
 @dataclass(frozen=True)
 class DataReplacement(Operation):
-    """Exchange one file of each fragment, or add one whose fields no file of it holds (they were all null).
+    """Replace one file in each fragment, or add one if no file of the fragment holds its fields (all values null).
 
-    In a table of stable row ids, every row of these fragments counts as changed.
+    In a table of stable row ids, every row of these fragments counts as updated.
     """
 
     replacements: tuple[DataReplacementGroup, ...]
@@ -82,6 +82,6 @@ def _with_file(fragment: Fragment, new: DataFile) -> Fragment:
         return replace(fragment, files=files)
     if any(set(file.live_fields).intersection(new.fields) for file in fragment.files):
         raise IncompatibleTransaction(
-            f"fragment {fragment.id} holds fields {list(new.fields)} in no file of just these: they cannot be replaced"
+            f"fragment {fragment.id} has no file of exactly the fields {list(new.fields)}, so they cannot be replaced"
         )
     return replace(fragment, files=(*fragment.files, new))

@@ -1,4 +1,4 @@
-"""Delete: fewer rows, through larger deletion vectors."""
+"""The operation `Delete`: delete rows through larger deletion vectors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Delete"]
 
 @dataclass(frozen=True)
 class Delete(Operation):
-    """Give fragments a new deletion file each, and drop those without a row left.
+    """Give each updated fragment a new deletion file, and drop the fragments that have no row left.
 
-    Of an updated fragment only the deletion file is taken over: its data files may have changed meanwhile.
+    Only the deletion file of an updated fragment counts: a concurrent transaction may have changed its data files.
     """
 
     updated_fragments: tuple[Fragment, ...]
@@ -50,12 +50,12 @@ class Delete(Operation):
 
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         updated = fragments_by_id(self.updated_fragments)
-        gone = frozenset(self.deleted_fragment_ids)
-        check_fragments_exist(manifest, gone | updated.keys(), self.name)
-        thinned = {
+        dropped = frozenset(self.deleted_fragment_ids)
+        check_fragments_exist(manifest, dropped | updated.keys(), self.name)
+        updated_by_id = {
             fragment.id: replace(fragment, deletion_file=updated[fragment.id].deletion_file)
             for fragment in manifest.fragments.having(updated)
         }
-        fragments = manifest.fragments.with_changes(thinned, gone)
+        fragments = manifest.fragments.with_changes(updated_by_id, dropped)
         indices = drop_orphaned_indices(manifest.indices, manifest.schema, fragments)
         return replace(manifest, fragments=fragments, indices=indices)

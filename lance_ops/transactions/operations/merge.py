@@ -1,4 +1,4 @@
-"""Merge: more columns, or columns of another type, in files of their own."""
+"""The operation `Merge`: add columns, or cast columns, in new files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["Merge"]
 
 @dataclass(frozen=True)
 class Merge(Operation):
-    """State every fragment anew, by the ids they have, with the files they have then, and the schema.
+    """Restate every fragment, under its id and with its new list of files, and the schema.
 
-    `preserves_nullability` states that rows written for the old schema are valid in the new one.
+    `preserves_nullability` means that rows written for the old schema are valid in the new one.
     """
 
     fragments: tuple[Fragment, ...]
@@ -59,7 +59,7 @@ class Merge(Operation):
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         before = fragments_by_id(manifest.fragments)
         if _rows(self.fragments) != _rows(manifest.fragments):
-            raise InvalidInput("a merge must state every fragment of the table, each with all of its rows")
+            raise InvalidInput("a merge must restate every fragment of the table, each with all of its rows")
         indices = manifest.indices
         indexed = {field_id for index in indices for field_id in index.fields}
         for fragment in self.fragments if indexed else ():

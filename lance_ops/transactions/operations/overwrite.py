@@ -1,4 +1,4 @@
-"""Overwrite: another table under the same name, or the first one."""
+"""The operation `Overwrite`: replace the table's content, or create a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Overwrite"]
 
 @dataclass(frozen=True)
 class Overwrite(Operation):
-    """Replace schema, fragments and (by none) indices; config is merged, fragment and row ids go on counting."""
+    """Replace schema and fragments, drop all indices, and merge config; fragment and row ids continue to count up."""
 
     fragments: tuple[Fragment, ...]
     schema: Schema
@@ -56,7 +56,7 @@ class Overwrite(Operation):
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         is_new = manifest.version == 0
         if self.initial_bases and not is_new:
-            raise InvalidInput("an overwrite cannot bring base paths: they belong to the table's creation")
+            raise InvalidInput("an overwrite cannot add base paths: only the creation of a table can")
         if context.stable_row_ids and not (is_new or manifest.uses_stable_row_ids):
             raise InvalidInput("stable row ids can only be chosen when the table is created")
         if context.stable_row_ids:

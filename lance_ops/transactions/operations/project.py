@@ -1,4 +1,4 @@
-"""Project: fewer columns, or other names, nothing rewritten."""
+"""The operation `Project`: drop or rename columns without rewriting data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Project"]
 
 @dataclass(frozen=True)
 class Project(Operation):
-    """Exchange the fields of the schema; its metadata stays. Files that hold no field any more leave their fragment.
+    """Replace the fields of the schema, but not its metadata. Files that hold no field of it leave their fragments.
 
-    `preserves_nullability` states that no field became stricter, so that concurrent writes stay valid.
+    `preserves_nullability` means that no field became stricter, so that concurrent writes stay valid.
     """
 
     schema: Schema

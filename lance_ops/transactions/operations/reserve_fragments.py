@@ -1,4 +1,4 @@
-"""ReserveFragments: ids for fragments that are not written yet."""
+"""The operation `ReserveFragments`: reserve ids for fragments that are not written yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ReserveFragments"]
 
 @dataclass(frozen=True)
 class ReserveFragments(Operation):
-    """Raise the highest fragment id, so that an index can be remapped to addresses in fragments to come."""
+    """Raise the highest fragment id, so that an index can be remapped to addresses in future fragments."""
 
     num_fragments: int
 

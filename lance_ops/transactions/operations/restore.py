@@ -1,4 +1,4 @@
-"""Restore: an old version's content as the newest version."""
+"""The operation `Restore`: make an old version's content the newest version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Restore"]
 
 @dataclass(frozen=True)
 class Restore(Operation):
-    """Bring back all of a version but the counters, which never go back: ids once given are never given again."""
+    """Restore everything of a version except the counters, which never decrease: no id is assigned twice."""
 
     version: int
 
@@ -41,8 +41,8 @@ class Restore(Operation):
         check_writable(old, f"version {self.version}")
         if manifest.uses_stable_row_ids and not old.uses_stable_row_ids:
             raise InvalidInput(
-                f"version {self.version} is from before the table had stable row ids: its addresses could be taken for "
-                "ids that were given since"
+                f"version {self.version} is older than the table's stable row ids: its addresses could be mistaken for "
+                "row ids that were assigned later"
             )
         sticky = manifest.reader_feature_flags & FeatureFlag.MIXED_FILE_VERSIONS
         highest = [known for known in (old.max_fragment_id, manifest.max_fragment_id) if known is not None]

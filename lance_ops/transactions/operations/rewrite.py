@@ -1,4 +1,4 @@
-"""Rewrite: the same rows in other fragments, as compaction does."""
+"""The operation `Rewrite`: move rows unchanged to new fragments, as compaction does."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["Rewrite", "RewriteGroup", "RewrittenIndex"]
 
 @dataclass(frozen=True)
 class RewriteGroup:
-    """Fragments, and those that hold their surviving rows in the same order, with ids reserved before or none.
+    """Old fragments, and new ones that hold their surviving rows in the same order, with reserved ids or none.
 
-    The old ones are as they were read: rows that were deleted by then are not in the new ones. Rows deleted since are
-    in the deletion vectors of the new ones, and one of these that lost all of its rows is in no version.
+    The old fragments are as the writer read them: the rows deleted by then are not in the new ones. Rows deleted later
+    are in the deletion vectors of the new ones. A new fragment that lost all of its rows is in no version.
     """
 
     old_fragments: tuple[Fragment, ...]
@@ -33,13 +33,13 @@ class RewriteGroup:
 
     @property
     def num_hidden_rows(self) -> int:
-        """Rows of the new fragments that are deleted."""
+        """The number of deleted rows in the new fragments."""
         return sum(fragment.physical_rows - fragment.num_rows for fragment in self.new_fragments)
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenIndex:
-    """A segment remapped to the new addresses: `new_id` takes the place of `old_id`."""
+    """A segment remapped to the new addresses: the segment `new_id` replaces `old_id`."""
 
     old_id: UUID
     new_id: UUID
@@ -53,9 +53,9 @@ class RewrittenIndex:
 
     @classmethod
     def from_pb(cls, message: transaction_pb2.Transaction.Rewrite.RewrittenIndex, path: str) -> Self:
-        """Read the wire's message."""
+        """Read the wire message."""
         if len(message.old_id.uuid) != 16 or len(message.new_id.uuid) != 16:
-            raise CorruptFile(path, "rewritten index", "an id that is no UUID")
+            raise CorruptFile(path, "rewritten index", "an id that is not a UUID")
         details = message.new_index_details
         return cls(
             old_id=UUID(bytes=message.old_id.uuid),
@@ -66,7 +66,7 @@ class RewrittenIndex:
         )
 
     def to_pb(self) -> transaction_pb2.Transaction.Rewrite.RewrittenIndex:
-        """Return the wire's message."""
+        """Return the wire message."""
         message = transaction_pb2.Transaction.Rewrite.RewrittenIndex(
             old_id=table_pb2.UUID(uuid=self.old_id.bytes),
             new_id=table_pb2.UUID(uuid=self.new_id.bytes),
@@ -81,9 +81,9 @@ class RewrittenIndex:
 
 @dataclass(frozen=True)
 class Rewrite(Operation):
-    """Exchange groups of fragments, and the index segments that were remapped with them.
+    """Replace groups of fragments, and the index segments that were remapped with them.
 
-    A segment that was not remapped keeps its bitmap of fragments that are gone: it covers nothing of the new ones.
+    A segment that was not remapped keeps its bitmap of the old fragments, so it covers none of the new ones.
     """
 
     groups: tuple[RewriteGroup, ...]
@@ -94,7 +94,7 @@ class Rewrite(Operation):
     @classmethod
     def from_pb(cls, message: transaction_pb2.Transaction.Rewrite, path: str) -> Self:
         groups = [(group.old_fragments, group.new_fragments) for group in message.groups]
-        if message.old_fragments or message.new_fragments:  # a writer from before there were groups
+        if message.old_fragments or message.new_fragments:  # written before the format had groups
             groups.append((message.old_fragments, message.new_fragments))
         return cls(
             groups=tuple(
@@ -132,40 +132,40 @@ class Rewrite(Operation):
 
     def apply(self, manifest: Manifest, context: ApplyContext) -> Manifest:
         old = [fragment.id for group in self.groups for fragment in group.old_fragments]
-        gone = frozenset(old)
-        if len(gone) != len(old):
-            raise InvalidInput("a fragment stands in two groups of one rewrite")
+        old_ids = frozenset(old)
+        if len(old_ids) != len(old):
+            raise InvalidInput("a fragment is in two groups of one rewrite")
         check_fragments_exist(manifest, self._expected(manifest), self.name)
         present = BitMap(manifest.fragments.ids)
         added: list[Fragment] = []
-        exchanged = []
+        replaced = []
         highest = manifest.max_fragment_id
         for group in self.groups:
             numbered, highest = assign_fragment_ids(group.new_fragments, highest)
             new = tuple(fragment for fragment in numbered if fragment.num_rows or not fragment.physical_rows)
             added += new
             read = BitMap(fragment.id for fragment in group.old_fragments)
-            exchanged.append((read & present, BitMap(fragment.id for fragment in new)))
-        fragments = manifest.fragments.with_changes({}, gone, added)
-        indices = self._indices(manifest, exchanged)
+            replaced.append((read & present, BitMap(fragment.id for fragment in new)))
+        fragments = manifest.fragments.with_changes({}, old_ids, added)
+        indices = self._indices(manifest, replaced)
         return replace(manifest, fragments=fragments, indices=indices, max_fragment_id=highest)
 
     def _expected(self, manifest: Manifest) -> Iterator[int]:
-        """Yield the old fragments that must be there: a missing one's rows have to be deleted in the new ones."""
+        """Yield the old fragments that the manifest must have: all, unless the group hides the rows of missing ones."""
         present = frozenset(manifest.fragments.ids)
         for group in self.groups:
             missing = [fragment for fragment in group.old_fragments if fragment.id not in present]
             if sum(fragment.num_rows for fragment in missing) > group.num_hidden_rows:
                 yield from (fragment.id for fragment in missing)
 
-    def _indices(self, manifest: Manifest, exchanged: Iterable[tuple[BitMap, BitMap]]) -> tuple[IndexMetadata, ...]:
+    def _indices(self, manifest: Manifest, replaced: Iterable[tuple[BitMap, BitMap]]) -> tuple[IndexMetadata, ...]:
         remapped = {index.old_id: index for index in self.rewritten_indices}
         if len(remapped) != len(self.rewritten_indices):
             raise InvalidInput("an index segment is remapped twice in one rewrite")
         missing = remapped.keys() - {index.uuid for index in manifest.indices}
         if missing:
             raise IncompatibleTransaction(f"version {manifest.version} has no index segment {min(map(str, missing))}")
-        pairs = list(exchanged)
+        pairs = list(replaced)
         indices = []
         for index in manifest.indices:
             new = remapped.get(index.uuid)
@@ -173,35 +173,35 @@ class Rewrite(Operation):
                 index = replace(
                     index,
                     uuid=new.new_id,
-                    fragment_bitmap=_follow(index, pairs),
+                    fragment_bitmap=_remapped_coverage_of(index, pairs),
                     details=new.details or index.details,
                     index_version=new.index_version,
                     base_id=None,
                     files=new.files,
                 )
             elif manifest.uses_stable_row_ids and not index.is_system and index.fragment_bitmap is not None:
-                index = replace(index, fragment_bitmap=_follow_by_row_id(index, index.fragment_bitmap, pairs))
+                index = replace(index, fragment_bitmap=_coverage_by_row_id(index, index.fragment_bitmap, pairs))
             indices.append(index)
         return tuple(indices)
 
 
-def _follow(index: IndexMetadata, exchanged: Iterable[tuple[BitMap, BitMap]]) -> FrozenBitMap:
-    """Return what a remapped segment covers; a group is in it as a whole or not at all."""
+def _remapped_coverage_of(index: IndexMetadata, replaced: Iterable[tuple[BitMap, BitMap]]) -> FrozenBitMap:
+    """Return what a remapped segment covers; it must cover all old fragments of a group or none."""
     if index.fragment_bitmap is None:
-        raise InvalidInput(f"index {index.name!r} does not say which fragments it covers, so it cannot be remapped")
+        raise InvalidInput(f"index {index.name!r} has no list of covered fragments, so it cannot be remapped")
     covered = index.fragment_bitmap
-    for old, new in exchanged:
+    for old, new in replaced:
         if not (old <= covered or covered.isdisjoint(old)):
-            raise InvalidInput(f"index {index.name!r} covers fragments {list(old)} of a rewrite in part")
+            raise InvalidInput(f"index {index.name!r} covers only some of the fragments {list(old)} of a rewrite")
         covered = remapped_coverage(covered, old, new)
     return covered
 
 
-def _follow_by_row_id(
-    index: IndexMetadata, bitmap: FrozenBitMap, exchanged: Iterable[tuple[BitMap, BitMap]]
+def _coverage_by_row_id(
+    index: IndexMetadata, bitmap: FrozenBitMap, replaced: Iterable[tuple[BitMap, BitMap]]
 ) -> FrozenBitMap:
-    """Return what a segment of stable row ids still covers: new fragments too, if it knew all rows and knows ids."""
-    knows_ids = not holds_row_addresses(index)
-    for old, new in exchanged:
-        bitmap = remapped_coverage(bitmap, old, new if knows_ids else ())
+    """Return what a segment covers in a table of stable row ids: new fragments too, if it has the ids of all rows."""
+    has_row_ids = not holds_row_addresses(index)
+    for old, new in replaced:
+        bitmap = remapped_coverage(bitmap, old, new if has_row_ids else ())
     return bitmap

@@ -1,4 +1,4 @@
-"""Operations that this library can carry and name, not judge or apply."""
+"""Operations of other writers that this library decodes and encodes, but cannot judge or apply."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["AppendFragmentReuseTransitions", "DataOverlay", "UnknownOperation", 
 
 @dataclass(frozen=True)
 class _Unsupported(Operation):
-    """An operation as its encoded message; every other operation conflicts with it."""
+    """An operation as its encoded message; it conflicts with every other operation."""
 
     message: bytes = b""
 
@@ -46,21 +46,21 @@ class DataOverlay(_Unsupported):
 
 
 class UpdateMemWalState(_Unsupported):
-    """How far write-ahead tables were merged."""
+    """Progress of merging write-ahead tables."""
 
     wire_name = "update_mem_wal_state"
     _wire_type = transaction_pb2.Transaction.UpdateMemWalState
 
 
 class AppendFragmentReuseTransitions(_Unsupported):
-    """More entries of the fragment-reuse index."""
+    """New entries of the fragment-reuse index."""
 
     wire_name = "append_fri_transitions"
     _wire_type = transaction_pb2.Transaction.AppendFragmentReuseTransitions
 
 
 class UnknownOperation(_Unsupported):
-    """Whatever a newer writer did: `message` is the whole encoded transaction."""
+    """An operation of a newer writer; `message` is the whole encoded transaction."""
 
     wire_name = ""
     _wire_type = transaction_pb2.Transaction

@@ -1,4 +1,4 @@
-"""Update: rows with new values, moved to new fragments or written in place column by column."""
+"""The operation `Update`: give rows new values, in new fragments or in place by column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Update", "UpdateMode"]
 
 
 class UpdateMode(Enum):
-    """Whether rows move or stay; the value is the wire's number."""
+    """Whether updated rows move to new fragments or stay; the value is the wire message's number."""
 
     REWRITE_ROWS = 0
     REWRITE_COLUMNS = 1
@@ -40,13 +40,12 @@ class UpdateMode(Enum):
 
 @dataclass(frozen=True)
 class Update(Operation):
-    """Rows updated, and with `merge_insert` inserted and deleted too.
+    """Update rows; `merge_insert` also inserts and deletes rows with this operation.
 
-    By rows: the old rows are deleted in `updated_fragments` (or with the whole of `removed_fragment_ids`) and stand
-    with their new values in `new_fragments`. By columns: `updated_fragments` have new files for `fields_modified`, and
-    that there are any says so where the mode does not: the reference leaves it unset unless it is asked to.
-    `updated_offsets` says, by fragment, which rows those changed. `inserted_rows` is the wire's filter of inserted
-    keys, kept as it came.
+    By rows: the old rows are deleted in `updated_fragments`, or with all other rows of `removed_fragment_ids`;
+    `new_fragments` hold them with their new values. By columns: `updated_fragments` have new files for
+    `fields_modified`. The reference often leaves the mode unset, so any modified field also means by columns.
+    `updated_offsets` are the changed rows, by fragment. `inserted_rows` is the encoded filter of inserted keys.
     """
 
     removed_fragment_ids: tuple[int, ...] = ()
@@ -102,7 +101,7 @@ class Update(Operation):
 
     @property
     def in_place(self) -> bool:
-        """Whether rows get new values where they are."""
+        """Whether rows get new values in place."""
         return self.update_mode is UpdateMode.REWRITE_COLUMNS or bool(self.fields_modified)
 
     def footprint(self) -> Footprint:
@@ -152,7 +151,7 @@ class Update(Operation):
         )
 
     def _updated(self, fragment: Fragment, update: Fragment) -> Fragment:
-        """Take over what the update changed, and nothing else: the rest may have changed meanwhile."""
+        """Apply only what the update changed: a concurrent transaction may have changed the rest of the fragment."""
         if self.in_place:
             return replace(fragment, files=update.files)
         return replace(fragment, deletion_file=update.deletion_file)
@@ -160,19 +159,24 @@ class Update(Operation):
     def _cover_moved(
         self, indices: Iterable[IndexMetadata], moved: set[int], origins: Iterable[int]
     ) -> tuple[IndexMetadata, ...]:
-        """Let segments of row ids follow rows that moved with their indexed values unchanged."""
-        changed, home = frozenset(self.fields_for_preserving_frag_bitmap), BitMap(origins)
+        """Let segments of row ids cover the rows that moved from `origins` with their indexed values unchanged."""
+        changed, old = frozenset(self.fields_for_preserving_frag_bitmap), BitMap(origins)
 
-        def followed(index: IndexMetadata) -> IndexMetadata:
-            known = index.fragment_bitmap
-            if known is None or not home <= known or holds_row_addresses(index) or changed.intersection(index.fields):
+        def covering(index: IndexMetadata) -> IndexMetadata:
+            covered = index.fragment_bitmap
+            if (
+                covered is None
+                or not old <= covered
+                or holds_row_addresses(index)
+                or changed.intersection(index.fields)
+            ):
                 return index
-            return replace(index, fragment_bitmap=FrozenBitMap(known | BitMap(moved)))
+            return replace(index, fragment_bitmap=FrozenBitMap(covered | BitMap(moved)))
 
-        return tuple(map(followed, indices))
+        return tuple(map(covering, indices))
 
 
 def _has_only_moved_rows(fragment: Fragment) -> bool:
-    """Return whether every row came with the id it had before."""
-    known = fragment.row_ids
-    return isinstance(known, bytes) and count_row_ids(known, f"fragment {fragment.id}") == fragment.physical_rows
+    """Return whether every row of a new fragment has a row id already."""
+    row_ids = fragment.row_ids
+    return isinstance(row_ids, bytes) and count_row_ids(row_ids, f"fragment {fragment.id}") == fragment.physical_rows

@@ -1,4 +1,4 @@
-"""UpdateBases: more places that files may be in."""
+"""The operation `UpdateBases`: declare base paths, under which files may be."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["UpdateBases"]
 
 @dataclass(frozen=True)
 class UpdateBases(Operation):
-    """Declare base paths; an id of 0 is given the next free one."""
+    """Declare base paths; one with id 0 gets the next free id."""
 
     new_bases: tuple[BasePath, ...]
 
@@ -42,6 +42,8 @@ class UpdateBases(Operation):
                 new = replace(new, id=max((base.id for base in bases), default=0) + 1)
             for base in bases:
                 if new.id == base.id or new.path == base.path or (new.name and new.name == base.name):
-                    raise InvalidInput(f"base path {new.path!r} meets {base.path!r}: ids, names and paths must differ")
+                    raise InvalidInput(
+                        f"base path {new.path!r} clashes with {base.path!r}: ids, names and paths must differ"
+                    )
             bases.append(new)
         return replace(manifest, base_paths=tuple(bases))

@@ -1,4 +1,4 @@
-"""UpdateConfig: config and metadata of the table, the schema and its fields."""
+"""The operation `UpdateConfig`: change config, and metadata of the table, the schema and its fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["UpdateConfig"]
 
 @dataclass(frozen=True)
 class UpdateConfig(Operation):
-    """Update any of the manifest's maps; None leaves one alone."""
+    """Update any of the manifest's maps; None leaves a map unchanged."""
 
     config_updates: UpdateMap | None = None
     table_metadata_updates: UpdateMap | None = None
@@ -34,7 +34,7 @@ class UpdateConfig(Operation):
             field_id: UpdateMap.from_pb(message.field_metadata_updates[field_id])
             for field_id in message.field_metadata_updates
         }
-        # What follows is how writers said it before there were update maps.
+        # Older writers use these fields instead of update maps.
         if config is None and (message.upsert_values or message.delete_keys):
             config = UpdateMap({**message.upsert_values, **dict.fromkeys(message.delete_keys)})
         if schema is None and message.schema_metadata:
