@@ -34,7 +34,7 @@ def next_manifest(newest: Manifest, transaction: Transaction, context: ApplyCont
         if len(files) < len(fragment.files):
             cleared[fragment.id] = replace(fragment, files=files)
     fragments = made.fragments.with_changes(cleared)
-    if not since.ids_ascend_above(newest.next_fragment_id - 1):
+    if not changes.ids_ascend_above(newest.next_fragment_id - 1):
         fragments = fragments.in_order()
     if fragments is not made.fragments:
         made = replace(made, fragments=fragments)

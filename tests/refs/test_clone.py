@@ -120,7 +120,7 @@ def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
 
 def test_a_clone_is_no_change_of_a_table(source: lance_ops.LanceDataset) -> None:
     snapshot = source.snapshot
-    with pytest.raises(UnsupportedFeature, match="begins a table"):
+    with pytest.raises(UnsupportedFeature, match="creates a table"):
         commit(snapshot.committer, snapshot.store, Transaction(2, Clone(True, 2, "/elsewhere")))
     assert source.latest_version == 2
 

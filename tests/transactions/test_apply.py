@@ -205,7 +205,7 @@ class TestRewrite:
     def test_a_group_that_a_remapped_segment_covers_in_part_is_refused(self) -> None:
         remap = RewrittenIndex(UUID(int=1), UUID(int=9))
 
-        with pytest.raises(InvalidInput, match="in part"):
+        with pytest.raises(InvalidInput, match="covers only some"):
             after(replace(rewrite(1, 2), rewritten_indices=(remap,)))
 
     def test_a_segment_that_is_gone_is_named(self) -> None:

@@ -117,7 +117,7 @@ class TestDataReplacement:
         assert [file.path for file in made.fragments[0].files] == ["f.lance", "r0.lance"]
 
     def test_fields_in_a_file_with_others_cannot_be_replaced(self) -> None:
-        with pytest.raises(IncompatibleTransaction, match="in no file of just these"):
+        with pytest.raises(IncompatibleTransaction, match="no file of exactly the fields"):
             after(replacement(0, (0,)))
 
     def test_all_files_hold_the_same_fields(self) -> None:

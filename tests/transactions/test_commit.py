@@ -100,7 +100,7 @@ class TestAlone:
 
         assert read_version(table.store, table.committer, 2).transaction == theirs
         assert table.commit(append("a"), read_version=1).version == 3
-        with pytest.raises(RetryableConflict, match="both bring batch"):
+        with pytest.raises(RetryableConflict, match="both add batch"):
             table.commit(append("b"), read_version=1, properties=batch)
         assert find_transaction(table.store, table.committer, theirs.uuid) == 2
 
@@ -327,7 +327,7 @@ class TestRefusals:
         table = Table()
         table.committer.commit(2, table.committer.read(1).to_pybytes())
 
-        with pytest.raises(CorruptFile, match="says version 1"):
+        with pytest.raises(CorruptFile, match="has version 1"):
             table.commit(append("a"), read_version=1)
 
     def test_a_missing_transaction_is_a_conflict(self) -> None:

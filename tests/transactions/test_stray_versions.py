@@ -118,9 +118,9 @@ def test_a_version_made_anew_after_clean_up_does_not_count(
     if kept == "the next version":
         assert dataset.resolve(unknown.uuid) is None and token_in(dataset) is None
     else:
-        with pytest.raises(CommitStateUnknown, match="cleaned up"):
+        with pytest.raises(CommitStateUnknown, match="removed the evidence"):
             dataset.resolve(unknown.uuid)
-        with pytest.raises(CommitStateUnknown, match="cleaned up"):
+        with pytest.raises(CommitStateUnknown, match="removed the evidence"):
             token_in(dataset)
     assert dataset.to_table().column("id").to_pylist() == [1, 2, 3, 4, 5]
     again = lance_ops.write_dataset(rows(99), store.uri, mode="append", transaction_properties={TOKEN: "t"})

@@ -59,7 +59,7 @@ def test_the_same_batch_is_brought_by_one_commit() -> None:
     table = Table()
     table.commit(append("a"), properties={f"{BATCH_PREFIX}2024-01-01": "x", f"{BATCH_PREFIX}2024-01-02": "x"})
 
-    with pytest.raises(RetryableConflict, match="both bring batch '2024-01-02'"):
+    with pytest.raises(RetryableConflict, match="both add batch '2024-01-02'"):
         table.commit(
             append("b"), read_version=1, properties={f"{BATCH_PREFIX}2024-01-02": "y", f"{BATCH_PREFIX}2024-01-03": "x"}
         )
