@@ -1,4 +1,4 @@
-"""Blob columns of an opened version: where the bytes of a blob are, and how a writer stores them beside a data file."""
+"""Read and write blob columns: locate and fetch the bytes of blobs, and store them beside a data file."""
 
 from lance_ops.blobs.blob_columns import schema_to_write, with_blobs_as
 from lance_ops.blobs.blob_reader import BlobLocation, BlobReader, scan_to_rewrite, split_by_blob_bytes, take_to_rewrite

@@ -1,4 +1,4 @@
-"""Columns of `lance.blob.v2`, at any depth: their types, and a way to every blob in an array."""
+"""Types of columns with `lance.blob.v2` at any depth, and a walk over all blobs in an array."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Convert: TypeAlias = Callable[[pa.Array, Field, Uint64Array], pa.Array]
 
 
 def schema_to_write(schema: Schema) -> pa.Schema:
-    """Return the schema of rows to be written: storage types, but blobs as bytes or URIs."""
+    """Return the Arrow schema of rows that a writer takes: storage types, but blobs as bytes or URIs."""
     storage = schema.to_arrow_storage()
     if not schema.holds_blobs_v2:
         return storage
@@ -34,7 +34,7 @@ def field_to_write(field: Field) -> pa.Field:
 
 
 def with_blobs_as(field: Field, arrow_type: pa.DataType, metadata: dict[str, str] | None = None) -> pa.Field:
-    """Return a field's storage with blobs as another type."""
+    """Return a field's storage type, with `arrow_type` in place of each blob."""
     if field.is_blob_v2:
         return pa.field(field.name, arrow_type, field.nullable, metadata)
     stored = field.storage_field
@@ -45,7 +45,7 @@ def with_blobs_as(field: Field, arrow_type: pa.DataType, metadata: dict[str, str
 
 
 def walk_blobs(array: pa.Array, field: Field, owners: Uint64Array, convert: Convert) -> pa.Array:
-    """Return an array of a field with every array of blobs in it converted; one owner for each value."""
+    """Return the array with every array of blobs in it converted; `owners` has one item for each value."""
     if field.is_blob_v2:
         return convert(array, field, owners)
     if not field.holds_blobs_v2:

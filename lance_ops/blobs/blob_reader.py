@@ -1,8 +1,8 @@
-"""Where the bytes of blobs are, and the bytes.
+"""Locate blobs by their descriptors, and fetch their bytes.
 
-A descriptor (`lance_ops.core.blob_types`) means something only beside the data file it stands in: rows are read with
-their addresses, which name the fragment, whose file for the field holds inline blobs and gives the sidecars their
-folder.
+A descriptor (`lance_ops.core.blob_types`) is relative to its data file. So rows are read with their addresses. An
+address names the fragment. The fragment's file for the field has the inline blobs, and its name gives the folder of
+sidecars.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BYTES_AT_ONCE = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class BlobLocation:
-    """`size` bytes of an object, from `position` on."""
+    """`size` bytes of an object, from byte `position`."""
 
     source: FileSource
     position: int
@@ -49,16 +49,16 @@ class BlobLocation:
 
 
 class BlobReader:
-    """Finds and reads blobs of one version; files stay open as long as the reader is kept."""
+    """Locates and reads blobs of one version. The reader keeps the files open."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._sources: dict[str, FileSource] = {}
 
-    def places(self, field: Field, described: pa.StructArray, addresses: Uint64Array) -> list[BlobLocation | None]:
-        """Return where each described blob of a field is, None for a null; one row address for each.
+    def locate(self, field: Field, described: pa.StructArray, addresses: Uint64Array) -> list[BlobLocation | None]:
+        """Return the location of each described blob of a field, None for a null; `addresses` are those of the rows.
 
-        Raises `CorruptFile` for a place outside of its file.
+        Raises `CorruptFile` for a location outside its file.
         """
         files = {owner: self._file_of(owner, field) for owner in np.unique(fragment_of(addresses)).tolist()}
         owners = [files[owner] for owner in fragment_of(addresses).tolist()]
@@ -66,45 +66,43 @@ class BlobReader:
             return [self._in_data_file(file, row) for file, row in zip(owners, described.to_pylist(), strict=True)]
         return [self._described(file, row) for file, row in zip(owners, described.to_pylist(), strict=True)]
 
-    def fetch(self, places: Sequence[BlobLocation | None]) -> list[bytes | None]:
-        """Return the bytes of each place; neighbours in a file are read together."""
+    def fetch(self, locations: Sequence[BlobLocation | None]) -> list[bytes | None]:
+        """Return the bytes at each location; neighbours in a file are read together."""
         by_source: dict[str, list[BlobLocation]] = {}
-        for place in places:
-            if place is not None:
-                by_source.setdefault(place.source.name, []).append(place)
+        for blob in locations:
+            if blob is not None:
+                by_source.setdefault(blob.source.name, []).append(blob)
         fetched = {
-            name: there[0].source.fetch(Ranges.of(*((p.position, p.position + p.size) for p in there)))
-            for name, there in by_source.items()
+            name: blobs[0].source.fetch(Ranges.of(*((blob.position, blob.position + blob.size) for blob in blobs)))
+            for name, blobs in by_source.items()
         }
         return [
-            None
-            if place is None
-            else fetched[place.source.name].view(place.position, place.position + place.size).tobytes()
-            for place in places
+            None if blob is None else fetched[blob.source.name].view(blob.position, blob.position + blob.size).tobytes()
+            for blob in locations
         ]
 
     def with_bytes(self, column: pa.ChunkedArray, field: Field, addresses: Uint64Array) -> pa.ChunkedArray:
-        """Return a column that was read with `lance.blob.v2`, at any depth, as large_binary."""
+        """Return a column as it was read, with each `lance.blob.v2` at any depth replaced by large_binary."""
 
         def fetched(described: pa.StructArray, below: Field, owners: Uint64Array) -> pa.Array:
-            return pa.array(self.fetch(self.places(below, described, owners)), pa.large_binary())
+            return pa.array(self.fetch(self.locate(below, described, owners)), pa.large_binary())
 
         return self._converted(column, field, addresses, pa.large_binary(), fetched)
 
     def with_values(self, column: pa.ChunkedArray, field: Field, addresses: Uint64Array) -> pa.ChunkedArray:
-        """Return a column that was read with `lance.blob.v2`, at any depth, as what is written: bytes or a URI."""
+        """Return a column as it was read, with each `lance.blob.v2` at any depth as a writer takes it: bytes or URI."""
 
         def fetched(described: pa.StructArray, below: Field, owners: Uint64Array) -> pa.Array:
             rows = described.to_pylist()
-            outside = [row if row is not None and row["kind"] == BlobKind.EXTERNAL else None for row in rows]
-            places = self.places(below, described, owners)
-            data = self.fetch([None if row else place for row, place in zip(outside, places, strict=True)])
-            parts = [row if row and row["size"] else {} for row in outside]
+            external = [row if row is not None and row["kind"] == BlobKind.EXTERNAL else None for row in rows]
+            locations = self.locate(below, described, owners)
+            data = self.fetch([None if row else blob for row, blob in zip(external, locations, strict=True)])
+            ranges = [row if row and row["size"] else {} for row in external]
             children = [
                 pa.array(data, pa.large_binary()),
-                pa.array([row and row["blob_uri"] for row in outside], pa.string()),
-                pa.array([part.get("position") for part in parts], pa.uint64()),
-                pa.array([part.get("size") for part in parts], pa.uint64()),
+                pa.array([row and row["blob_uri"] for row in external], pa.string()),
+                pa.array([part.get("position") for part in ranges], pa.uint64()),
+                pa.array([part.get("size") for part in ranges], pa.uint64()),
             ]
             return pa.StructArray.from_arrays(children, fields=list(BLOB_VALUES), mask=described.is_null())
 
@@ -143,38 +141,38 @@ class BlobReader:
         return _checked(source, position, size)
 
     def _in_data_file(self, file: DataFile, row: dict[str, int] | None) -> BlobLocation | None:
-        """Read a position and size; (1, 0) is how files of 2.0 say null."""
+        """Return the location for a position and size; files of 2.0 encode null as (1, 0)."""
         if row is None or (row["position"] and not row["size"]):
             return None
-        place = self._snapshot.file_locations.data_file(file.base_id, file.path)
-        source = self._open(place, file.file_size_bytes)
+        location = self._snapshot.file_locations.data_file(file.base_id, file.path)
+        source = self._open(location, file.file_size_bytes)
         return _checked(source, row["position"], row["size"])
 
     def _external(self, uri: str, position: int, size: int) -> BlobLocation:
         folder = uri.rpartition("/")[0]
-        # A data file was written by others, and must not make this process talk to any server, or show its own files.
+        # A data file is not trusted: it must not make this process call any server, or read local files.
         if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
-            raise UnsafePath(f"{self._snapshot.uri}: a blob is said to be at {uri!r}, where none is looked for")
+            raise UnsafePath(f"{self._snapshot.uri}: a blob refers to {uri!r}, which is no allowed location")
         source = self._open(self._snapshot.file_locations.outside(uri))
         return _checked(source, position, size or source.size_bytes - position)
 
-    def _open(self, place: ObjectLocation, size_bytes: int | None = None) -> FileSource:
-        name = place.uri
+    def _open(self, location: ObjectLocation, size_bytes: int | None = None) -> FileSource:
+        name = location.uri
         source = self._sources.get(name)
         if source is None:
-            source = self._sources[name] = FileSource(place.store, place.path, size_bytes or None)
+            source = self._sources[name] = FileSource(location.store, location.path, size_bytes or None)
         return source
 
     def _file_of(self, fragment_id: int, field: Field) -> DataFile:
         fragment = self._snapshot.fragments_by_id[fragment_id]
         file = next((file for file in fragment.files if field.id in file.fields), None)
-        if file is None:  # the field is in no file, so all its values are null and none has a place
+        if file is None:  # no file has the field, so all values are null and no location is needed
             return fragment.files[0]
         return file
 
 
 def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[ScannedRows]:
-    """Yield a scan's answer as `FragmentWriter` takes it: blobs with their bytes, a bounded number at a time."""
+    """Yield scanned rows as `FragmentWriter` takes them: with the bytes of blobs, a bounded amount at a time."""
     if not request.schema.holds_blobs_v2:
         yield from scan_rows(snapshot, request)
         return
@@ -189,7 +187,7 @@ def scan_to_rewrite(snapshot: Snapshot, request: ScanRequest) -> Iterator[Scanne
 
 
 def take_to_rewrite(snapshot: Snapshot, addresses: Uint64Array, request: ScanRequest) -> pa.Table:
-    """Return live rows by address as `FragmentWriter` takes them; the request asks for their addresses."""
+    """Return live rows by address as `FragmentWriter` takes them; the request must include row addresses."""
     table = take_addresses(snapshot, addresses, request)
     if not request.schema.holds_blobs_v2:
         return table
@@ -205,7 +203,7 @@ def _rewritable(table: pa.Table, addresses: Uint64Array, reader: BlobReader, sch
 
 
 def split_by_blob_bytes(table: pa.Table, schema: Schema) -> Iterator[pa.Table]:
-    """Cut a table into runs of rows with about `_BYTES_AT_ONCE` of blobs each."""
+    """Cut a table into runs of rows with about `_BYTES_AT_ONCE` bytes of blobs each."""
     sizes = np.zeros(table.num_rows, np.float64)
     for field in schema.fields:
         if field.holds_blobs_v2:

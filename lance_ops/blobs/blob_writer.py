@@ -1,7 +1,7 @@
-"""Write blobs beside a data file and say where each one is.
+"""Write the blobs of a data file, inline or into sidecars, and make a descriptor for each blob.
 
     {stem}.lance         the data file, with inline blobs between its pages
-    {stem}/{id}.blob     sidecars: many blobs end to end, or a single large one; ids count from 1
+    {stem}/{id}.blob     a sidecar: many small blobs end to end, or one large blob; ids count from 1
 
 One packed sidecar is open at a time, for all columns of the data file.
 """
@@ -31,11 +31,11 @@ __all__ = ["BlobWriter", "ExternalBlobs"]
 _Descriptor = tuple[int, int, int, int, str]
 
 _NULL: _Descriptor = (0, 0, 0, 0, "")
-"""What stands under a null."""
+"""The descriptor of a null."""
 
 
 class ExternalBlobs(Enum):
-    """What is done with a blob that is given as the URI of another object."""
+    """What the writer does with a blob that is the URI of another object."""
 
     REFUSE = "refuse"
     REFERENCE = "reference"
@@ -53,7 +53,7 @@ class _Blob:
 
 
 class BlobWriter:
-    """The blobs of one data file, being written; `abort` leaves none of their files."""
+    """Writes the blobs of one data file; `abort` deletes their sidecars."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class BlobWriter:
         self._thresholds: dict[int, BlobThresholds] = {}
 
     def describe(self, table: pa.Table, schema: Schema) -> pa.Table:
-        """Write the blobs of a table of `schema_to_write`, and return it with descriptors in their place.
+        """Write the blobs of a table of `schema_to_write`, and return the table with descriptors instead of blobs.
 
-        Raises `InvalidInput` for a blob that has neither bytes nor a URI, or both.
+        Raises `InvalidInput` for a blob that has both bytes and a URI, or neither.
         """
         columns = []
         for column, field in zip(table.columns, schema.fields, strict=True):
             if field.holds_blobs_v2:
-                nobody = np.zeros(len(column), np.uint64)
-                chunks = [walk_blobs(part, field, nobody[: len(part)], self._write) for part in column.chunks]
+                no_owners = np.zeros(len(column), np.uint64)
+                chunks = [walk_blobs(part, field, no_owners[: len(part)], self._write) for part in column.chunks]
                 column = pa.chunked_array(chunks, field.arrow_type)
             columns.append(column)
         return pa.Table.from_arrays(columns, schema=schema.to_arrow_storage())
@@ -93,7 +93,7 @@ class BlobWriter:
             self._pack = None
 
     def abort(self) -> None:
-        """Delete the sidecars, as far as the store lets us."""
+        """Delete the sidecars. What cannot be deleted now is left to clean-up."""
         if self._pack is not None:
             with suppress(LanceOpsError):
                 self._pack.abort()
@@ -110,7 +110,7 @@ class BlobWriter:
         absent = values.is_null()
         children = [values.field(index) for index in range(4)]
         rows = zip(absent.to_pylist(), zip(*children, strict=True), strict=True)
-        described = [_NULL if gone else self._put(_Blob(*parts), field, thresholds) for gone, parts in rows]
+        described = [_NULL if is_null else self._put(_Blob(*parts), field, thresholds) for is_null, parts in rows]
         columns = zip(*described, strict=True) if described else [[]] * DESCRIPTOR.num_fields
         arrays = [pa.array(list(column), child.type) for column, child in zip(columns, DESCRIPTOR, strict=True)]
         return pa.StructArray.from_arrays(arrays, fields=list(DESCRIPTOR), mask=absent)
@@ -142,14 +142,14 @@ class BlobWriter:
         return BlobKind.INLINE, self._file.write_buffer(payload).position, payload.size, 0, ""
 
     def _fetched(self, uri: str, position: int | None, size: int | None, field: Field) -> pa.Buffer:
-        """Return the bytes of another object: all of them, or `size` from `position` on."""
-        place = self._locations.outside(uri)
-        there = place.store.size(place.path)
+        """Return the bytes of another object: all, or `size` bytes from `position`."""
+        external = self._locations.outside(uri)
+        size_bytes = external.store.size(external.path)
         start = position or 0
-        stop = there if size is None else start + size
-        if stop > there:
-            raise InvalidInput(f"column {field.name!r}: a blob ends at byte {stop} of {uri}, which has {there}")
-        return place.store.get_range(place.path, start, stop)
+        stop = size_bytes if size is None else start + size
+        if stop > size_bytes:
+            raise InvalidInput(f"column {field.name!r}: a blob ends at byte {stop} of {uri}, which has {size_bytes}")
+        return external.store.get_range(external.path, start, stop)
 
     def _put_packed(self, payload: pa.Buffer, thresholds: BlobThresholds) -> _Descriptor:
         if self._pack is not None and self._pack.tell() + payload.size > thresholds.pack_file_size:

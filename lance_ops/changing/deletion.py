@@ -1,10 +1,10 @@
-"""Delete rows by predicate: find them fragment by fragment, write new deletion vectors, commit.
+"""Delete rows by predicate: find them fragment by fragment, write new deletion files, commit.
 
-    plan_deletion(snapshot, predicate) -> DeletionPlan       pure: which fragments each task looks at
-    find_rows(task) -> FoundRows                             anywhere: the offsets that match
+    plan_deletion(snapshot, predicate) -> DeletionPlan       pure: which fragments each task scans
+    find_rows(task) -> FoundRows                             anywhere: the offsets of matching rows
     commit_deletion(plan, found) -> Snapshot                 deletion files and one transaction
 
-Each fragment's deletion file holds its whole cumulative vector; a fragment without a live row left leaves the table.
+A deletion file has all deleted rows of its fragment, earlier ones too. A fragment without a live row leaves the table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "commit_deletion",
     "delete",
     "find_rows",
-    "offsets_found",
+    "offsets_by_fragment",
     "plan_deletion",
     "truncate",
 ]
@@ -54,7 +54,7 @@ class DeletionPlan:
 
 @dataclass(frozen=True)
 class FoundRows:
-    """Live rows that match: per fragment, a serialized Roaring bitmap of their physical offsets."""
+    """Live rows that match: for each fragment, a serialized Roaring bitmap of physical offsets."""
 
     offsets: Mapping[int, bytes]
 
@@ -67,9 +67,9 @@ class FoundRows:
 def delete(
     snapshot: Snapshot, predicate: Predicate, runner: Runner, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
-    """Delete the matching rows; return the new snapshot and how many rows went.
+    """Delete the matching rows; return the new snapshot and the number of deleted rows.
 
-    When no row matches nothing is committed. Raises `RetryableConflict` when a concurrent commit touched the same
+    If no row matches, nothing is committed. Raises `RetryableConflict` when a concurrent transaction touched the same
     rows: plan again on the newest version.
     """
     plan = plan_deletion(snapshot, predicate)
@@ -77,7 +77,7 @@ def delete(
 
 
 def truncate(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
-    """Drop every fragment, without looking at a row; return the same snapshot if there is none."""
+    """Remove every fragment without reading a row; return the same snapshot if there is none."""
     if not snapshot.fragments:
         return snapshot
     operation = Delete((), tuple(fragment.id for fragment in snapshot.fragments), "true")
@@ -100,16 +100,18 @@ def find_rows(task: DeletionTask) -> FoundRows:
     return FoundRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()})
 
 
-def offsets_found(found: Iterable[FoundRows]) -> dict[int, BitMap]:
+def offsets_by_fragment(outcomes: Iterable[FoundRows]) -> dict[int, BitMap]:
     """Return the physical offsets that all tasks found, by fragment."""
-    return {fragment_id: BitMap.deserialize(data) for outcome in found for fragment_id, data in outcome.offsets.items()}
+    return {
+        fragment_id: BitMap.deserialize(data) for outcome in outcomes for fragment_id, data in outcome.offsets.items()
+    }
 
 
 def commit_deletion(
     plan: DeletionPlan, found: Sequence[FoundRows], properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
     """Write the deletion files and commit; see `delete`."""
-    snapshot, offsets = plan.snapshot, offsets_found(found)
+    snapshot, offsets = plan.snapshot, offsets_by_fragment(found)
     if not offsets:
         return snapshot, 0
     deletions = write_deletion_files(snapshot, offsets)

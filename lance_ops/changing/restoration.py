@@ -1,4 +1,4 @@
-"""Bring an old version back, as a new one."""
+"""Restore an old version: commit its content as the newest version."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["restore"]
 
 
 def restore(snapshot: Snapshot, properties: Mapping[str, str] | None = None) -> Snapshot:
-    """Commit a version with this snapshot's content on top of the newest one; `properties` go into its transaction.
+    """Commit this snapshot's content as a new version; `properties` go into its transaction.
 
-    Raises `VersionNotFound` if clean-up took the version.
+    Raises `VersionNotFound` if clean-up removed the snapshot's version.
     """
     with pinned(snapshot):
         return commit_operation(snapshot.latest(), Restore(snapshot.version), properties=properties)

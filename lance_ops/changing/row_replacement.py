@@ -1,7 +1,7 @@
-"""Put rows in the place of those that hold some values in a column, in one commit.
+"""Replace all rows that have given values in a column by other rows, in one commit.
 
-The transaction names each value it replaces, `lance_ops.replaces.<column>=<value>`. So replacements of one value at the
-same moment come one after the other, also where no row held it before and none is deleted; those of others do not meet.
+The transaction names each value that it replaces: `lance_ops.replaces.<column>=<value>`. So two concurrent replacements
+of one value conflict, even if no row has the value and none is deleted. Replacements of other values do not conflict.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_ops.changing.deletion import find_rows, offsets_found, plan_deletion
+from lance_ops.changing.deletion import find_rows, offsets_by_fragment, plan_deletion
 from lance_ops.core.schema import Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.reading import bind_filter
@@ -32,10 +32,10 @@ __all__ = ["replace_rows"]
 def replace_rows(
     snapshot: Snapshot, column: str, values: pa.Array, rows: pa.Table, runner: Runner, conflict_retries: int = 10
 ) -> Snapshot:
-    """Delete the rows whose `column` holds one of the values and add others; return the version made.
+    """Delete the rows whose `column` has one of the values, and add `rows`; return the snapshot after it.
 
-    After a conflict with concurrent traffic, the rows to delete are looked for again on the newest version. When no row
-    goes and none comes nothing is committed. Raises `SchemaMismatch` naming the field if the rows do not fit, and
+    After a conflict with a concurrent transaction, the rows to delete are searched again on the newest version. If no
+    row is deleted or added, nothing is committed. Raises `SchemaMismatch` naming the field if the rows do not fit, and
     `TooManyConcurrentWriters` when the retries are used up.
     """
     condition = pc.field(column).isin(values)
@@ -45,7 +45,7 @@ def replace_rows(
     def attempt(current: Snapshot) -> Snapshot:
         with new.abandoned_on_failure():
             plan = plan_deletion(current, bind_filter(current, condition))
-            offsets = offsets_found(runner.map(find_rows, plan.tasks))
+            offsets = offsets_by_fragment(runner.map(find_rows, plan.tasks))
             pending = new.written_for(current)
             if not (offsets or pending.fragments):
                 return current

@@ -1,10 +1,10 @@
-"""Update columns of the rows that match: write the rows anew, hide the old ones, commit both as one.
+"""Update columns of matching rows: write the rows into new fragments, delete the old rows, in one commit.
 
-    plan_update(snapshot, assignments, predicate) -> UpdatePlan    pure: which fragments each task looks at
-    rewrite_rows(task) -> RewrittenRows                            anywhere: new fragments, and what they replace
+    plan_update(snapshot, assignments, predicate) -> UpdatePlan    pure: which fragments each task scans
+    rewrite_rows(task) -> RewrittenRows                            anywhere: new fragments, and the rows they replace
     commit_update(plan, outcomes) -> Snapshot                      deletion files and one transaction
 
-Rows keep their ids in a table of stable row ids; elsewhere they get new addresses.
+The rows get new addresses. In a table of stable row ids they keep their ids.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class UpdateTask:
-    """Fragments of one version whose matching rows get new values; no predicate means all rows."""
+    """Fragments of one version whose matching rows get new values; without a predicate, all rows match."""
 
     snapshot: SnapshotReference
     assignments: tuple[Assignment, ...]
@@ -68,7 +68,7 @@ class UpdatePlan:
 
 @dataclass(frozen=True)
 class RewrittenRows:
-    """New fragments, and per old fragment a serialized Roaring bitmap of the physical offsets they replace."""
+    """New fragments, and for each old fragment a serialized Roaring bitmap of the replaced physical offsets."""
 
     offsets: Mapping[int, bytes]
     fragments: tuple[Fragment, ...]
@@ -82,10 +82,10 @@ def update(
     properties: Mapping[str, str] | None = None,
     file_version: str | None = None,
 ) -> tuple[Snapshot, int]:
-    """Update the matching rows; return the new snapshot and how many they were.
+    """Update the matching rows; return the new snapshot and the number of updated rows.
 
-    When no row matches nothing is committed. Raises `InvalidInput` when a value cannot be computed and
-    `RetryableConflict` when a concurrent commit touched the same rows: plan again on the newest version.
+    If no row matches, nothing is committed. Raises `InvalidInput` when a value cannot be computed, and
+    `RetryableConflict` when a concurrent transaction touched the same rows: plan again on the newest version.
     """
     plan = plan_update(snapshot, assignments, predicate, file_version)
     outcomes = run_all_or_discard(
@@ -95,9 +95,9 @@ def update(
 
 
 def bind_updates(snapshot: Snapshot, updates: Mapping[str, str]) -> tuple[Assignment, ...]:
-    """Read what each column gets; raise `InvalidInput` for no column or one that is not there.
+    """Parse the new value of each column; raise `InvalidInput` if there is no column, or one does not exist.
 
-    Raises `UnsupportedFeature` for a field inside of a column, and as `parse_assignment` does.
+    Raises `UnsupportedFeature` for a field inside a struct, and what `parse_assignment` raises.
     """
     if not updates:
         raise InvalidInput("update needs a column and its new value")
@@ -106,7 +106,7 @@ def bind_updates(snapshot: Snapshot, updates: Mapping[str, str]) -> tuple[Assign
     for column, text in updates.items():
         field = snapshot.schema.field(column)
         if field.name != column and len(split_path(column)) > 1:
-            raise UnsupportedFeature("updating a field inside of a column", f"column {column!r}")
+            raise UnsupportedFeature("updating a field inside a struct", f"column {column!r}")
         bound.append(parse_assignment(field.name, field.arrow_type, text, schema))
     return tuple(bound)
 
@@ -117,7 +117,7 @@ def plan_update(
     predicate: Predicate | None,
     file_version: str | None = None,
 ) -> UpdatePlan:
-    """Split the fragments among tasks; `file_version` is the written files', the table's by default."""
+    """Split the fragments among tasks; `file_version` is as for `choose_file_version`."""
     reference, version = SnapshotReference.of(snapshot), choose_file_version(snapshot, file_version)
     tasks = tuple(
         UpdateTask(reference, tuple(assignments), predicate, ids, version) for ids in fragment_ids_per_task(snapshot)
@@ -126,7 +126,7 @@ def plan_update(
 
 
 def rewrite_rows(task: UpdateTask) -> RewrittenRows:
-    """Write the task's matching rows with their new values; on an error nothing is left of them."""
+    """Write the task's matching rows with their new values; on an error all files are deleted."""
     snapshot = task.snapshot.open()
     request = ScanRequest(snapshot.schema, task.predicate, fragment_ids=task.fragment_ids, readahead=TASK_READAHEAD)
     found: dict[int, BitMap] = {}
@@ -134,7 +134,7 @@ def rewrite_rows(task: UpdateTask) -> RewrittenRows:
         for rows in scan_to_rewrite(snapshot, request):
             found.setdefault(rows.fragment.id, BitMap()).update(rows.bitmap())
             row_ids = snapshot.row_ids(rows.fragment, offset_array(rows.offsets)) if writer.keeps_ids else None
-            writer.write_updated(_assigned(rows.table, task.assignments), row_ids)
+            writer.write_updated(_with_new_values(rows.table, task.assignments), row_ids)
         fragments = writer.finish()
     return RewrittenRows({fragment_id: offsets.serialize() for fragment_id, offsets in found.items()}, fragments)
 
@@ -167,12 +167,12 @@ def _pending(snapshot: Snapshot, outcomes: Sequence[RewrittenRows]) -> PendingFi
     return PendingFiles.of_fragments(snapshot.file_locations, new, durable=False)
 
 
-def _assigned(rows: pa.Table, assignments: Sequence[Assignment]) -> pa.Table:
-    """Return the rows with their new values, all of them computed from the old ones."""
+def _with_new_values(rows: pa.Table, assignments: Sequence[Assignment]) -> pa.Table:
+    """Return the rows with their new values, all computed from the old values."""
     batches = rows.to_batches()
     changed = rows
     for assignment in assignments:
-        place = rows.schema.get_field_index(assignment.column)
+        position = rows.schema.get_field_index(assignment.column)
         values = pa.chunked_array([assignment.evaluate(batch) for batch in batches], assignment.arrow_type)
-        changed = changed.set_column(place, rows.schema.field(place), values)
+        changed = changed.set_column(position, rows.schema.field(position), values)
     return changed

@@ -1,9 +1,9 @@
-"""A source's keys, in memory, ready to be asked which of them rows of a table have.
+"""Look up which keys of an in-memory source the rows of a table have.
 
-Every distinct key has a code, a small number. A key with a null in it has none: nulls equal nothing, as in SQL.
+Every distinct key has a code, a small number. A key with a null in it has no code: as in SQL, a null equals nothing.
 
-Values are looked up by 64 bits each: those of a number, the hash of a text. Texts with one hash are told apart by
-looking at them, and where two do share one, all of them are looked up by value.
+A value is looked up by 64 bits: its own bits for a number, a hash for a text. After a lookup by hash the values are
+compared. If two different values have the same hash, all values of the column are looked up by value.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = ["SourceKeys"]
 
 
 class SourceKeys:
-    """Keys of one or more columns. Pickled with its columns: as large as the source's keys."""
+    """Keys of one or more columns. The pickled form includes the columns, so it is as large as the source's keys."""
 
     def __init__(self, columns: Sequence[pa.Array], names: Sequence[str]) -> None:
-        """Take the key columns, one array each; raise `UnsupportedFeature` for a type that has no equality here."""
+        """Take one array for each key column; raise `UnsupportedFeature` for a nested or half-float type."""
         for column, name in zip(columns, names, strict=True):
             if pt.is_nested(column.type) or pt.is_float16(column.type):
                 raise UnsupportedFeature(f"a merge on values of type {column.type}", f"column {name!r}")
@@ -44,8 +44,8 @@ class SourceKeys:
         self.codes = codes
         """The code of each source row."""
         self.num_codes = self._pairs[-1].count if self._pairs else self._columns[0].count
-        """How many distinct keys there are."""
-        self._in_order = self.num_codes == len(codes)  # no key is missing or there twice: rows have their own codes
+        """The number of distinct keys."""
+        self._in_order = self.num_codes == len(codes)  # no key is null or occurs twice: a row's code is its number
         if self._in_order:
             self._rows, self._starts = codes, np.arange(self.num_codes + 1)
         else:
@@ -64,24 +64,24 @@ class SourceKeys:
         return self._columns[0].values
 
     def hits(self, columns: Sequence[pa.Array]) -> tuple[Int64Array, Int64Array]:
-        """Return where rows are whose key the source has, ascending, and the code of each."""
-        places, codes = self._columns[0].hits(columns[0])
-        for column, known, table in zip(columns[1:], self._columns[1:], self._pairs, strict=True):
-            among, others = known.hits(column.take(pa.array(places)))
-            those, found = table.hits(_pair(codes[among], others, known.count))
-            places, codes = places[among[those]], found
-        return places, codes
+        """Return the ascending positions of rows whose key the source has, and the code of each."""
+        positions, codes = self._columns[0].hits(columns[0])
+        for column, column_codes, pairs in zip(columns[1:], self._columns[1:], self._pairs, strict=True):
+            among, others = column_codes.hits(column.take(pa.array(positions)))
+            pair_hits, found = pairs.hits(_pair(codes[among], others, column_codes.count))
+            positions, codes = positions[among[pair_hits]], found
+        return positions, codes
 
-    def rows_of(self, places: Int64Array, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return pairs (place, source row): as many for a place as the source has rows of the key whose code it has."""
+    def rows_of(self, positions: Int64Array, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return pairs (position, source row): one for each source row that has the key of the position's code."""
         if self._in_order:
-            return places, codes
+            return positions, codes
         if self.are_distinct:
-            return places, self._rows[codes]
+            return positions, self._rows[codes]
         counts = self._starts[codes + 1] - self._starts[codes]
         hits = np.repeat(np.arange(len(codes)), counts)
         within = np.arange(len(hits)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return places[hits], self._rows[self._starts[codes][hits] + within]
+        return positions[hits], self._rows[self._starts[codes][hits] + within]
 
     def last_row_of(self, codes: Int64Array) -> Int64Array:
         """Return the last source row of each key."""
@@ -92,7 +92,7 @@ class SourceKeys:
 
 
 class _ColumnCodes:
-    """Codes of one column's values."""
+    """The codes of one column's values."""
 
     def __init__(self, column: pa.Array) -> None:
         self._type = column.type
@@ -106,28 +106,28 @@ class _ColumnCodes:
             firsts[table.codes[::-1]] = np.arange(len(column))[present][::-1]
             self.values = column.take(pa.array(firsts))
         self._table: KeyCodeTable | None = table
-        if _is_hashed(self._type) and not self._tells_apart(column, np.arange(len(column))[present], table.codes):
+        if _is_hashed(self._type) and not self._are_equal(column, np.arange(len(column))[present], table.codes):
             self._table = None
             self.values = pc.unique(column.drop_null())
             self.codes, self.count = self._by_value(column), len(self.values)
 
     def hits(self, column: pa.Array) -> tuple[Int64Array, Int64Array]:
-        """Return where the known values of a column of the same type are, and the code of each."""
+        """Return the positions of values that have a code in a column of a compatible type, and their codes."""
         column = column.cast(self._type) if column.type != self._type else column
         if self._table is not None:
             present, words = _words(column)
-            places, codes = self._table.hits(words)
+            positions, codes = self._table.hits(words)
             if not isinstance(present, slice):
-                places = present[places]
-            if not _is_hashed(self._type) or self._tells_apart(column, places, codes):
-                return places, codes
+                positions = present[positions]
+            if not _is_hashed(self._type) or self._are_equal(column, positions, codes):
+                return positions, codes
         codes = self._by_value(column)
-        places = np.flatnonzero(codes != NO_CODE)
-        return places, codes[places]
+        positions = np.flatnonzero(codes != NO_CODE)
+        return positions, codes[positions]
 
-    def _tells_apart(self, column: pa.Array, places: Int64Array, codes: Int64Array) -> bool:
-        """Return whether every value with a code is the value of that code."""
-        same = pc.all(pc.equal(column.take(pa.array(places)), self.values.take(pa.array(codes))))
+    def _are_equal(self, column: pa.Array, positions: Int64Array, codes: Int64Array) -> bool:
+        """Return whether each value at a position is the value of its code, and does not only share its hash."""
+        same = pc.all(pc.equal(column.take(pa.array(positions)), self.values.take(pa.array(codes))))
         return bool(same.as_py() is not False)
 
     def _by_value(self, column: pa.Array) -> Int64Array:
@@ -141,7 +141,7 @@ def _is_hashed(arrow_type: pa.DataType) -> bool:
 
 
 def _words(column: pa.Array) -> tuple[Int64Array | slice, Uint64Array]:
-    """Return where there are values, and 64 bits of each: equal values have equal bits."""
+    """Return the positions of non-null values, and 64 bits of each: equal values have equal bits."""
     where: Int64Array | slice = slice(None)
     present, kind = column, column.type
     if column.null_count:
@@ -151,8 +151,8 @@ def _words(column: pa.Array) -> tuple[Int64Array | slice, Uint64Array]:
     if pt.is_boolean(kind):
         return where, present.cast(pa.uint8()).to_numpy().astype(np.uint64)
     if pt.is_floating(kind):
-        numbers = present.to_numpy().astype(np.float64) + 0.0  # one zero
-        numbers[np.isnan(numbers)] = np.nan  # one NaN
+        numbers = present.to_numpy().astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        numbers[np.isnan(numbers)] = np.nan  # all NaNs get the same bits
         return where, numbers.view(np.uint64)
     if not _is_hashed(kind):
         width = kind.bit_width // 8

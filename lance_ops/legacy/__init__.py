@@ -1,4 +1,4 @@
-"""What only tables of file version 0.1 need: pending dictionaries, and pruning by the statistics of batches."""
+"""Support for tables of file version 0.1: pending dictionaries, and pruning by batch statistics."""
 
 from lance_ops.legacy.batch_pruning import rows_that_may_match
 from lance_ops.legacy.pending_dictionaries import (

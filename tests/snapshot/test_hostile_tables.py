@@ -140,7 +140,7 @@ def blob_at(snapshot: Snapshot, uri: str) -> object:
     described = pa.array(
         [{"kind": BlobKind.EXTERNAL, "position": 0, "size": 1, "blob_id": 0, "blob_uri": uri}], pa.struct(DESCRIPTOR)
     )
-    return BlobReader(snapshot).places(snapshot.schema.fields[0], described, pa.array([0], pa.uint64()).to_numpy())
+    return BlobReader(snapshot).locate(snapshot.schema.fields[0], described, pa.array([0], pa.uint64()).to_numpy())
 
 
 class TestNames:

@@ -126,7 +126,7 @@ class Reading(Scanning):
             taken = take_addresses(self._snapshot, np.asarray(addresses, dtype=np.uint64), request)
         found = projection.apply(taken)
         reader, owners = BlobReader(self._snapshot), found.column(ROW_ADDRESS).to_numpy()
-        return reader, owners, reader.places(field, found.column(0).combine_chunks(), owners)
+        return reader, owners, reader.locate(field, found.column(0).combine_chunks(), owners)
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by row id, in the order asked for, repeats included; those that are gone are left out."""

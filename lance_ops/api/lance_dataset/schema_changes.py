@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_ops.api.arrow_input import reader_of
 from lance_ops.api.lance_dataset.random_access import Reading
 from lance_ops.api.udf import BatchUDF
-from lance_ops.changing import Values, bind_field_metadata, bind_metadata, update_config
+from lance_ops.changing import MetadataValues, bind_field_metadata, bind_metadata, update_config
 from lance_ops.changing.columns import (
     Alteration,
     FunctionColumns,
@@ -153,7 +153,7 @@ class SchemaChanges(Reading):
 
     def update_config(
         self,
-        values: Values,
+        values: MetadataValues,
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
@@ -168,7 +168,7 @@ class SchemaChanges(Reading):
 
     def update_metadata(
         self,
-        values: Values,
+        values: MetadataValues,
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
@@ -179,7 +179,7 @@ class SchemaChanges(Reading):
 
     def update_schema_metadata(
         self,
-        values: Values,
+        values: MetadataValues,
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
@@ -190,7 +190,7 @@ class SchemaChanges(Reading):
 
     def update_field_metadata(
         self,
-        field_updates: Mapping[str, Values],
+        field_updates: Mapping[str, MetadataValues],
         *,
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,

@@ -34,7 +34,7 @@ def data_frame(rows: pa.Table, projection: Projection, blob_mode: str, **kwargs:
     blobs = {} if blob_mode == _DESCRIPTIONS else projection.blob_columns
     reader, addresses = BlobReader(projection.snapshot), rows.column(ROW_ADDRESS).to_numpy()
     for name, field in blobs.items():
-        places = reader.places(field, answer.column(name).combine_chunks(), addresses)
+        places = reader.locate(field, answer.column(name).combine_chunks(), addresses)
         values = np.empty(len(places), dtype=object)
         if blob_mode == _BYTES:
             values[:] = reader.fetch(places)
