@@ -152,7 +152,7 @@ class BlobReader:
         folder = uri.rpartition("/")[0]
         # A data file is not trusted: it must not make this process call any server, or read local files.
         if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
-            raise UnsafePath(f"{self._snapshot.uri}: a blob refers to {uri!r}, which is no allowed location")
+            raise UnsafePath(f"{self._snapshot.uri}: a blob refers to {uri!r}, which is not an allowed location")
         source = self._open(self._snapshot.file_locations.outside(uri))
         return _checked(source, position, size or source.size_bytes - position)
 
