@@ -262,7 +262,7 @@ def test_nulls_are_forbidden_only_where_no_live_row_has_one(dataset: Dataset) ->
         ([{"path": "v", "kind": 1}], "kind"),
         ([{"path": "nope", "name": "x"}], "'nope'"),
         ([{"path": "v", "name": "id"}], "called 'id'"),
-        ([{"path": "v", "name": "a.b"}], "cannot be called"),
+        ([{"path": "v", "name": "a.b"}], "cannot be named"),
         ([{"path": "v", "data_type": pa.int64()}], "cannot be cast"),
         ([{"path": "p.y", "data_type": pa.int64()}], "cannot be cast"),
         ([{"path": "p.x", "data_type": pa.int32()}, {"path": "v", "nullable": False}], "cast first"),

@@ -1,4 +1,4 @@
-"""Rows in the place of others, in one version, whoever else is at work."""
+"""Replace rows by other rows in one version, beside concurrent transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def replaced(snapshot: Snapshot, day: int, *ids: int) -> Snapshot:
 
 
 class Meanwhile:
-    """Runs tasks, and each time, until there are none left, something that others do before we can commit."""
+    """A runner that calls the next of some concurrent actions after it has run the tasks, before the commit."""
 
     def __init__(self, *others: Callable[[], object]) -> None:
         self.others = list(others)
@@ -57,13 +57,13 @@ def files(uri: str) -> set[Path]:
 
 @pytest.fixture(params=[False, True], ids=["addresses", "stable row ids"])
 def dataset(request: pytest.FixtureRequest, dataset_uri: str) -> lance_ops.LanceDataset:
-    """Two days in three fragments, one of which holds rows of both."""
+    """Rows of two days in three fragments, one of which has rows of both days."""
     both = pa.concat_tables([rows(1, 0, 1, 2), rows(2, 3, 4, 5)])
     return lance_ops.write_dataset(both, dataset_uri, max_rows_per_file=2, enable_stable_row_ids=request.param)
 
 
 @pytest.mark.interop
-def test_both_libraries_read_the_new_rows_and_the_others_and_find_them_by_an_index(
+def test_both_libraries_find_new_and_kept_rows_by_an_index(
     dataset: lance_ops.LanceDataset,
 ) -> None:
     lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
@@ -96,27 +96,27 @@ def test_both_libraries_read_the_new_rows_and_the_others_and_find_them_by_an_ind
     ],
     ids=["nothing goes", "nothing comes", "all go"],
 )
-def test_rows_may_only_come_or_only_go(
+def test_replacement_may_only_add_or_only_delete_rows(
     dataset: lance_ops.LanceDataset, days: list[int], new: pa.Table, left: int
 ) -> None:
     made = replace_rows(dataset.snapshot, "day", pa.array(days), new, InThreads(2))
     assert (made.version, lance_ops.dataset(dataset.uri).count_rows()) == (2, left)
 
 
-def test_where_nothing_goes_and_nothing_comes_nothing_is_committed(dataset: lance_ops.LanceDataset) -> None:
+def test_replacement_of_no_rows_by_no_rows_commits_nothing(dataset: lance_ops.LanceDataset) -> None:
     before = files(dataset.uri)
     assert replaced(dataset.snapshot, 3) is dataset.snapshot
     assert files(dataset.uri) == before
 
 
-def test_rows_that_do_not_fit_replace_nothing_and_leave_no_file(dataset: lance_ops.LanceDataset) -> None:
+def test_rows_of_another_schema_raise_and_leave_no_file(dataset: lance_ops.LanceDataset) -> None:
     before = files(dataset.uri)
     with pytest.raises(SchemaMismatch, match="id"):
         replace_rows(dataset.snapshot, "day", pa.array([1]), pa.table({"day": [1], "id": ["x"]}), InThreads(2))
     assert files(dataset.uri) == before and lance_ops.dataset(dataset.uri).version == 1
 
 
-def test_what_others_did_to_other_rows_stays(dataset: lance_ops.LanceDataset) -> None:
+def test_concurrent_changes_of_other_rows_stay(dataset: lance_ops.LanceDataset) -> None:
     stale = dataset.snapshot
     other = lance_ops.dataset(dataset.uri)
     other.delete("id = 3")
@@ -125,9 +125,9 @@ def test_what_others_did_to_other_rows_stays(dataset: lance_ops.LanceDataset) ->
     assert found(lance_ops.dataset(dataset.uri)) == [(1, 7), (2, 4), (2, 5), (2, 6)]
 
 
-@pytest.mark.parametrize("day", [1, 3], ids=["in the place of rows", "in the place of none"])
-@pytest.mark.parametrize("compacts", [False, True], ids=["as it is", "compacted"])
-def test_what_another_put_in_the_same_place_meanwhile_goes_and_our_rows_are_written_once(
+@pytest.mark.parametrize("day", [1, 3], ids=["with rows to replace", "without rows to replace"])
+@pytest.mark.parametrize("compacts", [False, True], ids=["not compacted", "compacted"])
+def test_rows_of_a_concurrent_replacement_are_replaced_and_ours_are_written_once(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch, day: int, compacts: bool
 ) -> None:
     def other(*ids: int) -> None:
@@ -154,7 +154,7 @@ def test_what_another_put_in_the_same_place_meanwhile_goes_and_our_rows_are_writ
     assert found(after) == sorted([*kept[day], (day, 20), (day, 21)])
 
 
-def test_replacements_that_share_one_value_come_one_after_the_other(dataset: lance_ops.LanceDataset) -> None:
+def test_concurrent_replacements_that_share_one_value_run_one_after_the_other(dataset: lance_ops.LanceDataset) -> None:
     def other() -> None:
         both = pa.concat_tables([rows(4, 10), rows(5, 11)])
         replace_rows(lance_ops.dataset(dataset.uri).snapshot, "day", pa.array([4, 5]), both, InThreads(2))
@@ -166,7 +166,7 @@ def test_replacements_that_share_one_value_come_one_after_the_other(dataset: lan
 
 
 @pytest.mark.parametrize("appends", [False, True], ids=["replaced", "appended"])
-def test_rows_of_other_values_and_rows_appended_meanwhile_are_in_nobodys_way(
+def test_concurrent_replacement_of_other_values_and_append_do_not_conflict(
     dataset: lance_ops.LanceDataset, appends: bool
 ) -> None:
     def other() -> None:
@@ -186,7 +186,9 @@ def test_rows_of_other_values_and_rows_appended_meanwhile_are_in_nobodys_way(
 
 @pytest.mark.parametrize("same", [True, False], ids=["of one value", "of others"])
 @pytest.mark.parametrize("in_memory", [False, True], ids=["on disk", "in memory"])
-def test_of_three_replacements_at_once_one_stays_for_each_value(dataset_uri: str, same: bool, in_memory: bool) -> None:
+def test_three_concurrent_replacements_leave_the_rows_of_one_for_each_value(
+    dataset_uri: str, same: bool, in_memory: bool
+) -> None:
     uri = f"memory://{uuid.uuid4().hex}" if in_memory else dataset_uri
     lance_ops.write_dataset(rows(0), uri)
     together = threading.Barrier(3, timeout=60)
@@ -204,7 +206,7 @@ def test_of_three_replacements_at_once_one_stays_for_each_value(dataset_uri: str
     assert found(lance_ops.dataset(uri)) == left
 
 
-def test_rows_that_another_deleted_meanwhile_are_looked_for_again(dataset: lance_ops.LanceDataset) -> None:
+def test_replacement_after_a_concurrent_delete_searches_the_rows_again(dataset: lance_ops.LanceDataset) -> None:
     stale = dataset.snapshot
     lance_ops.dataset(dataset.uri).delete("id = 2")
     assert replaced(stale, 1, 7).version == 3
@@ -212,7 +214,7 @@ def test_rows_that_another_deleted_meanwhile_are_looked_for_again(dataset: lance
 
 
 @pytest.mark.parametrize("day", [1, 3])
-def test_a_replacement_that_gives_up_leaves_no_file(dataset: lance_ops.LanceDataset, day: int) -> None:
+def test_replacement_that_uses_up_its_retries_leaves_no_file(dataset: lance_ops.LanceDataset, day: int) -> None:
     left: list[set[Path]] = []
 
     def other(*ids: int) -> None:
@@ -227,7 +229,7 @@ def test_a_replacement_that_gives_up_leaves_no_file(dataset: lance_ops.LanceData
     assert [row for row in found(lance_ops.dataset(dataset.uri)) if row[1] > 5] == [(day, 11)]
 
 
-def test_after_an_unknown_outcome_the_new_rows_stay_for_the_version_that_may_come(
+def test_unknown_commit_outcome_keeps_the_files_of_new_rows(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*args: object, **kwargs: object) -> Snapshot:
@@ -240,7 +242,7 @@ def test_after_an_unknown_outcome_the_new_rows_stay_for_the_version_that_may_com
     assert len(files(dataset.uri) - before) == 1
 
 
-def test_rows_are_written_anew_for_a_column_that_is_another_by_now(dataset: lance_ops.LanceDataset) -> None:
+def test_rows_are_written_again_after_a_concurrent_schema_change(dataset: lance_ops.LanceDataset) -> None:
     def other() -> None:
         there = lance_ops.dataset(dataset.uri)
         there.drop_columns(["id"])
@@ -261,7 +263,7 @@ def test_rows_are_written_anew_for_a_column_that_is_another_by_now(dataset: lanc
     assert {path.name for path in Path(dataset.uri, "data").iterdir()} == named
 
 
-def test_rows_are_written_anew_where_the_dataset_was_removed_and_another_begun(dataset_uri: str) -> None:
+def test_rows_are_written_again_if_the_dataset_was_replaced_by_another(dataset_uri: str) -> None:
     first = lance_ops.write_dataset(rows(1, 0), dataset_uri).snapshot
 
     def begin_another() -> None:

@@ -30,15 +30,15 @@ KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
 
 
 def codes_of(keys: SourceKeys, columns: list[pa.Array]) -> list[int]:
-    places, found = keys.hits(columns)
-    assert (np.diff(places) > 0).all()
+    positions, found = keys.hits(columns)
+    assert (np.diff(positions) > 0).all()
     codes = np.full(len(columns[0]), NO_CODE)
-    codes[places] = found
+    codes[positions] = found
     return codes.tolist()
 
 
 @given(st.data(), st.integers(1, 3), st.integers(0, 20), st.integers(0, 20), st.integers(0, 3))
-def test_rows_are_matched_as_equal_tuples_are(
+def test_keys_match_exactly_like_equal_tuples(
     data: st.DataObject, width: int, num_source: int, num_target: int, offset: int
 ) -> None:
     kinds = [data.draw(st.sampled_from(KINDS)) for _ in range(width)]
@@ -57,20 +57,20 @@ def test_rows_are_matched_as_equal_tuples_are(
     assert keys.num_codes == len({row for row in rows if None not in row})
     assert keys.are_distinct == (keys.num_codes == len([row for row in rows if None not in row]))
     for asked, code in zip(zip(*(column[offset:] for column in target), strict=True), codes, strict=True):
-        expected = [] if None in asked else [place for place, row in enumerate(rows) if row == asked]
+        expected = [] if None in asked else [position for position, row in enumerate(rows) if row == asked]
         assert (code == NO_CODE) == (not expected)
         if expected:
-            places, found = keys.rows_of(np.array([7]), np.array([code]))
-            assert places.tolist() == [7] * len(expected)
+            positions, found = keys.rows_of(np.array([7]), np.array([code]))
+            assert positions.tolist() == [7] * len(expected)
             assert found.tolist() == expected
             assert keys.last_row_of(np.array([code])).tolist() == expected[-1:]
 
 
-def test_texts_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_alike(data: object, offsets: object, out: Any) -> None:
+def test_texts_with_the_same_hash_do_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    def same_hash(data: object, offsets: object, out: Any) -> None:
         out[:] = 7
 
-    monkeypatch.setattr(kernels, "xxh64", all_alike)
+    monkeypatch.setattr(kernels, "xxh64", same_hash)
     keys = SourceKeys([pa.array(["a", "b", None, "a"])], ["k"])
     assert keys.num_codes == 2
     assert codes_of(keys, [pa.array(["b", "c", "a", None])]) == [1, NO_CODE, 0, NO_CODE]
@@ -78,6 +78,6 @@ def test_texts_with_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
     assert codes_of(lonely, [pa.array(["b", "a"])]) == [NO_CODE, 0]
 
 
-def test_values_without_equality_are_refused_by_name() -> None:
+def test_nested_key_column_raises_with_its_name() -> None:
     with pytest.raises(UnsupportedFeature, match="'k'"):
         SourceKeys([pa.array([[1]])], ["k"])

@@ -1,4 +1,4 @@
-"""Scans of legacy tables read only the batches whose statistics allow a match, and lose no row by it."""
+"""Scans of 0.1 tables read only the batches whose statistics allow a match, and still return every row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = {
 
 @pytest.fixture
 def batches_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, int]]]:
-    """The columns and batches that were read so far."""
+    """Yield one set, to which each read adds its column and batch number."""
     read = set()
     whole: Any = BatchColumns._read_batch
 
@@ -63,14 +63,14 @@ writers = pytest.mark.parametrize("write", [write_ours, pytest.param(write_their
         ("i > 5000", "i", set()),
         ("i IS NULL", "i", set()),
         ("f < -2499.0", "f", {0}),
-        ("f >= 2498.0", "f", {0, 1, 2, 3, 4}),  # NaN is above all numbers, and no bound says whether there is one
+        ("f >= 2498.0", "f", {0, 1, 2, 3, 4}),  # NaN is above all numbers, and the statistics do not record it
         ("s >= '04999'", "s", {4}),
         ("b > X'03'", "b", {3, 4}),
         ("d < date '1970-01-10'", "d", {0}),
         ("st.x > 4990", "st", {0}),
     ],
 )
-def test_a_scan_reads_the_batches_that_may_match(
+def test_scan_reads_only_batches_that_may_match(
     write: Any, predicate: str, column: str, batches: set[int], dataset_uri: str, batches_read: Any
 ) -> None:
     dataset = write(dataset_uri, pa.table(COLUMNS))
@@ -82,7 +82,7 @@ def test_a_scan_reads_the_batches_that_may_match(
 
 
 @writers
-def test_bounds_that_are_not_known_rule_nothing_out(write: Any, dataset_uri: str, tmp_path: Path) -> None:
+def test_batch_without_an_upper_bound_is_read(write: Any, dataset_uri: str, tmp_path: Path) -> None:
     schema = pa.schema([pa.field("b", pa.binary(), nullable=False)])
     rows = [b"\xff" * 70, b"a"]
     dataset = write(dataset_uri, pa.table([pa.array(rows)], schema=schema))
@@ -91,7 +91,7 @@ def test_bounds_that_are_not_known_rule_nothing_out(write: Any, dataset_uri: str
 
 
 @pytest.mark.interop
-def test_zeros_that_stand_for_nulls_are_found(dataset_uri: str) -> None:
+def test_predicate_finds_zeros_that_replace_nulls(dataset_uri: str) -> None:
     dataset = write_theirs(dataset_uri, pa.table({"i": pa.array([5, None, 7]), "s": pa.array(["b", None, ""])}))
     assert dataset.to_table().to_pylist() == [{"i": 5, "s": "b"}, {"i": 0, "s": None}, {"i": 7, "s": None}]
     for predicate, count in {"i = 0": 1, "i < 5": 1, "i IS NULL": 0, "s IS NULL": 2, "s IS NOT NULL": 1}.items():
@@ -108,7 +108,9 @@ def test_zeros_that_stand_for_nulls_are_found(dataset_uri: str) -> None:
     operator=st.sampled_from(["<", "<=", "=", "!=", ">=", ">"]),
     value=st.data(),
 )
-def test_no_row_is_lost(rows: list[tuple[int, float, str]], column: str, operator: str, value: st.DataObject) -> None:
+def test_pruned_scan_returns_the_same_rows_as_an_unpruned_scan(
+    rows: list[tuple[int, float, str]], column: str, operator: str, value: st.DataObject
+) -> None:
     literal = {"i": "{}", "f": "{}", "s": "'{}'"}[column].format(
         value.draw(
             {"i": st.integers(-6, 6), "f": st.sampled_from([-1.5, 0.0, 2.5]), "s": st.text("ab", max_size=2)}[column]
@@ -116,7 +118,7 @@ def test_no_row_is_lost(rows: list[tuple[int, float, str]], column: str, operato
     )
     i, f, s = (pa.array(list(values)) for values in zip(*rows, strict=True))
     table = pa.table({"i": i, "f": f, "s": s})
-    table = pa.concat_tables([table.take([n] * 1024) for n in range(len(rows))])  # a batch a row
+    table = pa.concat_tables([table.take([n] * 1024) for n in range(len(rows))])  # one batch for each row
     predicate = f"{column} {operator} {literal}"
     legacy = lance_ops.write_dataset(table, "memory://legacy", mode="overwrite", data_storage_version="0.1")
     modern = lance_ops.write_dataset(table, "memory://modern", mode="overwrite")

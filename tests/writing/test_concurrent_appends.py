@@ -1,4 +1,4 @@
-"""Processes that append at once: every row once, versions without gaps."""
+"""Several processes append at the same time: the table has every row once, and versions without gaps."""
 
 import multiprocessing
 from pathlib import Path
@@ -18,7 +18,7 @@ def append(uri: str, writer: int) -> None:
 
 
 @pytest.mark.parametrize("exists", [True, False], ids=["existing table", "racing to create it"])
-def test_four_processes_append_at_once(dataset_uri: str, exists: bool) -> None:
+def test_concurrent_appends_of_four_processes_keep_every_row_once(dataset_uri: str, exists: bool) -> None:
     if exists:
         lance_ops.write_dataset(pa.table({"id": pa.array([], pa.int64())}), dataset_uri, enable_stable_row_ids=True)
     context = multiprocessing.get_context("spawn")
@@ -36,6 +36,6 @@ def test_four_processes_append_at_once(dataset_uri: str, exists: bool) -> None:
         assert table.column("_rowid").to_pylist() == list(range(PROCESSES * APPENDS * ROWS))
     versions = [version["version"] for version in dataset.versions()]
     assert versions == list(range(1, PROCESSES * APPENDS + 1 + exists))
-    for uuid_of in (dataset.read_transaction(version) for version in versions):
-        assert uuid_of is not None
+    for version in versions:
+        assert dataset.read_transaction(version) is not None
     assert len(list((Path(dataset_uri) / "data").iterdir())) == PROCESSES * APPENDS

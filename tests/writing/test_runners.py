@@ -1,3 +1,5 @@
+"""Runners: the order of outcomes, the number of threads, and failing tasks; and ordered work ahead of its reader."""
+
 import os
 import threading
 import time
@@ -10,7 +12,7 @@ from lance_ops.core.map_ordered import map_ordered
 from lance_ops.writing.runners import InThreads, run_all_or_discard
 
 
-def test_outcomes_come_in_the_order_of_the_tasks() -> None:
+def test_outcomes_have_the_order_of_the_tasks() -> None:
     def slow_first(task: int) -> int:
         time.sleep(0.02 if task == 0 else 0)
         return task * 10
@@ -20,7 +22,7 @@ def test_outcomes_come_in_the_order_of_the_tasks() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no process to cores")
-def test_a_pinned_process_runs_one_thread_a_core_it_may_use() -> None:
+def test_process_pinned_to_one_core_runs_tasks_in_the_calling_thread() -> None:
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, [min(allowed)])
@@ -31,7 +33,7 @@ def test_a_pinned_process_runs_one_thread_a_core_it_may_use() -> None:
     assert set(names) == {threading.current_thread().name}
 
 
-def test_when_a_task_fails_the_others_are_discarded_and_its_error_is_raised() -> None:
+def test_failed_task_discards_the_other_outcomes_and_raises() -> None:
     discarded: list[int] = []
 
     def fail_at_two(task: int) -> int:
@@ -44,7 +46,7 @@ def test_when_a_task_fails_the_others_are_discarded_and_its_error_is_raised() ->
     assert discarded == [1, 3]
 
 
-def test_work_is_done_ahead_but_handed_over_in_order() -> None:
+def test_map_ordered_returns_results_in_order() -> None:
     started: list[int] = []
     lock = threading.Lock()
 
@@ -57,7 +59,7 @@ def test_work_is_done_ahead_but_handed_over_in_order() -> None:
     assert list(map_ordered(work, range(20), workers=4, ahead=6)) == list(range(20))
 
 
-def test_closing_early_leaves_the_rest_undone() -> None:
+def test_map_ordered_closed_early_stops_reading_items() -> None:
     asked: list[int] = []
 
     def items() -> Iterator[int]:

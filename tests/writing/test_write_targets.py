@@ -1,4 +1,4 @@
-"""Which bases new data files go to, and that none is left behind by a write that failed."""
+"""New data files go to the chosen bases, and a failed write leaves no file in them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A base path's directory."""
+    """The directory of a base path."""
     return tmp_path / "files"
 
 
@@ -46,12 +46,12 @@ def test_new_bases_get_the_lowest_free_ids_from_one() -> None:
         [BasePath(0, "/a", "x"), BasePath(0, "/b", "x")],
     ],
 )
-def test_two_bases_differ_in_id_path_and_name(twins: list[BasePath]) -> None:
+def test_two_bases_with_the_same_id_path_or_name_raise(twins: list[BasePath]) -> None:
     with pytest.raises(InvalidInput, match="must differ"):
         number_bases(twins)
 
 
-def test_bases_are_named_by_name_or_by_path_and_the_name_counts_first() -> None:
+def test_target_bases_are_found_by_name_before_path() -> None:
     declared = [BasePath(2, "/b", "one"), BasePath(1, "/a"), BasePath(3, "s3://x/y", "/a")]
     assert choose_bases(declared) == choose_bases(declared, []) == (None,)
     assert choose_bases(declared, ["one", "/b", "s3://x/y/", "/a"]) == (2, 2, 3, 3)
@@ -66,7 +66,7 @@ def test_bases_are_named_by_name_or_by_path_and_the_name_counts_first() -> None:
         choose_bases([], target_all_bases=False)
 
 
-def test_options_of_one_base_stand_in_for_those_of_all() -> None:
+def test_options_of_one_base_override_the_options_of_all() -> None:
     options = {"region": "r", "key": "k", **options_for_base(1, {"key": "one"}), **options_for_base(12, {"key": "2"})}
     assert options_of_base(options, 1) == {"region": "r", "key": "one"}
     assert options_of_base(options, 12) == {"region": "r", "key": "2"}
@@ -74,7 +74,7 @@ def test_options_of_one_base_stand_in_for_those_of_all() -> None:
     assert open_base("s3://bucket/root", {"region": "r", "base_1.anything": "at all"}).uri == "s3://bucket/root"
 
 
-def test_bases_belong_to_the_creation(dataset_uri: str, bases: list[DatasetBasePath]) -> None:
+def test_initial_bases_for_an_existing_table_raise(dataset_uri: str, bases: list[DatasetBasePath]) -> None:
     lance_ops.write_dataset(rows(0, 10), dataset_uri, mode="append", initial_bases=bases)
     for mode in ("append", "overwrite"):
         with pytest.raises(InvalidInput, match="add_bases"):
@@ -83,14 +83,12 @@ def test_bases_belong_to_the_creation(dataset_uri: str, bases: list[DatasetBaseP
         lance_ops.dataset(dataset_uri, base_store_params={"/elsewhere": {}})
 
 
-def test_a_write_that_fails_leaves_no_file_in_a_base(
-    dataset_uri: str, bases: list[DatasetBasePath], files: Path
-) -> None:
+def test_failed_write_leaves_no_file_in_a_base(dataset_uri: str, bases: list[DatasetBasePath], files: Path) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield from rows(0, 20).to_batches()
         raise ArithmeticError
 
-    def breaks() -> pa.RecordBatchReader:
+    def failing_reader() -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(SCHEMA, batches())
 
     def write(data: object, mode: str) -> None:
@@ -101,24 +99,24 @@ def test_a_write_that_fails_leaves_no_file_in_a_base(
 
     for mode in ("create", "append"):
         with pytest.raises(ArithmeticError):
-            write(breaks(), mode if mode == "create" else "overwrite")
+            write(failing_reader(), mode if mode == "create" else "overwrite")
         assert not list(files.rglob("*.lance"))
     write(rows(0, 10), "create")
     with pytest.raises(SchemaMismatch):
         write(pa.table({"other": [1]}), "append")
     with pytest.raises(ArithmeticError):
-        write(breaks(), "append")
+        write(failing_reader(), "append")
     assert len(list(files.rglob("*.lance"))) == 1
 
 
-def test_a_commit_that_fails_for_certain_leaves_no_file_in_a_base(
+def test_certainly_failed_commit_leaves_no_file_in_a_base(
     dataset_uri: str, bases: list[DatasetBasePath], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def loses(*_: object, **__: object) -> None:
+    def lose_race(*_: object, **__: object) -> None:
         raise RetryableConflict("somebody else")
 
     lance_ops.write_dataset(rows(0, 10), dataset_uri, initial_bases=bases)
-    monkeypatch.setattr(commits, "commit", loses)
+    monkeypatch.setattr(commits, "commit", lose_race)
     for mode in ("append", "overwrite"):
         with pytest.raises(RetryableConflict):
             lance_ops.write_dataset(rows(0, 10), dataset_uri, mode=mode, target_bases=["files"])
@@ -126,17 +124,17 @@ def test_a_commit_that_fails_for_certain_leaves_no_file_in_a_base(
 
 
 @pytest.mark.parametrize("mode", ["create", "append"])
-def test_a_table_created_meanwhile_with_other_bases_is_left_alone(
+def test_write_with_bases_fails_on_a_table_created_meanwhile_without_them(
     dataset_uri: str, bases: list[DatasetBasePath], files: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     finish = fragment_writer.FragmentWriter.finish
 
-    def beside(writer: fragment_writer.FragmentWriter) -> list[Fragment]:
+    def create_other_table_first(writer: fragment_writer.FragmentWriter) -> list[Fragment]:
         monkeypatch.undo()
         lance_ops.write_dataset(rows(0, 1), dataset_uri)
         return finish(writer)
 
-    monkeypatch.setattr(fragment_writer.FragmentWriter, "finish", beside)
+    monkeypatch.setattr(fragment_writer.FragmentWriter, "finish", create_other_table_first)
     with pytest.raises((DatasetAlreadyExists, InvalidInput), match=r"already|other base paths"):
         lance_ops.write_dataset(rows(0, 10), dataset_uri, mode=mode, initial_bases=bases, target_bases=["files"])
     assert lance_ops.dataset(dataset_uri).count_rows() == 1 and not list(files.rglob("*.lance"))

@@ -1,4 +1,4 @@
-"""Data files that were written apart from their table: the manifest says which column is which field."""
+"""Read data files whose own schema differs from the table's: the manifest maps their columns to fields."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def dataset(request: pytest.FixtureRequest, dataset_uri: str) -> lance_ops.Lance
     return made
 
 
-def replaced(dataset: lance_ops.LanceDataset, fields: tuple[int, ...], columns: tuple[int, ...]) -> None:
-    """Bring in a file that numbers its own fields from 0, its columns in another order than the table's."""
+def commit_file(dataset: lance_ops.LanceDataset, fields: tuple[int, ...], columns: tuple[int, ...]) -> None:
+    """Commit a file with field ids of its own, from 0, and columns in another order than the table's."""
     name, version = data_file_name(), dataset.data_storage_version
     path = Path(dataset.uri, "data", name)
     with LanceFileWriter(str(path), version=version) as writer:
@@ -36,15 +36,15 @@ def replaced(dataset: lance_ops.LanceDataset, fields: tuple[int, ...], columns: 
     lance_ops.LanceDataset.commit(dataset, operation, read_version=dataset.version)
 
 
-def placed(dataset: lance_ops.LanceDataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the table's fields and the columns that they are in the file."""
+def fields_and_columns(dataset: lance_ops.LanceDataset) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the ids of the table's fields, and the columns of the file that have their values."""
     schema = dataset.snapshot.schema
     x, s, y = schema.field("x").id, schema.field("s").id, schema.field("s").children[0].id
     return ((x, s, y), (2, 0, 1)) if dataset.data_storage_version == "2.0" else ((x, y), (1, 0))
 
 
-def test_values_are_read_from_the_columns_that_the_manifest_names(dataset: lance_ops.LanceDataset) -> None:
-    replaced(dataset, *placed(dataset))
+def test_scan_and_take_read_the_columns_that_the_manifest_names(dataset: lance_ops.LanceDataset) -> None:
+    commit_file(dataset, *fields_and_columns(dataset))
 
     read = lance_ops.dataset(dataset.uri)
 
@@ -53,9 +53,9 @@ def test_values_are_read_from_the_columns_that_the_manifest_names(dataset: lance
     assert read.to_table(["id"], "x > 1").column("id").to_pylist() == [2, 3]
 
 
-def test_a_column_that_the_file_lacks_is_named(dataset: lance_ops.LanceDataset) -> None:
-    fields, _ = placed(dataset)
-    replaced(dataset, fields, tuple(range(3, 3 + len(fields))))
+def test_manifest_with_a_column_beyond_the_file_is_corrupt(dataset: lance_ops.LanceDataset) -> None:
+    fields, _ = fields_and_columns(dataset)
+    commit_file(dataset, fields, tuple(range(3, 3 + len(fields))))
 
     with pytest.raises(CorruptFile, match="columns: the manifest has fields"):
         lance_ops.dataset(dataset.uri).to_table()
