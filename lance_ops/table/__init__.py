@@ -1,4 +1,4 @@
-"""What a version of a table is, as values: manifest, fragments, deletion vectors, row ids, index metadata. No I/O."""
+"""The values that make up a version of a table: manifest, fragments, deletion vectors, index metadata. No I/O."""
 
 from __future__ import annotations
 

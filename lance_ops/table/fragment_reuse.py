@@ -1,7 +1,7 @@
-"""The details of the system index that says where rows went when compactions left the indices to be remapped later.
+"""Decode the details of the fragment-reuse index, which maps the rows of compactions whose index remap was deferred.
 
-One address map a compaction, the oldest first. A group names its old fragments and the addresses of those of their rows
-that survived; these stand, ascending, in the new fragments from the first row on.
+There is one address map for each compaction, the oldest first. A group names its old fragments and the addresses of
+their surviving rows. The new fragments hold these rows in ascending order of address, from their first row on.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Details = table_pb2.FragmentReuseIndexDetails
 
 
 def decode_reuse_details(data: bytes, path: str) -> tuple[RowAddressMap, ...] | ExternalFile:
-    """Read an index's details: its maps, or the file in the index's directory that holds `decode_reuse_content`'s.
+    """Decode an index's details: the maps, or the file in the index's directory for `decode_reuse_content`.
 
-    `path` names the manifest in errors. Raises `CorruptFile`, and `UnsupportedFeature` for what is not known here.
+    `path` names the manifest in errors. Raises `CorruptFile`, and `UnsupportedFeature` for transitions.
     """
     details = parse_message(Details, data, path, _PLACE)
     if details.WhichOneof("content") == "external":
@@ -35,7 +35,7 @@ def decode_reuse_details(data: bytes, path: str) -> tuple[RowAddressMap, ...] | 
 
 
 def decode_reuse_content(data: bytes, path: str) -> tuple[RowAddressMap, ...]:
-    """Read the content of details that stand in a file of their own; the errors are those of the details."""
+    """Decode the maps from a file of details; raises as `decode_reuse_details` does."""
     return _maps(parse_message(Details.InlineContent, data, path, _PLACE), path)
 
 

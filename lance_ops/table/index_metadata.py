@@ -1,4 +1,4 @@
-"""What a manifest says of an index: one `IndexMetadata` a segment; segments of one index share its name."""
+"""The index metadata in a manifest: one `IndexMetadata` for each segment; segments of one index share a name."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MEM_WAL_INDEX = "__lance_mem_wal"
 
 @dataclass(frozen=True, slots=True)
 class IndexDetails:
-    """A packed message whose type says what kind of index this is."""
+    """A packed message whose type identifies the kind of index."""
 
     type_url: str
     value: bytes = b""
 
     @property
     def type_name(self) -> str:
-        """The message's bare name (`BTreeIndexDetails`): all that counts, packages changed over time."""
+        """The message's bare name (`BTreeIndexDetails`); its package is ignored because it changed over time."""
         return self.type_url.rpartition("/")[2].rpartition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """A file of the segment, its path relative to the segment's directory, or else `UnsafePath` is raised."""
+    """A file of the segment; raises `UnsafePath` for a path that leaves the segment's directory."""
 
     path: str
     size_bytes: int
@@ -59,9 +59,9 @@ class IndexFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexMetadata:
-    """One segment. `fragment_bitmap` is None where an old writer did not say what the segment covers.
+    """The metadata of one segment. `fragment_bitmap` is None if an old writer did not state it.
 
-    The bitmap says which fragments the segment was built over; some may be gone from the table since.
+    The bitmap holds the fragments that the segment covers; the table may no longer have some of them.
     """
 
     uuid: UUID
@@ -79,25 +79,25 @@ class IndexMetadata:
 
     @property
     def directory(self) -> str:
-        """Where the segment's files are, beneath the table's root."""
+        """The directory of the segment's files, beneath the table's root."""
         return f"{INDICES_DIR}/{self.uuid}"
 
     def paths(self) -> list[str]:
-        """Return the segment's files, beneath the table's root, as far as the manifest says them."""
+        """Return the paths beneath the table's root of the segment's files that the manifest names."""
         return [f"{self.directory}/{file.path}" for file in self.files]
 
     @property
     def is_system(self) -> bool:
-        """Whether this is bookkeeping of the format, on no column."""
+        """Whether this is one of the format's own indices, which index no column."""
         return self.name in (FRAGMENT_REUSE_INDEX, MEM_WAL_INDEX)
 
     def covers(self, fragment_ids: Iterable[int]) -> BitMap:
-        """Return those of the fragments that the segment covers; none if it does not say."""
+        """Return the fragments among `fragment_ids` that the segment covers; none if it does not state its bitmap."""
         return BitMap(fragment_ids) & self.fragment_bitmap if self.fragment_bitmap is not None else BitMap()
 
     @classmethod
     def from_pb(cls, message: table_pb2.IndexMetadata, path: str) -> IndexMetadata:
-        """Read the message; raise `CorruptFile` naming the manifest for an id or a bitmap that is none."""
+        """Build from the message; raise `CorruptFile` naming the manifest for a malformed UUID or bitmap."""
         place = f"index {message.name!r}"
         raw = message.uuid.uuid
         if len(raw) != 16:

@@ -1,4 +1,4 @@
-"""What files and manifests share of the wire: schemas as messages, framing, and fields we do not know."""
+"""The protobuf parts that files and manifests share: schema messages, length-prefixed framing, unknown fields."""
 
 from lance_ops.wire.fields import metadata_to_pb, schema_from_pb, schema_to_pb
 from lance_ops.wire.framing import MAGIC, frame, parse_message, unframe

@@ -1,7 +1,7 @@
-"""A schema as the flat list of `Field` messages that manifests and file descriptors hold.
+"""Convert a schema to and from the flat list of `Field` messages in manifests and file descriptors.
 
-Fields stand in pre-order; each names its parent by id, a root's parent is -1. Fields of id -1, which are nobody's
-columns, belong to the struct before them.
+The list is in pre-order. Each field names its parent by id; the parent of a root is -1. Fields with id -1 are the
+children of a blob descriptor, not columns; they belong to the last field before them that has an id.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def schema_from_pb(fields: Iterable[file_pb2.Field], metadata: Mapping[str, byte
 
 
 def _check_types(root: Field, path: str) -> None:
-    """Raise `CorruptFile` for a logical type that is none; one that is not known matters when it is read."""
+    """Raise `CorruptFile` for a malformed logical type. An unknown type raises only when its column is read."""
     try:
         _ = root.arrow_type
     except InvalidInput as error:
@@ -67,12 +67,12 @@ def _check_types(root: Field, path: str) -> None:
 
 
 def metadata_to_pb(metadata: Mapping[str, str]) -> dict[str, bytes]:
-    """Return metadata as the wire's bytes."""
+    """Return metadata with its values as bytes; surrogate escapes become the bytes they stand for."""
     return {key: value.encode("utf-8", "surrogateescape") for key, value in metadata.items()}
 
 
 def field_metadata_from_pb(metadata: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the wire's metadata as text, undecodable bytes as surrogate escapes."""
+    """Return metadata with its values as text; undecodable bytes become surrogate escapes."""
     return {key: value.decode("utf-8", "surrogateescape") for key, value in metadata.items()}
 
 
@@ -113,7 +113,7 @@ def _from_pb(message: file_pb2.Field, children: tuple[Field, ...]) -> Field:
 
 
 def _encoding(logical_type: str) -> file_pb2.Encoding:
-    """Return the legacy encoding that 0.1 readers look at; newer files carry it unread."""
+    """Return the legacy encoding, which readers of 0.1 files use; other readers ignore it."""
     kind = logical_type.partition(":")[0]
     if kind in ("struct", "null"):
         return file_pb2.NONE

@@ -1,4 +1,4 @@
-"""Messages with a length before them, and footers: the bytes at fixed places of manifests and legacy files.
+"""Frame protobuf messages in manifests and legacy files with their length, and parse them.
 
 u32 length | protobuf message            (little-endian, no padding)
 """
@@ -21,7 +21,7 @@ M = TypeVar("M", bound=Message)
 
 
 def frame(*message: bytes) -> bytes:
-    """Join the parts of a message, and put its length before it."""
+    """Join the parts of a message and prefix it with its length."""
     return b"".join((_LENGTH.pack(sum(map(len, message))), *message))
 
 
@@ -29,15 +29,15 @@ def unframe(data: memoryview, position: int, path: str, place: str) -> memoryvie
     """Return the message framed at `position`; raise `CorruptFile` if it does not lie inside `data`."""
     start = position + _LENGTH.size
     if position < 0 or start > len(data):
-        raise CorruptFile(path, place, f"position {position} lies outside of the file's {len(data)} bytes")
+        raise CorruptFile(path, place, f"position {position} is outside the file's {len(data)} bytes")
     (length,) = _LENGTH.unpack_from(data, position)
     if start + length > len(data):
-        raise CorruptFile(path, place, f"{length} bytes stated at {position}, {len(data) - start} there")
+        raise CorruptFile(path, place, f"{length} bytes stated at {position}, but only {len(data) - start} follow")
     return data[start : start + length]
 
 
 def parse_message(kind: type[M], data: bytes | memoryview, path: str, place: str) -> M:
-    """Parse a protobuf message; raise `CorruptFile` naming the file and place if the bytes are none."""
+    """Parse a protobuf message; raise `CorruptFile` naming the file and place if the bytes are not such a message."""
     message = kind()
     try:
         message.ParseFromString(bytes(data))

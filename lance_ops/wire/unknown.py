@@ -1,4 +1,4 @@
-"""Wire fields of a newer writer, carried through a rewrite untouched."""
+"""Keep the protobuf fields that a newer writer added, so that a rewrite writes them back unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["restore_unknown", "unknown_fields", "unknown_numbers"]
 
 
 def unknown_fields(message: Message) -> bytes:
-    """Return, serialized, the fields of a parsed message that our protos do not name (nested messages' excepted)."""
+    """Return, serialized, the fields of a parsed message that our protos do not define; nested messages are skipped."""
     if not len(UnknownFieldSet(message)):
         return b""
     rest = type(message)()
@@ -20,12 +20,12 @@ def unknown_fields(message: Message) -> bytes:
 
 
 def unknown_numbers(message: Message) -> list[int]:
-    """Return the numbers of the fields of a parsed message that our protos do not name."""
+    """Return the numbers of the fields of a parsed message that our protos do not define."""
     found = UnknownFieldSet(message)
     return [found[index].field_number for index in range(len(found))]
 
 
 def restore_unknown(message: Message, unknown: bytes) -> None:
-    """Add what `unknown_fields` kept to a message that is about to be written."""
+    """Add the fields that `unknown_fields` returned to a message before it is written."""
     if unknown:
         message.MergeFromString(unknown)

@@ -1,4 +1,4 @@
-"""Fragments, data files and deletion files, as a manifest names them."""
+"""Fragments of a manifest: their data files, their deletion files, and lists of them."""
 
 from lance_ops.table.fragments.deletion_file import (
     DeletionFile,

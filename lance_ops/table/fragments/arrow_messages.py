@@ -1,10 +1,10 @@
-"""Record batches of Arrow IPC files, read message by message: what buffers claim to become is looked at before they do.
+"""Read the record batches of an Arrow IPC file; check the stated size of compressed buffers before decompressing.
 
     "ARROW1", zeros up to a multiple of 8 or 64 | messages as in an IPC stream, the schema's first | footer, not needed
 
 A message's metadata is a flatbuffer, `Message { version, header_type, header: RecordBatch, body_length }` with
 `RecordBatch { length, nodes, buffers: [Buffer { offset: i64, length: i64 }], compression }`; a compressed buffer begins
-with its raw size, i64, -1 where it is not compressed after all.
+with its raw size as i64, or -1 if the buffer is not compressed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _HEADER, _BUFFERS, _COMPRESSION = 2, 2, 3
 def read_batches(data: pa.Buffer) -> pa.Table:
     """Return the rows of all record batches.
 
-    Raises `ReadTooLarge` for buffers that claim far more bytes than they have, and what Arrow and `struct` raise for
-    bytes that are no such file.
+    Raises `ReadTooLarge` for buffers that state a far larger size than the file's. Arrow and `struct` raise their own
+    errors for malformed bytes.
     """
     head = data.slice(0, _MAX_ALIGNMENT).to_pybytes()
     if not head.startswith(_MAGIC):
-        raise ValueError("no Arrow file")
+        raise ValueError("not an Arrow file")
     padding = len(head) - len(head[len(_MAGIC) :].lstrip(b"\0"))
     first, *others = pa.ipc.MessageReader.open_stream(data.slice(padding - padding % 8))
-    if first.type != "schema":  # Arrow would take any message for one
+    if first.type != "schema":  # Arrow would read any message as a schema
         raise ValueError(f"a {first.type} message where the schema's should be")
     schema = pa.ipc.read_schema(first)
     batches = []
@@ -46,7 +46,7 @@ def read_batches(data: pa.Buffer) -> pa.Table:
 
 
 def _claimed_bytes(message: pa.ipc.Message) -> int:
-    """Return the bytes of a record batch's buffers once they are decompressed."""
+    """Return the size that a record batch's buffers state for their decompressed bytes."""
     metadata, body = message.metadata.to_pybytes(), message.body
     root = _indirect(metadata, 0)
     batch = _indirect(metadata, _field(metadata, root, _HEADER))
@@ -69,7 +69,7 @@ def _indirect(metadata: bytes, place: int) -> int:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int:
-    """Return where a table's field is, 0 if it is absent."""
+    """Return the position of a flatbuffer table's field, 0 if it is absent."""
     (back,) = struct.unpack_from("<i", metadata, table)
     vtable = table - back
     (size,) = struct.unpack_from("<H", metadata, vtable)

@@ -1,10 +1,10 @@
-"""Deletion files: which rows of a fragment are gone.
+"""Encode and decode deletion files, which hold the deleted offsets of a fragment.
 
     .arrow   an Arrow IPC file, one batch, one column `row_id: uint32 not null`, buffers compressed with zstd or plain
-    .bin     a portable 32-bit Roaring bitmap, nothing around it
+    .bin     a portable 32-bit Roaring bitmap and nothing else
 
-Either holds physical offsets in the fragment, always the whole set: a later deletion writes a new file with all of it.
-Few rows go into the first, many into the second.
+Either file holds the whole set of deleted physical offsets; a later deletion writes a new file. A small set is written
+as .arrow, a large one as .bin.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from lance_ops.wire import restore_unknown, unknown_fields
 __all__ = ["MAX_ARROW_ROWS", "DeletionFile", "DeletionFileType", "decode_deletion_vector", "encode_deletion_vector"]
 
 MAX_ARROW_ROWS = 5000
-"""Deleted rows up to which a file is written as Arrow, as the reference does."""
+"""Up to this number of deleted rows the file is an Arrow file, as in the reference."""
 
 _PLAIN, _COMPRESSED = (pa.ipc.IpcWriteOptions(compression=name, use_threads=False) for name in (None, "zstd"))
 _COMPRESSED_FROM = 900
-"""Offsets from which on a file is compressed: as it is, one of fewer takes one block of most disks."""
+"""From this number of offsets on a file is compressed. A smaller file takes one block of most disks anyway."""
 
 _SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
 class DeletionFileType(Enum):
-    """The two kinds of file; the value is the wire's number."""
+    """The two kinds of deletion file; the value is the number on the wire."""
 
     ARROW_ARRAY = 0
     BITMAP = 1
 
     @property
     def suffix(self) -> str:
-        """What the file's name ends with."""
+        """The suffix of the file's name."""
         return "arrow" if self is DeletionFileType.ARROW_ARRAY else "bin"
 
 
@@ -56,7 +56,7 @@ _WIRE_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class DeletionFile:
-    """What a manifest says of a deletion file. `num_deleted_rows` is 0 where an old writer did not say."""
+    """The metadata of a deletion file. `num_deleted_rows` is 0 if an old writer did not state it."""
 
     file_type: DeletionFileType
     read_version: int
@@ -71,7 +71,7 @@ class DeletionFile:
 
     @classmethod
     def from_pb(cls, message: table_pb2.DeletionFile, path: str) -> DeletionFile:
-        """Read the message; raise `UnsupportedFeature` for a type that is not known."""
+        """Build from the message; raise `UnsupportedFeature` for an unknown file type."""
         try:
             file_type = DeletionFileType(message.file_type)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Fragments and their data files, as a manifest names them."""
+"""A fragment of a manifest and its data files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_ops.wire import restore_unknown, unknown_fields
 __all__ = ["TOMBSTONED_FIELD", "DataFile", "ExternalFile", "Fragment", "RowSequence"]
 
 TOMBSTONED_FIELD = -2
-"""Stands in `DataFile.fields` for a field whose values were moved to another file."""
+"""The id in `DataFile.fields` that replaces a field whose values are now in another file."""
 
 _MAX_ROWS = 1 << 32
 
@@ -26,9 +26,9 @@ _MAX_ROWS = 1 << 32
 class DataFile:
     """One file of a fragment and the fields it holds.
 
-    `column_indices` says which column of the file is each field's; 0.1 files have none. A `file_size_bytes` of 0 is
-    not known. With a `base_id` the path is beneath that base path, not beneath the table's root. Raises `UnsafePath`
-    for a path that leaves its directory.
+    `column_indices` holds the file's column for each field; it is empty for 0.1 files. A `file_size_bytes` of 0 means
+    unknown. With a `base_id` the path is beneath that base path, not beneath the table's root. Raises `UnsafePath` for
+    a path that leaves its directory.
     """
 
     path: str
@@ -85,7 +85,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ExternalFile:
-    """Bytes of a file beneath the table's root; raises `UnsafePath` for a path that leaves it."""
+    """A range of bytes of a file beneath the table's root; raises `UnsafePath` for a path that leaves it."""
 
     path: str
     offset: int
@@ -108,14 +108,14 @@ class ExternalFile:
 
 
 RowSequence: TypeAlias = bytes | ExternalFile | None
-"""A sequence with one value a physical row (see `row_ids`): inline, elsewhere, or absent."""
+"""A sequence with one value for each physical row (see `row_sequences`): inline, in a file, or absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Rows stored together; `physical_rows` counts deleted ones too (0 where an old writer did not say).
+    """Rows that are stored together. `physical_rows` includes deleted rows; it is 0 if an old writer did not state it.
 
-    A fragment that no commit has numbered yet has id 0.
+    A fragment has id 0 until a commit numbers it.
     """
 
     id: int
@@ -131,12 +131,12 @@ class Fragment:
 
     @property
     def num_deletions(self) -> int:
-        """Rows that are deleted, as far as the manifest says."""
+        """The number of deleted rows, as far as the manifest states it."""
         return self.deletion_file.num_deleted_rows if self.deletion_file else 0
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted, as far as the manifest says."""
+        """The number of rows that are not deleted, as far as the manifest states it."""
         return self.physical_rows - self.num_deletions
 
     def data_paths(self) -> Iterator[str]:
@@ -145,7 +145,7 @@ class Fragment:
 
     @property
     def deletion_path(self) -> str | None:
-        """The path of the deletion file, if there is one and it lies beneath the table's root."""
+        """The path of the deletion file; None if there is none or if it is under a base path."""
         file = self.deletion_file
         return f"{DELETIONS_DIR}/{file.name(self.id)}" if file is not None and file.base_id is None else None
 
@@ -155,19 +155,19 @@ class Fragment:
         return (sequence.path for sequence in sequences if isinstance(sequence, ExternalFile))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the reference's fragments say of themselves as JSON; see `fragment_json`."""
+        """Return the fragment in the reference's JSON form; see `fragment_json`."""
         return fragment_to_json(self.to_pb())
 
     @classmethod
     def from_json(cls, json_data: str) -> Fragment:
-        """Read the text of such a JSON value; raise `InvalidInput` for what is none."""
+        """Read a fragment from its JSON text; raise `InvalidInput` for any other text."""
         return cls.from_pb(fragment_from_json(json_data), "fragment in JSON")
 
     @classmethod
     def from_pb(cls, message: table_pb2.DataFragment, path: str) -> Fragment:
         """Read the message; `path` names the manifest in errors.
 
-        Raises `CorruptFile` for more rows than their addresses can number.
+        Raises `CorruptFile` for more rows than row addresses can number.
         """
         if message.physical_rows > _MAX_ROWS:
             raise CorruptFile(path, f"fragment {message.id}", f"{message.physical_rows} rows, of {_MAX_ROWS} at most")

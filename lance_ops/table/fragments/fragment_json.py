@@ -1,4 +1,4 @@
-"""A fragment as the reference's JSON, in which tasks hand it from process to process.
+"""Convert a fragment to and from the reference's JSON form, in which tasks pass fragments between processes.
 
     {id, physical_rows, overlays: [],
      files: [{path, fields, column_indices, file_major_version, file_minor_version, file_size_bytes, base_id}],
@@ -6,7 +6,7 @@
      row_id_meta: {"Inline": [bytes]} | {"External": {path, offset, size}} | null,
      created_at_version_meta, last_updated_at_version_meta: the same, "inline" and "external" in small letters}
 
-What else the wire's message holds is refused, so that nothing is lost on the way.
+A fragment with anything else in its message is refused, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SEQUENCES = {
     "created_at_version_meta": ("created_at_versions", "inline", "external"),
     "last_updated_at_version_meta": ("last_updated_at_versions", "inline", "external"),
 }
-"""Names of the sequences in JSON: how the message calls each, and how its two kinds are called."""
+"""For each sequence in JSON: its name in the message, and the JSON names of its two kinds."""
 
 
 def fragment_to_json(message: table_pb2.DataFragment) -> dict[str, Any]:
-    """Return a fragment as values of JSON; raise `UnsupportedFeature` for one that these cannot say whole."""
+    """Return a fragment as JSON values; raise `UnsupportedFeature` if they cannot express all of it."""
     parts: list[Message] = [message, *message.files, message.deletion_file]
     if message.overlays or any(map(unknown_fields, parts)):
         raise UnsupportedFeature("a fragment with overlays, or parts that this release does not know, as JSON")
@@ -58,32 +58,32 @@ def fragment_to_json(message: table_pb2.DataFragment) -> dict[str, Any]:
 
 
 def fragment_from_json(text: str) -> table_pb2.DataFragment:
-    """Read what `fragment_to_json` or the reference made; raise `InvalidInput` for anything else."""
+    """Read the JSON text of `fragment_to_json` or of the reference; raise `InvalidInput` for any other text."""
     try:
         return _fragment(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InvalidInput(f"no fragment in JSON: {error!r}") from error
+        raise InvalidInput(f"not a fragment in JSON: {error!r}") from error
 
 
-def _fragment(said: Mapping[str, Any]) -> table_pb2.DataFragment:
-    if said.get("overlays"):
+def _fragment(values: Mapping[str, Any]) -> table_pb2.DataFragment:
+    if values.get("overlays"):
         raise UnsupportedFeature("a fragment with overlays")
     message = table_pb2.DataFragment(
-        id=said["id"],
-        physical_rows=said["physical_rows"] or 0,
+        id=values["id"],
+        physical_rows=values["physical_rows"] or 0,
         files=[
             table_pb2.DataFile(**{key: value for key, value in file.items() if value is not None})
-            for file in said["files"]
+            for file in values["files"]
         ],
     )
-    deletion = said.get("deletion_file")
+    deletion = values.get("deletion_file")
     if deletion is not None:
         kinds = {name: number for number, name in _FILE_TYPES.items()}
         message.deletion_file.CopyFrom(
             table_pb2.DeletionFile(**{**deletion, "file_type": kinds[deletion["file_type"]]})
         )
     for name, (field, inline, external) in _SEQUENCES.items():
-        sequence = said.get(name)
+        sequence = values.get(name)
         if sequence is None:
             continue
         ((kind, value),) = sequence.items()

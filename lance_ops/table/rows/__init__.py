@@ -1,4 +1,4 @@
-"""Row ids, row versions and row addresses: sequences, indexes and maps over them."""
+"""Row ids, row versions and row addresses: their sequences, the index by row id, and the map of rewritten rows."""
 
 from lance_ops.table.rows.key_code_table import NO_CODE, KeyCodeTable
 from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, decode_treemap, encode_bitmap, offsets_in

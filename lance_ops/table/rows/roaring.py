@@ -1,13 +1,13 @@
-"""Roaring bitmaps, of 32 bits and of 64, in their portable form, checked before they reach the C library.
+"""Encode and decode Roaring bitmaps of 32 and 64 bits in their portable form; check them before the C library does.
 
     u32 cookie      0x303A: then u32 containers
-                    0x303B in the low half, containers - 1 in the high half, then a bit a container: is it runs?
+                    0x303B in the low half, containers - 1 in the high half, then a bit per container: is it runs?
     per container   u16 key, u16 cardinality - 1
-    offsets         u32 a container; absent with cookie 0x303B and fewer than 4 containers
+    offsets         u32 for each container; absent with cookie 0x303B and fewer than 4 containers
     containers      runs: u16 count, then (u16 start, u16 length - 1) each
                     <= 4096 values: u16 each        more: 8192 bytes, LSB first
 
-The library trusts the counts and the order inside of the containers. A bitmap out of order would answer wrongly.
+The C library trusts the counts and the order inside the containers; a bitmap out of order would give wrong answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BITSET_BYTES = 8192
 
 
 def encode_bitmap(bitmap: BitMap) -> bytes:
-    """Return the portable bytes, runs where they are smaller."""
+    """Return the portable bytes, with run containers where they are smaller."""
     compact = BitMap(bitmap)
     compact.run_optimize()
     return bytes(compact.serialize())
@@ -42,7 +42,7 @@ def encode_bitmap(bitmap: BitMap) -> bytes:
 
 def bitmap_of(offsets: npt.NDArray[np.integer[Any]]) -> BitMap:
     """Return a bitmap of numbers below 2^32, in any order."""
-    # An array.array is taken whole; any other sequence is walked item by item.
+    # BitMap copies an array.array whole; it iterates over any other sequence.
     return BitMap(array("I", offsets.astype(np.uint32).tobytes()))
 
 
@@ -64,9 +64,9 @@ def decode_bitmap(data: bytes | memoryview, path: str, place: str) -> BitMap:
 
 
 def decode_treemap(data: bytes | memoryview, path: str, place: str) -> dict[int, BitMap]:
-    """Return a set of 64-bit numbers as the low halves by the high half; raise `CorruptFile` as `decode_bitmap` does.
+    """Decode a set of 64-bit numbers: the bitmap of low halves for each high half. Raise as `decode_bitmap` does.
 
-    u64 count, then for each: u32 high half, ascending, and a bitmap of the low halves.
+    Layout: u64 count, then for each high half, ascending: u32 high half, and the bitmap of the low halves.
     """
     raw = bytes(data)
     found: dict[int, BitMap] = {}
@@ -87,7 +87,7 @@ def decode_treemap(data: bytes | memoryview, path: str, place: str) -> dict[int,
 
 
 def _end_of(raw: bytes) -> int:
-    """Walk the whole bitmap and return where it ends; raise `ValueError` where it is not well formed."""
+    """Check the bitmap at the start of `raw` and return its end; raise `ValueError` if it is not well formed."""
     (cookie,) = struct.unpack_from("<I", raw, 0)
     if cookie == _COOKIE:
         (containers,) = struct.unpack_from("<I", raw, 4)

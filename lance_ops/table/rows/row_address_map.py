@@ -1,8 +1,8 @@
-"""Where rows went when fragments were rewritten.
+"""Map the row addresses of rewritten fragments to the rows' new addresses.
 
-A rewrite reads its old fragments in order, skips deleted rows and writes the survivors into its new fragments, in
-order. So the i-th surviving row of the old fragments is the i-th row of the new ones, and the map needs no more than
-the fragments' row counts and the deleted offsets.
+A rewrite reads its old fragments in order, skips deleted rows, and writes the surviving rows into its new fragments in
+order. So the i-th surviving row of the old fragments is the i-th row of the new ones. The map needs only the fragments'
+row counts and the deleted offsets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["NewFragment", "OldFragment", "RewrittenGroup", "RowAddressMap"]
 
 @dataclass(frozen=True)
 class OldFragment:
-    """A fragment that was rewritten: its physical rows and the offsets that were already deleted, ascending."""
+    """A fragment that was rewritten: its physical rows, and the offsets deleted before the rewrite, ascending."""
 
     fragment_id: int
     physical_rows: int
@@ -36,13 +36,13 @@ class OldFragment:
 
     @property
     def num_rows(self) -> int:
-        """Rows that survived into the new fragments."""
+        """The number of rows that the rewrite kept."""
         return self.physical_rows - len(self.deleted_offsets)
 
 
 @dataclass(frozen=True)
 class NewFragment:
-    """A fragment that a rewrite made."""
+    """A fragment that a rewrite wrote."""
 
     fragment_id: int
     num_rows: int
@@ -50,7 +50,7 @@ class NewFragment:
 
 @dataclass(frozen=True)
 class RewrittenGroup:
-    """Old fragments, in the order they were read, and the new ones that hold their surviving rows."""
+    """Old fragments in the order of the rewrite, and the new fragments with their surviving rows."""
 
     old: tuple[OldFragment, ...]
     new: tuple[NewFragment, ...]
@@ -66,35 +66,39 @@ class RewrittenGroup:
 
 @dataclass(frozen=True)
 class RowAddressMap:
-    """The groups of one rewrite, and the fragments whose rows count: all of them for None."""
+    """Maps addresses through the groups of one rewrite.
+
+    If `fragments` is given, only rows of these fragments are mapped; all other rows count as deleted.
+    """
 
     groups: tuple[RewrittenGroup, ...]
     fragments: FrozenBitMap | None = None
 
     @property
     def old_fragment_ids(self) -> set[int]:
-        """Fragments that no longer exist."""
+        """The fragments that the rewrite replaced."""
         return {fragment.fragment_id for fragment in self._old}
 
     @cached_property
     def loses_rows(self) -> bool:
-        """Whether rows of the fragments that count were deleted before the rewrite."""
+        """Whether a mapped fragment had deleted rows before the rewrite."""
         return any(len(fragment.deleted_offsets) for fragment in self._old if self._counts(fragment))
 
     def within(self, fragments: FrozenBitMap | None) -> RowAddressMap:
-        """Return the map by which rows of any other fragments are gone; the same map for None."""
+        """Return the map that counts rows of all other fragments as deleted; return this map for None."""
         return self if fragments is None else replace(self, fragments=fragments)
 
     def remap(self, addresses: Uint64Array) -> Uint64Array:
-        """Map row addresses, shape (n,): rows elsewhere keep theirs, rows that are gone get `TOMBSTONE_ROW`.
+        """Map row addresses, shape (n,).
 
-        Raises `InvalidInput` for an offset beyond a rewritten fragment's rows, or a fragment that was rewritten twice.
+        Rows of fragments that were not rewritten keep their addresses; deleted rows get `TOMBSTONE_ROW`. Raises
+        `InvalidInput` for an offset beyond a rewritten fragment's rows, and for a fragment in two groups.
         """
         moved: Uint64Array = np.empty(len(addresses), np.uint64)
         beyond = self._move(read_only(addresses), remapped=moved)
         if beyond >= 0:
             fragment_id, offset = (int(part(addresses[beyond])) for part in (fragment_of, offset_of))
-            raise InvalidInput(f"fragment {fragment_id} has no row that was kept or deleted at offset {offset}")
+            raise InvalidInput(f"fragment {fragment_id} has no row at offset {offset}")
         return moved
 
     @property
@@ -122,7 +126,7 @@ class RowAddressMap:
         first_new, new_ends = np.searchsorted(ends[1:], begins, side="right"), ends[1:]
         shifts = np.array([fragment.fragment_id << 32 for fragment in new], np.uint64) - ends[:-1].view(np.uint64)
         num_bits = [len(bits) for bits, _ in deleted]
-        # the number after the last stands for fragments without rows at the end
+        # trailing fragments without rows get the index after the last new fragment
         is_straight = (np.array(num_bits) == 0) & (begins + num_rows <= np.append(new_ends, 0)[first_new])
         straight_shifts = (
             np.append(shifts, np.uint64(0))[first_new] + begins.view(np.uint64) - (moving << np.uint64(32))
@@ -153,7 +157,7 @@ def _running_total(counts: npt.ArrayLike) -> Int64Array:
 
 
 def _deleted_bits(offsets: Int64Array) -> tuple[Uint64Array, Int64Array]:
-    """Return a bit for each row up to the last deleted one, 64 in a word, and how many are set in each word."""
+    """Return a bit for each row up to the last deleted one, 64 to a word, and the number of bits set in each word."""
     if not len(offsets):
         return np.empty(0, np.uint64), np.empty(0, np.int64)
     places = offsets >> 6

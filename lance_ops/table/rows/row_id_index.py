@@ -1,11 +1,12 @@
-"""Find rows by stable row id: which address has the live row of an id.
+"""The index from stable row ids to the addresses of live rows.
 
-Ids were given in the rows' order and fragments keep most of them so, and what is missing was deleted: live rows fall
-into runs of consecutive ids at consecutive addresses. The index is the list of those runs by their first id, and a
-lookup one binary search. Where runs are so short that a table with a place for every id is smaller, it is that table.
+Ids are given out in the order of rows, and fragments mostly keep that order; ids are missing where rows were deleted.
+So live rows form runs of consecutive ids at consecutive addresses. The index is the list of these runs, sorted by their
+first id, and a lookup is one binary search. If the runs are so short that an array with an entry for every id is
+smaller, the index is that array.
 
-A row that was updated leaves its id behind in the fragment it moved out of, hidden by the deletion vector, so an id may
-stand in several fragments. Deleted rows are left out here, and each id must then be there once.
+An update writes a row to another fragment under the same id. The old fragment still lists the id, and its deletion
+vector hides the row. So an id may occur in several fragments, but only once among live rows.
 """
 
 from __future__ import annotations
@@ -26,27 +27,30 @@ from lance_ops.table.rows.row_lineage import RowIds
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 
 
-_RUN_WORDS = 3  # that a run takes, where a table takes one for each id
-_SORT_FROM = 256  # needles: in an index beyond the caches as many are found faster in order, and then put back
+_RUN_WORDS = 3  # the size of a run; a table takes one word for each id
+_SORT_FROM = 256  # ids; in an index larger than the CPU caches, so many ids are found faster in sorted order
 _LARGE = 1 << 16  # runs
 
 
 class RowIdIndex(ABC):
-    """Where the live rows of one version are, by row id."""
+    """Maps the row ids of one version to the addresses of its live rows."""
 
     @property
     @abstractmethod
     def size_bytes(self) -> int:
-        """How much memory it takes."""
+        """The memory that the index takes."""
 
     @abstractmethod
     def find(self, row_ids: Uint64Array) -> Uint64Array:
-        """Return the addresses of live rows, shape as asked: `TOMBSTONE_ROW` for an id that no live row has."""
+        """Return the address for each id, shape (n,): `TOMBSTONE_ROW` for an id that no live row has."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowIdRuns(RowIdIndex):
-    """Runs of rows, ascending and disjoint: ids `starts` to `ends` (exclusive) are at id plus `shifts`, modulo 2^64."""
+    """Disjoint runs, ascending by id: the row with an id from `starts` to `ends` (exclusive) is at id + `shifts`.
+
+    The addition is modulo 2^64.
+    """
 
     starts: Uint64Array
     ends: Uint64Array
@@ -76,7 +80,7 @@ class RowIdRuns(RowIdIndex):
 
 @dataclass(frozen=True, eq=False)
 class RowIdTable(RowIdIndex):
-    """The address of every id from `base` on, `TOMBSTONE_ROW` where there is none."""
+    """The address for every id from `base` on, `TOMBSTONE_ROW` for an id without a live row."""
 
     base: int
     addresses: Uint64Array
@@ -100,7 +104,7 @@ def build_row_id_index(fragments: Iterable[tuple[int, RowIds, BitMap]], path: st
     Raises `CorruptFile` if two live rows have the same id.
     """
     live = [
-        _Live(row_addr(number, 0), ids.without(offsets_in(deleted)) if deleted else ids)
+        _LiveRows(row_addr(number, 0), ids.without(offsets_in(deleted)) if deleted else ids)
         for number, ids, deleted in fragments
     ]
     starts = _joined([part.row_ids.starts for part in live])
@@ -116,7 +120,7 @@ def build_row_id_index(fragments: Iterable[tuple[int, RowIds, BitMap]], path: st
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Live:
+class _LiveRows:
     """The live rows of a fragment and the address of its row 0."""
 
     first_addr: int
@@ -133,8 +137,8 @@ def _runs(starts: Uint64Array, ends: Uint64Array, shifts: Uint64Array, path: str
     return RowIdRuns(starts, ends, shifts)
 
 
-def _table(live: list[_Live], base: int, last: int, path: str) -> RowIdTable:
-    """Fill in fragment by fragment: all their rows at once would take several times the table."""
+def _table(live: list[_LiveRows], base: int, last: int, path: str) -> RowIdTable:
+    """Build the array fragment by fragment: expanding all rows at once would take several times its memory."""
     addresses = np.full(last - base + 1, TOMBSTONE_ROW, np.uint64)
     for part in live:
         ids, rows = part.row_ids.expand()

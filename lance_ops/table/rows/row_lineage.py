@@ -1,6 +1,7 @@
-"""Row ids and versions in memory: runs of rows whose ids count up, or that one version made or changed.
+"""The stable row ids and the versions of a fragment's rows, in memory, as runs of rows.
 
-A fragment that was appended is one run, however many rows it has; what is deleted leaves a gap and ends a run.
+In a run of ids the ids count up; in a run of versions all rows have the same version. An appended fragment is one run,
+however many rows it has. A deleted row ends a run and leaves a gap.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ONE = np.uint64(1)
 class RowIds:
     """The ids of rows of a fragment: run `i` counts up from `starts[i]`, for the `lengths[i]` rows from `rows[i]` on.
 
-    Rows ascend. Where not all rows are meant, there are gaps between the runs.
+    `rows` ascends. If some rows are left out, there are gaps between the runs.
     """
 
     starts: Uint64Array
@@ -58,7 +59,7 @@ class RowIds:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.lengths.sum())
 
     def at(self, offsets: Uint64Array) -> Uint64Array:
@@ -68,7 +69,7 @@ class RowIds:
         return ids
 
     def find(self, row_ids: Uint64Array) -> tuple[Int64Array, Uint64Array]:
-        """Return which of `row_ids`, ascending, are here, and at which offsets."""
+        """Return the positions of those `row_ids`, which ascend, that occur here, and the rows' offsets."""
         first = np.searchsorted(row_ids, self.starts)
         counts = np.searchsorted(row_ids, self.starts + (self.lengths - _ONE), side="right") - first
         before = np.cumsum(counts) - counts
@@ -93,7 +94,7 @@ class RowIds:
         return RowIds(ids[cuts], rows[cuts], _lengths(cuts, len(rows)))
 
     def without(self, deleted: Uint32Array) -> RowIds:
-        """Return what is left when rows at ascending offsets are deleted; it must be all the rows of a fragment."""
+        """Return the ids without the rows at ascending offsets; these must be all the ids of a fragment."""
         if not len(deleted):
             return self
         num_rows = self.num_rows
@@ -108,7 +109,7 @@ class RowIds:
         return RowIds(self.at(rows), rows, _lengths(cuts, num_rows)[live])
 
     def cut_at(self, offsets: Uint64Array) -> RowIds:
-        """Return the same rows in runs that also begin anew at these offsets, ascending, where there are rows."""
+        """Return the same rows with runs also cut at these ascending offsets, where there are rows."""
         if not len(self.rows):
             return self
         runs = np.maximum(np.searchsorted(self.rows, offsets, side="right"), 1) - 1
@@ -122,7 +123,7 @@ class RowIds:
         return RowIds(self.at(rows), rows, np.minimum(ends, np.append(rows[1:], ends[-1])) - rows)
 
     def split(self, counts: Sequence[int]) -> list[RowIds]:
-        """Cut the rows, which must be all of a fragment, into fragments of so many rows each."""
+        """Split the ids of a whole fragment into fragments with these numbers of rows."""
         bounds = np.cumsum([0, *counts]).astype(np.uint64)
         whole = self.cut_at(bounds[1:-1])
         places = np.searchsorted(whole.rows, bounds).tolist()
@@ -134,7 +135,7 @@ class RowIds:
 
 @dataclass(frozen=True, eq=False)
 class RowVersions:
-    """One version a row: those before row `ends[i]`, from the last end on, have `versions[i]`."""
+    """The version of each row: rows from the previous end up to `ends[i]` (exclusive) have `versions[i]`."""
 
     versions: Uint64Array
     ends: Uint64Array
@@ -159,12 +160,12 @@ class RowVersions:
 
     @property
     def lengths(self) -> Uint64Array:
-        """How many rows each run has."""
+        """The number of rows in each run."""
         return np.diff(self.ends, prepend=np.uint64(0))
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def at(self, offsets: Uint64Array) -> Uint64Array:
@@ -179,11 +180,11 @@ class RowVersions:
         return np.repeat(self.versions, self.lengths.astype(np.int64))
 
     def without(self, deleted: Uint32Array) -> RowVersions:
-        """Return the versions of the rows left when those at ascending offsets are deleted."""
+        """Return the versions without the rows at ascending offsets."""
         return RowVersions(self.versions, self.ends - np.searchsorted(deleted, self.ends).astype(np.uint64))
 
     def split(self, counts: Sequence[int]) -> list[RowVersions]:
-        """Cut the rows into fragments of so many rows each."""
+        """Split the versions into fragments with these numbers of rows."""
         bounds = np.cumsum([0, *counts]).astype(np.uint64)
         first = np.searchsorted(self.ends, bounds[:-1], side="right").tolist()
         last = np.searchsorted(self.ends, bounds[1:]).tolist()
@@ -194,7 +195,7 @@ class RowVersions:
 
 
 def _run_starts(breaks: BoolArray, num_rows: int) -> Int64Array:
-    """Return where runs begin: at row 0, if there is one, and after each break between neighbours."""
+    """Return the first row of each run: row 0, if there is one, and the row after each break between neighbours."""
     return np.concatenate((np.zeros(min(num_rows, 1), np.int64), np.flatnonzero(breaks) + 1))
 
 

@@ -1,9 +1,9 @@
-"""Sequences of one u64 a physical row: stable row ids, and the versions that brought or last changed rows.
+"""Encode and decode the sequences of a fragment: stable row ids, and the versions that created or last updated rows.
 
-A row id sequence is a list of segments; each is the smallest of: a range, a range with holes, a range with a bitmap of
-those present, or an array (of 16, 32 or 64-bit integers, the first two counted from a base). A version sequence is a
-list of runs, each a version and a segment of which only the number of values means something: after a compaction the
-reference leaves the spans of the old fragments in place.
+A sequence has one u64 for each physical row. A row id sequence is a list of segments. Each segment is the smallest of:
+a range, a range with holes, a range with a bitmap of the ids present, or an array of 16, 32 or 64-bit integers; the
+first two widths are offsets from a base. A version sequence is a list of runs, each a version and a segment. Only the
+number of the segment's values counts: after a compaction the reference keeps the spans of the old fragments.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = [
 
 
 FIRST_VERSION = 1
-"""Of rows in a fragment that does not say, as the reference takes it."""
+"""The version of rows in a fragment that states none, as in the reference."""
 
-_SEGMENT_BYTES = 24  # what a segment costs before its values, in the cost model that the reference chooses by
+_SEGMENT_BYTES = 24  # the cost of a segment without its values, in the reference's cost model
 _HOLE_BYTES = 4
 _SORTED_VALUE_BYTES = 2
-_WIDEST_GAP = 8 * _SEGMENT_BYTES  # ids missing between two runs: more cost more in a bitmap than a segment does
-_SHORTEST_PIECE = 64  # ids; shorter ones share an array, so that ids in no order are not a segment each
+_WIDEST_GAP = 8 * _SEGMENT_BYTES  # missing ids between two runs; a bitmap over a wider gap costs more than a segment
+_SHORTEST_PIECE = 64  # ids; shorter pieces share an array, so that unordered ids do not get a segment each
 
 
 def encode_row_id_range(start: int, count: int) -> bytes:
@@ -44,13 +44,13 @@ def encode_row_id_range(start: int, count: int) -> bytes:
 
 
 def encode_row_ids(row_ids: RowIds) -> bytes:
-    """Return the sequence of these ids, in this order: a segment for each part that ascends without a wide gap."""
+    """Return the sequence of these ids, in order, with a segment for each part that ascends without a wide gap."""
     segments = [_segment_of(piece) for piece in _pieces(row_ids)]
     return rowids_pb2.RowIdSequence(segments=segments).SerializeToString()
 
 
 def decode_row_ids(data: bytes, num_rows: int, path: str) -> RowIds:
-    """Return the ids, ranges unexpanded; raise `CorruptFile` unless there are `num_rows` of them."""
+    """Return the ids as runs; raise `CorruptFile` unless there are `num_rows` of them."""
     place = "row id sequence"
     segments = parse_message(rowids_pb2.RowIdSequence, data, path, place).segments
     parts = [_ids_of(segment, path, place) for segment in segments]
@@ -93,9 +93,9 @@ def decode_versions(data: bytes, num_rows: int, path: str) -> RowVersions:
 
 
 def _pieces(row_ids: RowIds) -> list[RowIds]:
-    """Cut ids where they do not ascend or leave a wide gap; a cut between two short parts is not worth a segment."""
+    """Cut ids where they do not ascend and at wide gaps, but not between two short parts."""
     ends = row_ids.starts + row_ids.lengths
-    missing = row_ids.starts[1:] - ends[:-1]  # wraps around where they do not ascend
+    missing = row_ids.starts[1:] - ends[:-1]  # wraps around to a large number where they do not ascend
     cuts = np.flatnonzero(missing > np.uint64(_WIDEST_GAP)) + 1
     before = np.append(np.uint64(0), np.cumsum(row_ids.lengths))
     long = np.diff(before[np.concatenate(([0], cuts, [len(ends)]))]) >= _SHORTEST_PIECE
@@ -120,7 +120,7 @@ def _segment_of(row_ids: RowIds) -> rowids_pb2.U64Segment:
     if not (row_ids.starts[1:] > (row_ids.starts + (row_ids.lengths - np.uint64(1)))[:-1]).all():
         return rowids_pb2.U64Segment(array=_array_of(row_ids.expand()[0]))
     if end > (1 << 64) - 1:
-        raise InvalidInput(f"row id {end - 1} is the one that no range can end with")
+        raise InvalidInput(f"row id {end - 1} cannot be the last of a range, whose end is exclusive")
     span = end - start
     if span == count:
         return _range(start, end)
@@ -133,11 +133,7 @@ def _segment_of(row_ids: RowIds) -> rowids_pb2.U64Segment:
     cheapest = min(costs, key=costs.__getitem__)
     if cheapest == "array":
         return rowids_pb2.U64Segment(sorted_array=_array_of(row_ids.expand()[0]))
-    steps = np.zeros(span + 1, np.int8)
-    begins = (row_ids.starts - np.uint64(start)).astype(np.int64)
-    steps[begins] += 1
-    steps[begins + row_ids.lengths.astype(np.int64)] -= 1
-    present = np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_)
+    present = _presence(row_ids, start, span)
     if cheapest == "bitmap":
         bitmap = np.packbits(present, bitorder="little").tobytes()
         return rowids_pb2.U64Segment(
@@ -147,6 +143,15 @@ def _segment_of(row_ids: RowIds) -> rowids_pb2.U64Segment:
     return rowids_pb2.U64Segment(
         range_with_holes=rowids_pb2.U64Segment.RangeWithHoles(start=start, end=end, holes=_array_of(missing))
     )
+
+
+def _presence(row_ids: RowIds, start: int, span: int) -> BoolArray:
+    """Return for each id from `start` on whether it is among the ids, which ascend."""
+    steps = np.zeros(span + 1, np.int8)
+    begins = (row_ids.starts - np.uint64(start)).astype(np.int64)
+    steps[begins] += 1
+    steps[begins + row_ids.lengths.astype(np.int64)] -= 1
+    return np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_)
 
 
 def _array_of(values: Uint64Array) -> rowids_pb2.EncodedU64Array:
@@ -168,7 +173,7 @@ def _array_of(values: Uint64Array) -> rowids_pb2.EncodedU64Array:
 
 
 def _length(segment: rowids_pb2.U64Segment, path: str, place: str) -> int:
-    """Return how many values a segment has; cheap, and bounded by the bytes except for ranges."""
+    """Return how many values a segment has, without expanding ranges."""
     match segment.WhichOneof("segment"):
         case "range":
             return _span(segment.range, path, place)
@@ -249,7 +254,7 @@ def _array(array: rowids_pb2.EncodedU64Array, path: str, place: str) -> Uint64Ar
     else:
         raw = array.u64_array.values
     if len(raw) % width:
-        raise CorruptFile(path, place, f"{len(raw)} bytes are no array of {8 * width}-bit integers")
+        raise CorruptFile(path, place, f"{len(raw)} bytes are not an array of {8 * width}-bit integers")
     values = np.frombuffer(raw, f"<u{width}").astype(np.uint64)
     if len(values) and base + int(values.max()) >= 1 << 64:
         raise CorruptFile(path, place, "values beyond 64 bits")
