@@ -1,4 +1,4 @@
-"""Row addresses: a fragment's id in the high 32 bits, the row's physical offset in the low 32."""
+"""Make and split row addresses: a fragment's id in the high 32 bits, the row's physical offset in the low 32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_ops.core.ndarrays import Uint64Array
 __all__ = ["TOMBSTONE_ROW", "fragment_of", "offset_of", "row_addr", "row_addrs"]
 
 TOMBSTONE_ROW = (1 << 64) - 1
-"""The address that means: this row is gone (in remapping)."""
+"""The address that a remap gives to deleted rows."""
 
 _OFFSET_BITS = np.uint64(32)
 _OFFSET_MASK = np.uint64(0xFFFF_FFFF)

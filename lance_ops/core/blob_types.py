@@ -1,8 +1,10 @@
-"""Blob columns: values so large that a page holds only where they are.
+"""The Arrow types, metadata keys and size thresholds of blob columns.
 
-There are two kinds. A column of binary with the metadata `lance-encoding:blob` = `true` keeps its bytes in the data
-file (files up to 2.1, and 2.2 files written alone). In tables of 2.2 it becomes a struct marked `lance.blob.v2`, whose
-values are bytes or a URI for the user and a descriptor in the file:
+A page of a blob column holds the positions of the values, which are too large for the page.
+
+There are two kinds. A binary column with the metadata `lance-encoding:blob` = `true` keeps its bytes in the data file
+(files up to 2.1, and 2.2 files outside a table). In 2.2 tables it becomes a struct marked `lance.blob.v2`: the user
+sees bytes or a URI, and the file holds a descriptor:
 
     kind u8   position u64   size u64   blob_id u32   blob_uri string
 
@@ -44,7 +46,7 @@ BLOB_V2 = "lance.blob.v2"
 BLOB_KEY = "lance-encoding:blob"
 
 POSITION_AND_SIZE = pa.struct([pa.field("position", pa.uint64()), pa.field("size", pa.uint64())])
-"""What a user sees of a blob that is no `lance.blob.v2`: where its bytes are in its data file."""
+"""What a user sees of a blob of the first kind: the position and size of its bytes in the data file."""
 
 DESCRIPTOR = pa.struct(
     [
@@ -68,30 +70,30 @@ BLOB_VALUES = pa.struct(
 
 
 class BlobKind(IntEnum):
-    """Where a blob's bytes are."""
+    """Where the bytes of a `lance.blob.v2` value are."""
 
     INLINE = 0
     PACKED = 1
     DEDICATED = 2
     EXTERNAL = 3
     MANAGED = 4
-    """Beneath a base path, shared by data files; no release writes it, and it is not read here."""
+    """Beneath a base path, shared by data files. No release writes it, and this library does not read it."""
 
 
 @dataclass(frozen=True)
 class BlobThresholds:
-    """Which blobs stand where, by their size in bytes; `dedicated_size` is looked at first."""
+    """The sizes in bytes by which a writer chooses a blob's kind; it compares with `dedicated_size` first."""
 
     inline_size: int = 64 * 1024
-    """Up to this a blob is inline."""
+    """A blob up to this size is inline."""
     dedicated_size: int = 4 * 1024 * 1024
-    """Above this it has a sidecar of its own."""
+    """A blob above this size has a sidecar of its own."""
     pack_file_size: int = 1024 * 1024 * 1024
-    """A packed sidecar does not grow above this."""
+    """A packed sidecar does not grow above this size."""
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> BlobThresholds:
-        """Read a field's `lance-encoding:blob-*-threshold`; raises `InvalidInput` for what is no size."""
+        """Read a field's `lance-encoding:blob-*-threshold`; raise `InvalidInput` for a value that is not a size."""
         names = ("inline_size", "dedicated_size", "pack_file_size")
         given = {name: metadata.get(f"{BLOB_KEY}-{name.replace('_', '-')}-threshold") for name in names}
         for name, text in given.items():
@@ -108,27 +110,27 @@ def is_blob_v2(field: pa.Field) -> bool:
 
 
 def is_blob_v1(field: pa.Field) -> bool:
-    """Return whether a field is binary of which the metadata says that its values are blobs."""
+    """Return whether a field is binary and its metadata marks it as a blob column."""
     is_binary = pt.is_binary(field.type) or pt.is_large_binary(field.type)
     return bool(is_binary and (field.metadata or {}).get(BLOB_KEY.encode(), b"").lower() == b"true")
 
 
 def check_blob_v2(storage: pa.DataType, name: str) -> None:
-    """Raise `SchemaMismatch` unless a type is what `lance.blob.v2` marks: data and uri, and maybe position and size."""
+    """Raise `SchemaMismatch` unless a type is a struct of data and uri, or of data, uri, position and size."""
     found = [(child.name, child.type) for child in storage] if pt.is_struct(storage) else []
     if len(found) not in (2, 4) or found != [(child.name, child.type) for child in BLOB_VALUES][: len(found)]:
         raise SchemaMismatch(f"column {name!r} is marked {BLOB_V2} and is {storage}, not {BLOB_VALUES}")
 
 
 def blobs_as_v2(schema: pa.Schema) -> pa.Schema:
-    """Return the schema of a 2.2 table for data of this schema: binary that holds blobs becomes `lance.blob.v2`."""
+    """Return the schema of a 2.2 table for data of this schema: binary blob columns become `lance.blob.v2`."""
     return pa.schema([_as_v2(field) for field in schema], schema.metadata)
 
 
 def values_of_blobs(array: pa.Array, given: pa.Field, field: pa.Field) -> pa.Array:
-    """Return data for `field`, that has blobs as values, with binary and shorter structs made to blobs' values.
+    """Return data for the blob column `field`: binary values and shorter structs become `BLOB_VALUES`.
 
-    Raises `SchemaMismatch` for anything else in the place of a blob.
+    Raises `SchemaMismatch` for any other type in place of a blob.
     """
     return convert_leaves(array, given, field, is_blob_v2, _as_values)
 

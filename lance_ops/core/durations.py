@@ -1,4 +1,4 @@
-"""Durations as the reference's configuration spells them: `14days`, `1h 30m`, `1year 2months 3s`.
+"""Parse and format durations as the reference's configuration spells them: `14days`, `1h 30m`, `1year 2months 3s`.
 
 A month is 30.44 days, a year 365.25.
 """
@@ -32,17 +32,17 @@ _LONGEST = timedelta.max
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return a duration; raise `InvalidInput` for what is none. One beyond what Python counts is its longest."""
+    """Return a duration, at most `timedelta.max`; raise `InvalidInput` for any other text."""
     at, seconds = 0, 0.0
     stripped = text.strip()
     while at < len(stripped):
         match = _PART.match(stripped, at)
         if match is None or match[2] not in _SECONDS:
-            raise InvalidInput(f"{text!r} is no duration, such as '14days' or '1h 30m'")
+            raise InvalidInput(f"{text!r} is not a duration such as '14days' or '1h 30m'")
         seconds += int(match[1]) * _SECONDS[match[2]]
         at = match.end()
     if not stripped:
-        raise InvalidInput("an empty text is no duration, such as '14days' or '1h 30m'")
+        raise InvalidInput("an empty text is not a duration such as '14days' or '1h 30m'")
     return timedelta(seconds=seconds) if seconds < _LONGEST.total_seconds() else _LONGEST
 
 

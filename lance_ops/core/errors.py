@@ -1,8 +1,8 @@
-"""Every error this library raises on purpose.
+"""The errors that this library raises.
 
-Each one names the thing it is about (a file, a field, a key, a version) and says what to do. Classes that a user of
-Python would expect to catch by a builtin (`ValueError`, `FileNotFoundError`, …) derive from it too, so that code
-written against the reference implementation keeps working.
+Each message names the file, field, key or version concerned and says what to do. An error class also derives from the
+builtin (`ValueError`, `FileNotFoundError`, …) that callers would expect, so that code written for the reference
+keeps working.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class InvalidFilter(InvalidInput):
 
 
 class UnsupportedFeature(LanceOpsError, NotImplementedError):
-    """Something the format knows and this library does not read or write; names it."""
+    """A feature of the format that this library does not read or write; names the feature."""
 
     def __init__(self, feature: str, where: str | None = None) -> None:
         self.feature = feature
@@ -65,7 +65,7 @@ class UnsupportedFeature(LanceOpsError, NotImplementedError):
 
 
 class ReadTooLarge(UnsupportedFeature):
-    """More in one read than memory is given to; the same rows can be read in smaller parts."""
+    """A read that needs more memory than is allowed; the caller can read the same rows in smaller parts."""
 
 
 class CorruptFile(LanceOpsError, ValueError):
@@ -82,7 +82,7 @@ class CorruptFile(LanceOpsError, ValueError):
 
 
 class StoreError(LanceOpsError, OSError):
-    """A store failed to do what was asked; the outcome of a write is then not known."""
+    """A store operation failed; the outcome of a write is then unknown."""
 
 
 class ObjectNotFound(StoreError, FileNotFoundError):
@@ -97,11 +97,11 @@ class ObjectNotFound(StoreError, FileNotFoundError):
 
 
 class WriteRefused(StoreError):
-    """A store that refused a write: nothing was written, and nothing of it will appear later."""
+    """The store refused a write: nothing was written, and nothing will appear later."""
 
 
 class UnsafeStore(StoreError):
-    """A store that accepts a conditional write and then ignores the condition: no commit is safe on it."""
+    """The store accepts a conditional write and ignores the condition, so no commit on it is safe."""
 
 
 class UnsafePath(LanceOpsError, ValueError):
@@ -127,12 +127,12 @@ class ReferenceNotFound(LanceOpsError, ValueError):
 class IndexNotFound(LanceOpsError, KeyError):
     """The dataset has no index of that name."""
 
-    def __str__(self) -> str:  # KeyError quotes its argument; a sentence should read as one
+    def __str__(self) -> str:  # KeyError would print the message in quotes
         return str(self.args[0])
 
 
 class CommitConflict(LanceOpsError):
-    """Another writer's commit stands against ours."""
+    """A concurrent commit conflicts with this one."""
 
 
 class RetryableConflict(CommitConflict):
@@ -144,13 +144,13 @@ class IncompatibleTransaction(CommitConflict):
 
 
 class TooManyConcurrentWriters(CommitConflict):
-    """Every attempt lost its race; the limit of retries is reached."""
+    """Another writer committed first in every attempt, up to the limit of retries."""
 
 
 class CommitStateUnknown(LanceOpsError):
-    """The store did not say whether a commit landed and could not be asked. Nothing was deleted.
+    """The store did not answer whether a commit succeeded. Nothing was deleted.
 
-    `resolve` on the dataset with this `uuid` answers later.
+    `resolve` on the dataset with this `uuid` gives the outcome later.
     """
 
     def __init__(self, uuid: str, version: int, reason: str) -> None:
@@ -167,4 +167,4 @@ class CommitStateUnknown(LanceOpsError):
 
 
 class TasksLost(LanceOpsError):
-    """A cluster could not run a plan's tasks to their end (a worker died, say); nothing of the plan is committed."""
+    """A cluster could not finish a plan's tasks, for example because a worker died; nothing was committed."""

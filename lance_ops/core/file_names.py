@@ -1,4 +1,4 @@
-"""Names of files in a dataset's directory.
+"""Make, parse and check the names of files and directories in a dataset, and of branches, tags and indices.
 
 data/{24 binary digits}{26 hex digits}.lance        _versions/{2^64-1-version:020}.manifest   (V2)
 _transactions/{read_version}-{uuid}.txn             _versions/{version}.manifest              (V1)
@@ -55,9 +55,9 @@ VERSIONS_DIR = "_versions"
 DIRECTORIES = frozenset(
     {DATA_DIR, DELETIONS_DIR, INDICES_DIR, REFS_DIR, TRANSACTIONS_DIR, VERSIONS_DIR, "_lance_ops", "_mem_wal"}
 )
-"""Directories of a dataset, or of a branch, that hold files of its own; `tree` holds others'."""
+"""The directories that hold files of a dataset or of a branch; `tree` holds other branches."""
 MAIN_BRANCH = "main"
-"""How the line of versions in the root itself is called; no branch may have the name."""
+"""The name of the branch in the dataset's root; no other branch may have it."""
 
 _SYSTEM_INDEX = "__lance"
 _SUFFIX = ".manifest"
@@ -68,7 +68,7 @@ _REFERENCE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 
 
 class ManifestNaming(Enum):
-    """V1 names count up; V2 names count down, so that the first name listed is the newest version."""
+    """V1 names count up. V2 names count down, so that the first name in a listing is the newest version."""
 
     V1 = 1
     V2 = 2
@@ -93,7 +93,7 @@ def parse_manifest_name(name: str) -> tuple[int, ManifestNaming] | None:
 
 
 def is_staged_manifest(name: str) -> bool:
-    """Return whether a file's name is that of a manifest on its way to a manifest store: a manifest's, and a UUID."""
+    """Return whether a file is a manifest staged for a manifest store: a manifest's name and a UUID."""
     manifest, dash, _ = name.partition(".manifest-")
     return bool(dash) and parse_manifest_name(f"{manifest}.manifest") is not None
 
@@ -106,19 +106,19 @@ def transaction_name(read_version: int, transaction_uuid: str) -> str:
 def data_file_name() -> str:
     """Return a fresh name for a data file.
 
-    The first three random bytes stand as binary digits, so that object stores see evenly spread key prefixes.
+    The first three random bytes are written as binary digits, so that key prefixes spread evenly in object stores.
     """
     raw = uuid.uuid4().bytes
     return f"{int.from_bytes(raw[:3]):024b}{raw[3:].hex()}.lance"
 
 
 def blob_file_name(data_file: str, blob_id: int) -> str:
-    """Return the name, in `data`, of a sidecar with blobs of a data file: the digits of its id, lowest first."""
+    """Return the name, in `data`, of a data file's blob sidecar: the binary digits of its id, lowest first."""
     return f"{data_file.removesuffix('.lance')}/{f'{blob_id:032b}'[::-1]}.blob"
 
 
 def new_deletion_file_id() -> int:
-    """Return a random id that keeps two deletion files of one fragment and version apart."""
+    """Return a random id; it distinguishes deletion files of the same fragment and version."""
     return secrets.randbits(63)
 
 
@@ -128,7 +128,7 @@ def deletion_file_name(fragment_id: int, read_version: int, deletion_id: int, su
 
 
 def check_reference_name(name: str) -> str:
-    """Return the name of a tag if it is one that every store can hold; raise `InvalidInput` otherwise."""
+    """Return the name of a tag if every store can hold it; raise `InvalidInput` otherwise."""
     if not _REFERENCE_NAME.fullmatch(name) or ".." in name or name.endswith(".lock"):
         raise InvalidInput(
             f"tag name {name!r}: use letters, digits, '.', '_' and '-'; begin with a letter or digit, no '..', "
@@ -138,7 +138,7 @@ def check_reference_name(name: str) -> str:
 
 
 def check_index_name(name: str) -> str:
-    """Return the name of an index if it may be one: printable, and none of the format's own."""
+    """Return the name of an index; raise `InvalidInput` if it is not printable or is reserved for the format."""
     if not name or not name.isprintable() or name.startswith(_SYSTEM_INDEX):
         raise InvalidInput(
             f"index name {name!r}: use printable characters, and do not begin with {_SYSTEM_INDEX!r}; pass name=…"
@@ -161,11 +161,11 @@ def check_branch_name(name: str) -> str:
 
 
 def belongs_to_this_branch(path: str) -> bool:
-    """Return whether a path beneath a line's root is of that line, and not of a branch in a directory beneath it."""
+    """Return whether a path beneath a branch's root belongs to that branch, not to another branch beneath it."""
     first, slash, _ = path.partition("/")
     return not slash or first in DIRECTORIES
 
 
 def branch_directory(name: str) -> str:
-    """Return where a branch is, beneath the dataset's root; raise `InvalidInput` as `check_branch_name` does."""
+    """Return the directory of a branch beneath the dataset's root; raise as `check_branch_name` does."""
     return f"{TREE_DIR}/{check_branch_name(name)}"

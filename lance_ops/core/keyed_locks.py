@@ -1,4 +1,4 @@
-"""Locks by key, each for as long as somebody has it or waits for it."""
+"""Locks by key: everyone who asks for a key gets the same lock, which exists while someone refers to it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["KeyedLock", "KeyedLocks"]
 
 
 class KeyedLock:
-    """A lock that a weak dictionary can hold."""
+    """A wrapper around a lock, because a weak dictionary cannot refer to the lock itself."""
 
     def __init__(self, lock: Any) -> None:
         self.lock = lock
 
 
 class KeyedLocks:
-    """Gives everybody who asks with the same key the same lock, made by `make`. Who was given one keeps it alive."""
+    """Returns the same lock to all who ask for the same key; `make` makes the locks. A reference keeps a lock alive."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -29,6 +29,6 @@ class KeyedLocks:
             return self._locks.setdefault(key, KeyedLock(self._make()))
 
     def reset(self) -> None:
-        """Begin anew, as a forked child must: a thread that holds one here does not exist there."""
+        """Forget all locks. A forked child must do this: the threads that hold locks do not exist in it."""
         self._guard = threading.Lock()
         self._locks: WeakValueDictionary[Hashable, KeyedLock] = WeakValueDictionary()

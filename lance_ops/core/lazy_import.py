@@ -1,4 +1,4 @@
-"""Names of a package that are imported on first use (PEP 562), where what stands behind them costs time and memory."""
+"""Import names of a package on first use (PEP 562), to save the time and memory of modules that are not used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["import_on_first_use"]
 
 
 def import_on_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return `__getattr__` for a package; `modules` says in which of its modules each name is."""
+    """Return `__getattr__` for a package; `modules` maps each name to the package's module that defines it."""
 
     def getattr_(name: str) -> Any:
         module = modules.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{module}"), name)
-        setattr(sys.modules[package], name, value)  # the next use does not come here
+        setattr(sys.modules[package], name, value)  # later uses find the attribute and do not call this function
         return value
 
     return getattr_

@@ -1,4 +1,4 @@
-"""The file format's versions and the ways they are spelled."""
+"""The versions of the file format, and their spellings in options, manifests and footers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["FileVersion"]
 
 
 class FileVersion(Enum):
-    """A version of the file format; the value is how a manifest spells it, and orders them: "0.1" < "2.0" < "2.1"."""
+    """A version of the file format. The value is the manifest's spelling, which also orders versions."""
 
     V0_1 = "0.1"
     V2_0 = "2.0"
@@ -21,8 +21,8 @@ class FileVersion(Enum):
     def parse(cls, text: str) -> FileVersion:
         """Parse a user's spelling: a number, an alias (`stable`, `legacy`) or an old name (`0.3` is 2.0).
 
-        Raises `UnsupportedFeature` for versions that exist and are not read here (`2.3`, `next`), `InvalidInput` for
-        anything else.
+        Raises `UnsupportedFeature` for versions that this library does not read (`2.3`, `next`), `InvalidInput` for any
+        other text.
         """
         name = text.strip().lower()
         if name in ("2.3", "next"):
@@ -34,7 +34,7 @@ class FileVersion(Enum):
 
     @classmethod
     def from_manifest(cls, text: str, where: str) -> FileVersion:
-        """Read a manifest's spelling, which knows no aliases; `where` names the manifest in the error."""
+        """Parse a manifest's spelling, which has no aliases; `where` names the manifest in the error."""
         version = _BY_SPELLING.get(text)
         if version is None:
             raise UnsupportedFeature(f"data storage version {text!r}", where)
@@ -42,7 +42,10 @@ class FileVersion(Enum):
 
     @classmethod
     def from_numbers(cls, major: int, minor: int, where: str) -> FileVersion:
-        """Read a footer's or a `DataFile`'s numbers; 2.0 files say (0, 3) in their footer, 0.1 files (0, 0 to 2)."""
+        """Return the version of a footer's or a `DataFile`'s numbers.
+
+        The footer of a 2.0 file states (0, 3), that of a 0.1 file (0, 0) to (0, 2).
+        """
         version = _BY_NUMBERS.get((major, minor))
         if version is None:
             raise UnsupportedFeature(f"file version {major}.{minor}", where)

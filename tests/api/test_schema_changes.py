@@ -173,7 +173,7 @@ def test_an_id_whose_values_lie_in_some_file_is_not_given_again(dataset: Dataset
     ("transforms", "error", "message"),
     [
         ({}, InvalidInput, "needs a column"),
-        ({"v": "1"}, InvalidInput, "'v' is there already"),
+        ({"v": "1"}, InvalidInput, "'v' exists already"),
         ({"a.b": "1"}, InvalidInput, "no dot"),
         ({"w": "nope"}, InvalidFilter, "'nope'"),
         ({"w": "10 / (id - 3)"}, InvalidInput, "divide by zero"),

@@ -79,7 +79,7 @@ def test_a_sequence_elsewhere_is_told_too() -> None:
     ],
 )
 def test_what_is_no_fragment_is_refused(said: str) -> None:
-    with pytest.raises(InvalidInput, match="no fragment in JSON"):
+    with pytest.raises(InvalidInput, match="not a fragment in JSON"):
         FragmentMetadata.from_json(said)
 
 

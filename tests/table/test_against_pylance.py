@@ -59,7 +59,7 @@ KINDS = [  # at the very limit the reference writes either, as the rows were del
 
 
 @pytest.mark.parametrize(("deleted", "kind"), KINDS)
-def test_its_deletion_files_are_read(lance: Any, uri: str, deleted: int, kind: DeletionFileType) -> None:
+def test_deletion_files_of_the_reference_are_read(lance: Any, uri: str, deleted: int, kind: DeletionFileType) -> None:
     lance.dataset(uri).delete(f"a < {deleted}")
 
     (fragment,) = newest(uri).fragments
@@ -72,7 +72,7 @@ def test_its_deletion_files_are_read(lance: Any, uri: str, deleted: int, kind: D
 
 @pytest.mark.parametrize("step", [1, 2, 7])
 @pytest.mark.parametrize("deleted", [1, 1000, 9990])
-def test_our_deletion_files_are_read_by_it(lance: Any, uri: str, deleted: int, step: int) -> None:
+def test_the_reference_reads_our_deletion_files(lance: Any, uri: str, deleted: int, step: int) -> None:
     manifest = newest(uri)
     gone = list(range(0, deleted, step))
     deletion_file, data = encode_deletion_vector(BitMap(gone), 1, 77)
@@ -96,7 +96,7 @@ def test_our_deletion_files_are_read_by_it(lance: Any, uri: str, deleted: int, s
     assert dataset.to_table().column("a").to_pylist() == sorted(set(range(ROWS)) - set(gone))
 
 
-def test_its_row_ids_and_versions_are_read(lance: Any, uri: str) -> None:
+def test_row_ids_and_versions_of_the_reference_are_read(lance: Any, uri: str) -> None:
     lance.write_dataset(pa.table({"a": range(ROWS, ROWS + 50)}), uri, mode="append")
     dataset = lance.dataset(uri)
     dataset.update({"a": "a + 100000"}, where="a % 3 = 0 and a < 900")
@@ -128,7 +128,7 @@ def test_its_row_ids_and_versions_are_read(lance: Any, uri: str) -> None:
         assert np.concatenate(parts).tolist() == table.column(name).to_pylist()
 
 
-def test_our_row_ids_are_read_by_it(lance: Any, uri: str) -> None:
+def test_the_reference_reads_our_row_ids(lance: Any, uri: str) -> None:
     shuffled = np.random.default_rng(1).permutation(ROWS).astype(np.uint64) * np.uint64(3) + np.uint64(7)
     for version, ids in enumerate([shuffled, np.sort(shuffled), np.sort(shuffled) % np.uint64(20_000)], start=2):
         ids = np.unique(ids) if version == 4 else ids

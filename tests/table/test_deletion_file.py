@@ -67,7 +67,7 @@ def test_another_number_of_rows_than_the_manifest_says_is_corrupt(rows: int) -> 
         decode_deletion_vector(deletion_file, other, "d")
 
 
-def test_a_writer_that_did_not_count_is_believed() -> None:
+def test_a_deletion_file_without_a_stated_count_is_read() -> None:
     _, data = encode_deletion_vector(BitMap([1, 5]), 1, 1)
 
     assert decode_deletion_vector(DeletionFile(DeletionFileType.ARROW_ARRAY, 1, 1), data, "d") == BitMap([1, 5])
@@ -120,7 +120,7 @@ def test_a_message_of_another_kind_is_not_taken_for_the_schema() -> None:
         decode_deletion_vector(metadata, data[:8] + data[batch:], "x.arrow")
 
 
-def test_a_kind_of_file_to_come_is_refused_by_name() -> None:
+def test_an_unknown_deletion_file_type_is_refused_by_name() -> None:
     message = table_pb2.DeletionFile.FromString(b"\x08\x07")  # type 7
 
     with pytest.raises(UnsupportedFeature, match="deletion file type 7"):
@@ -128,7 +128,7 @@ def test_a_kind_of_file_to_come_is_refused_by_name() -> None:
 
 
 @given(VECTORS)
-def test_a_bitmap_comes_back_in_either_form(vector: BitMap) -> None:
+def test_a_bitmap_with_or_without_runs_is_decoded(vector: BitMap) -> None:
     assert decode_bitmap(encode_bitmap(vector), "b", "bits") == vector
     assert decode_bitmap(vector.serialize(), "b", "bits") == vector
 
@@ -148,6 +148,6 @@ def test_a_bitmap_is_never_read_out_of_order(vector: BitMap, flips: list[tuple[i
 @pytest.mark.parametrize(
     "data", [b"", b"\x3a\x30", b"\x3a\x30\0\0\xff\xff\xff\xff", encode_bitmap(BitMap([1])) + b"\0"]
 )
-def test_a_bitmap_that_is_none_is_corrupt(data: bytes) -> None:
+def test_bytes_that_are_not_a_bitmap_are_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFile, match="b: bits: "):
         decode_bitmap(data, "b", "bits")

@@ -33,7 +33,7 @@ def moved(offset: int, length: int, arrow_type: pa.DataType = NAMES, *, data_for
     return prefix + struct.pack("<I", len(framed)) + framed + struct.pack("<QHH4s", position, 0, 2, b"LANC")
 
 
-def test_values_stand_at_the_start_and_the_sections_after_them() -> None:
+def test_values_precede_the_sections() -> None:
     schema = with_values(
         Schema.from_arrow(pa.schema([("s", NAMES), ("n", NUMBERS)])),
         {"s": DICTIONARIES["name"], "n": DICTIONARIES["number"]},
@@ -70,7 +70,7 @@ def test_an_empty_string_is_a_null_as_in_data_files() -> None:
 @pytest.mark.parametrize("offset", [-1, 1, 1 << 20, (1 << 63) - 1, -(1 << 63)])
 @pytest.mark.parametrize("length", [-1, 3, 1 << 20, (1 << 63) - 1])
 @pytest.mark.parametrize("arrow_type", [NUMBERS, pa.dictionary(pa.int8(), pa.large_string())], ids=str)
-def test_values_outside_of_the_file_are_corruption_of_a_named_field(
+def test_values_outside_the_file_are_corrupt_and_name_the_field(
     offset: int, length: int, arrow_type: pa.DataType
 ) -> None:
     if (offset, length, arrow_type) == (1, 3, NUMBERS):
@@ -79,7 +79,7 @@ def test_values_outside_of_the_file_are_corruption_of_a_named_field(
         decode_manifest(moved(offset, length, arrow_type), "m")
 
 
-def test_many_fields_cannot_multiply_the_same_bytes() -> None:
+def test_fields_that_share_bytes_beyond_the_file_size_are_corrupt() -> None:
     schema = Schema.from_arrow(pa.schema([(f"c{i}", NUMBERS) for i in range(100)]))
     values = pa.array(range(1000))
     only = {field.name: values if field.id == 0 else values[:0] for field in schema.fields}
@@ -92,13 +92,13 @@ def test_many_fields_cannot_multiply_the_same_bytes() -> None:
         decode_manifest(data[:position] + struct.pack("<I", len(framed)) + framed + footer, "m")
 
 
-def test_in_tables_of_later_versions_nothing_is_looked_for() -> None:
+def test_dictionaries_of_later_versions_are_not_loaded() -> None:
     found = decode_manifest(moved(1 << 20, 1 << 20, data_format="2.2"), "m")
     rewritten = decode_manifest(encode_manifest(found, b""), "m")
     assert rewritten.schema.fields[0].dictionary == Dictionary(0, 0)
 
 
-def test_values_that_are_not_known_cannot_be_left_behind() -> None:
+def test_encoding_without_loaded_values_is_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="'name'"):
         encode_manifest(legacy_manifest(DICTIONARY_SCHEMA), b"")
 

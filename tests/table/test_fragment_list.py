@@ -27,7 +27,7 @@ def untouched(*fragments: Fragment) -> FragmentList:
 
 
 @given(st.lists(FRAGMENTS, max_size=4))
-def test_it_is_the_sequence_that_was_written(content: list[Fragment]) -> None:
+def test_a_decoded_list_equals_the_written_fragments(content: list[Fragment]) -> None:
     read = untouched(*content)
 
     assert read == FragmentList(content)
@@ -42,7 +42,7 @@ def test_it_is_the_sequence_that_was_written(content: list[Fragment]) -> None:
 
 
 @given(st.lists(FRAGMENTS, max_size=4), st.integers(0, 9))
-def test_seen_from_elsewhere_all_that_had_no_base_has_one(content: list[Fragment], base_id: int) -> None:
+def test_rebased_files_without_a_base_get_the_base(content: list[Fragment], base_id: int) -> None:
     def seen(there: int | None) -> int:
         return base_id if there is None else there
 
@@ -56,7 +56,7 @@ def test_seen_from_elsewhere_all_that_had_no_base_has_one(content: list[Fragment
         FragmentList.from_messages([b"\xff"], "m").rebased_under(base_id)
 
 
-def test_a_message_goes_on_as_it_came() -> None:
+def test_a_message_that_is_not_accessed_is_written_back_unchanged() -> None:
     swapped = b"\x20\x05" + table_pb2.DataFragment(id=3).SerializeToString()  # physical rows first
     read = FragmentList.from_messages([swapped, *messages([fragment(4)])], "m")
     assert read[0] == Fragment(3, (), physical_rows=5)
@@ -67,7 +67,7 @@ def test_a_message_goes_on_as_it_came() -> None:
     assert read.to_messages() == [swapped, *messages([fragment(4)])]
 
 
-def test_only_what_is_touched_is_decoded() -> None:
+def test_only_accessed_fragments_are_decoded() -> None:
     bad = fragment(1).to_pb()
     bad.files[0].path = "../secret"
     read = FragmentList.from_messages([*messages([fragment(0)]), bad.SerializeToString(deterministic=True)], "m")
@@ -80,7 +80,7 @@ def test_only_what_is_touched_is_decoded() -> None:
         read[1]
 
 
-def test_bytes_that_are_no_fragment_are_corrupt() -> None:
+def test_bytes_that_are_not_a_fragment_are_corrupt() -> None:
     read = FragmentList.from_messages([b"\x0a\xff"], "some/path")
 
     with pytest.raises(CorruptFile, match="some/path: fragment"):
@@ -89,11 +89,11 @@ def test_bytes_that_are_no_fragment_are_corrupt() -> None:
         read[0]
 
 
-def test_fragments_are_put_in_order() -> None:
+def test_in_order_sorts_fragments_by_id() -> None:
     assert untouched(fragment(4), fragment(2), fragment(7)).in_order().ids == [2, 4, 7]
 
 
-def test_growth_is_told_from_other_changes() -> None:
+def test_ids_ascend_above_is_true_for_appended_fragments_only() -> None:
     before = untouched(*map(fragment, range(4)))
 
     assert before.with_added([fragment(4), fragment(8)]).changes_since(before).ids_ascend_above(3)
@@ -104,7 +104,7 @@ def test_growth_is_told_from_other_changes() -> None:
     assert not before.with_changes({}, removed=[3]).changes_since(before).ids_ascend_above(3)
 
 
-def test_a_section_that_grew_is_the_one_framed_anew() -> None:
+def test_an_extended_section_equals_one_framed_anew() -> None:
     before = untouched(*map(fragment, range(4)))
     assert before.section == FragmentList(before).section
 
@@ -118,7 +118,7 @@ def test_a_section_that_grew_is_the_one_framed_anew() -> None:
         assert after.section == ManifestParts(fragments=messages(after)).SerializeToString()
 
 
-def test_what_was_not_taken_over_is_told() -> None:
+def test_changes_since_returns_new_and_changed_fragments() -> None:
     before = untouched(*map(fragment, range(4)))
 
     assert before.with_added([fragment(8)]).changes_since(before) == ([fragment(8)], False, True)
@@ -141,7 +141,9 @@ def test_what_was_not_taken_over_is_told() -> None:
         (0, lambda known: known.with_added([fragment(9)]), 0),
     ],
 )
-def test_flags_of_fragments_taken_over_are_those_of_before(deleted_before: int, after: object, flags: int) -> None:
+def test_carried_over_fragments_keep_the_flags_of_the_previous_manifest(
+    deleted_before: int, after: object, flags: int
+) -> None:
     assert callable(after)
     plain = manifest(fragment(0, deleted=deleted_before), fragment(1))
     before = replace(plain, reader_feature_flags=flags_for(plain)[0], writer_feature_flags=flags_for(plain)[1])
@@ -150,7 +152,7 @@ def test_flags_of_fragments_taken_over_are_those_of_before(deleted_before: int, 
     assert flags_for(made, before) == flags_for(made) == (flags, flags)
 
 
-def test_a_new_fragment_with_the_file_or_id_of_one_taken_over_is_noticed() -> None:
+def test_a_new_fragment_with_a_carried_over_file_or_id_is_a_violation() -> None:
     before = replace(manifest(), fragments=untouched(fragment(0), fragment(1)), max_fragment_id=9)
     twice = replace(fragment(2), files=fragment(1).files)
 

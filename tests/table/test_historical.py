@@ -51,7 +51,7 @@ def test_every_transaction_is_read(historical: Path) -> None:
         assert Transaction.decode(transaction.encode(), "t") == transaction
 
 
-def test_old_index_metadata_says_what_it_can(historical: Path) -> None:
+def test_index_metadata_of_old_releases_is_read(historical: Path) -> None:
     path = historical / "v0.20.0/old_btree_bitmap_indices.lance/_versions/3.manifest"
     indices = decode_manifest(path.read_bytes(), str(path)).indices
 
@@ -59,7 +59,7 @@ def test_old_index_metadata_says_what_it_can(historical: Path) -> None:
     assert all(index.files == () for index in indices)
 
 
-def test_a_file_version_to_come_is_refused_when_it_is_asked_about(historical: Path) -> None:
+def test_a_newer_file_version_is_refused_when_it_is_checked(historical: Path) -> None:
     path = historical / "v0.27.1/pq_in_schema/_versions/2.manifest"
     data = path.read_bytes().replace(b"\x0a\x05lance\x12\x032.0", b"\x0a\x05lance\x12\x032.9")
 

@@ -63,7 +63,7 @@ def test_the_broken_invariant_is_named(name: str) -> None:
     assert name in broken
 
 
-def test_a_tombstoned_field_may_lie_elsewhere() -> None:
+def test_a_tombstoned_field_may_be_in_another_file() -> None:
     files = (data_file("f", (0, TOMBSTONED_FIELD, TOMBSTONED_FIELD)), data_file("g", (2, 3)))
 
     assert violations(manifest(replace(fragment(0), files=files))) == []
@@ -80,12 +80,12 @@ def test_a_commit_may_keep_old_violations_and_must_not_add_one() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BROKEN.keys() - OF_NEXT_MANIFEST))
-def test_a_commit_that_breaks_one_is_refused_whatever_it_took_over(name: str) -> None:
+def test_a_commit_that_breaks_an_invariant_is_refused_with_carried_over_fragments(name: str) -> None:
     with pytest.raises(InvalidInput, match=name.replace("_", " ")):
         check_adds_no_violation(SOUND, replace(BROKEN[name], version=2))
 
 
-def test_a_new_fragment_that_two_segments_covered_beforehand_is_noticed() -> None:
+def test_a_new_fragment_that_two_segments_already_cover_is_a_violation() -> None:
     before = manifest(fragment(0), indices=(index(1, covers=(0, 1)), index(2, covers=(1,))))
     after = replace(before, version=2, fragments=before.fragments.with_added([fragment(1)]), max_fragment_id=1)
 

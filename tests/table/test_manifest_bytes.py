@@ -57,7 +57,7 @@ def test_what_is_encoded_is_decoded(content: Manifest, transaction: bytes) -> No
     assert pickle.loads(pickle.dumps(content)) == content
 
 
-def test_sections_stand_in_the_references_order() -> None:
+def test_sections_are_in_the_order_of_the_reference() -> None:
     data = encode_manifest(FULL, b"transaction")
 
     position, major, minor, magic = struct.unpack("<QHH4s", data[-16:])
@@ -77,7 +77,7 @@ def test_the_writer_is_this_release() -> None:
     assert WriterVersion("lance_ops", lance_ops.__version__) == WRITER
 
 
-def test_without_indices_and_transaction_the_manifest_stands_first() -> None:
+def test_without_indices_and_transaction_the_manifest_is_first() -> None:
     data = encode_manifest(manifest(), b"")
 
     assert struct.unpack("<Q", data[-16:-8]) == (0,)
@@ -129,7 +129,7 @@ def test_unknown_fields_survive_a_rewrite_at_every_level() -> None:
     assert not marks(stripped)
 
 
-def test_a_missing_data_format_is_told_from_the_files() -> None:
+def test_a_missing_data_format_is_derived_from_the_files() -> None:
     message = whole(manifest(fragment(0)))
     message.ClearField("data_format")
     assert decode_manifest(framed(message), "m").data_format == DataFormat("2.2")
@@ -145,14 +145,14 @@ def test_a_missing_data_format_is_told_from_the_files() -> None:
     assert decode_manifest(framed(message), "m").data_format == DataFormat("2.2")
 
 
-def test_a_missing_highest_fragment_id_is_told_from_the_fragments() -> None:
+def test_a_missing_max_fragment_id_is_derived_from_the_fragments() -> None:
     message = whole(manifest(fragment(3), fragment(5)))
     message.ClearField("max_fragment_id")
 
     assert decode_manifest(framed(message), "m").max_fragment_id == 5
 
 
-def test_a_fragment_tree_is_not_taken_for_an_empty_table() -> None:
+def test_a_fragment_tree_is_refused() -> None:
     message = manifest().to_pb()
     message.fragment_tree.SetInParent()
 

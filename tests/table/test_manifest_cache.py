@@ -31,28 +31,28 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-def test_the_same_bytes_at_the_same_place_are_decoded_once(decoded: list[str]) -> None:
+def test_the_same_bytes_at_the_same_path_are_decoded_once(decoded: list[str]) -> None:
     known = ManifestCache(2)
     assert known.decode(DATA, "a") is known.decode(pa.py_buffer(DATA.to_pybytes()), "a")
     assert known.decode(DATA, "b") == known.decode(DATA, "a")
     assert decoded == ["a", "b"]
 
 
-def test_other_bytes_at_the_same_place_are_another_manifest(decoded: list[str]) -> None:
+def test_other_bytes_at_the_same_path_are_decoded_again(decoded: list[str]) -> None:
     known = ManifestCache(2)
     assert known.decode(DATA, "a") != known.decode(OTHER, "a")
     assert known.decode(OTHER, "a") == decode_manifest(OTHER, "a")
     assert decoded == ["a", "a"]
 
 
-def test_the_one_that_was_met_first_is_forgotten_first(decoded: list[str]) -> None:
+def test_the_oldest_entry_is_evicted_first(decoded: list[str]) -> None:
     known = ManifestCache(2)
     for path in ("a", "b", "c", "c", "b", "a"):
         known.decode(DATA, path)
     assert decoded == ["a", "b", "c", "a"]
 
 
-def test_what_was_written_need_not_be_decoded(decoded: list[str]) -> None:
+def test_a_written_manifest_is_cached_without_decoding(decoded: list[str]) -> None:
     known = ManifestCache(2)
     known.add(DATA.to_pybytes(), "a", TABLE)
     found = known.decode(DATA, "a")
@@ -62,7 +62,7 @@ def test_what_was_written_need_not_be_decoded(decoded: list[str]) -> None:
     assert found.fragments.changes_since(decode_manifest(DATA, "a").fragments) == ([], False, True)
 
 
-def test_a_long_one_is_not_kept(decoded: list[str]) -> None:
+def test_a_long_manifest_is_not_cached(decoded: list[str]) -> None:
     known = ManifestCache(2)
     long = manifest(*map(fragment, range(5000)))
     data = pa.py_buffer(encode_manifest(long, b""))
@@ -73,7 +73,7 @@ def test_a_long_one_is_not_kept(decoded: list[str]) -> None:
     assert decoded == ["a", "a"]
 
 
-def test_what_is_corrupt_is_told_each_time() -> None:
+def test_corrupt_bytes_raise_each_time() -> None:
     known = ManifestCache(2)
     for _ in range(2):
         with pytest.raises(CorruptFile, match="footer"):
@@ -81,7 +81,7 @@ def test_what_is_corrupt_is_told_each_time() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking beside threads is what is tested
-def test_a_forked_child_waits_for_no_lock_of_its_parents() -> None:
+def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent() -> None:
     with manifest_cache.MANIFEST_CACHE._lock:
         child = multiprocessing.get_context("fork").Process(
             target=manifest_cache.MANIFEST_CACHE.decode, args=(DATA, "a")

@@ -15,7 +15,7 @@ NEITHER = [64, 512, 2048, 4096, 1 << 40, 1 << 63]
 
 
 @pytest.mark.parametrize("bit", READ_AND_WRITTEN)
-def test_a_known_flag_is_no_obstacle(bit: int) -> None:
+def test_a_known_flag_is_accepted(bit: int) -> None:
     table = replace(manifest(), reader_feature_flags=bit, writer_feature_flags=bit)
 
     check_readable(table, "m")
@@ -48,7 +48,7 @@ def test_a_file_version_that_is_not_read_forbids_reading(version: str) -> None:
         check_readable(replace(manifest(), data_format=DataFormat(version)), "m")
 
 
-def test_flags_are_told_from_the_content() -> None:
+def test_flags_follow_from_the_content() -> None:
     plain = manifest(fragment(0))
     assert flags_for(plain) == (0, 0)
     assert flags_for(manifest(fragment(0, deleted=1))) == (1, 1)
@@ -58,11 +58,11 @@ def test_flags_are_told_from_the_content() -> None:
     assert flags_for(replace(plain, indices=(replace(index(1), covering_fields=(2,)),))) == (128, 128)
 
 
-def test_a_flag_is_cleared_with_what_it_stood_for() -> None:
+def test_a_flag_is_cleared_when_its_feature_is_not_in_use() -> None:
     assert flags_for(replace(manifest(fragment(0)), reader_feature_flags=1 | 4, writer_feature_flags=1 | 8)) == (0, 0)
 
 
-def test_stable_row_ids_and_mixed_versions_stay() -> None:
+def test_flags_of_stable_row_ids_and_mixed_versions_stay_set() -> None:
     assert flags_for(replace(manifest(), reader_feature_flags=2 | 256)) == (258, 258)
 
 

@@ -66,7 +66,7 @@ def rewritten_groups(draw: st.DrawFn) -> tuple[RewrittenGroup, ...]:
 
 
 @given(rewritten_groups(), st.randoms(use_true_random=False))
-def test_rows_of_all_groups_move_as_one_by_one(groups: tuple[RewrittenGroup, ...], random: Random) -> None:
+def test_remapping_all_groups_equals_remapping_each_group(groups: tuple[RewrittenGroup, ...], random: Random) -> None:
     expected = {row_addr(fragment, 3): row_addr(fragment, 3) for fragment in range(12, 15)}
     for group in groups:
         targets = iter(row_addr(new.fragment_id, offset) for new in group.new for offset in range(new.num_rows))
@@ -79,7 +79,9 @@ def test_rows_of_all_groups_move_as_one_by_one(groups: tuple[RewrittenGroup, ...
 
 
 @given(rewritten_groups(), st.sets(st.integers(0, 15)))
-def test_within_some_fragments_all_other_rows_are_gone(groups: tuple[RewrittenGroup, ...], counted: set[int]) -> None:
+def test_within_counts_rows_of_other_fragments_as_deleted(
+    groups: tuple[RewrittenGroup, ...], counted: set[int]
+) -> None:
     every = RowAddressMap(groups)
     moves = every.within(FrozenBitMap(counted))
     sizes = dict.fromkeys(range(16), 3) | {old.fragment_id: old.physical_rows for group in groups for old in group.old}
@@ -107,7 +109,7 @@ def test_a_fragment_that_was_rewritten_twice_is_refused() -> None:
         RowAddressMap((group, group)).remap(row_addrs(0, [0]))
 
 
-def test_rows_deleted_beyond_the_fragment_do_not_lead_out_of_the_new_ones() -> None:
+def test_deleted_offsets_beyond_the_fragment_do_not_map_outside_the_new_fragments() -> None:
     moves = RowAddressMap((RewrittenGroup((OldFragment(0, 3, (70,)),), (NewFragment(1, 2),)),))
     assert moves.remap(row_addrs(0, [0, 1])).tolist() == row_addrs(1, [0, 1]).tolist()
     with pytest.raises(InvalidInput, match="fragment 0 has no row .* offset 2"):

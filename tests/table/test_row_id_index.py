@@ -68,7 +68,7 @@ def test_an_empty_table_has_no_row() -> None:
     assert index_of([]).find(u64s([0, 7])).tolist() == [TOMBSTONE_ROW, TOMBSTONE_ROW]
 
 
-def test_a_table_that_was_appended_to_takes_a_run_a_fragment() -> None:
+def test_an_appended_table_has_one_run_per_fragment() -> None:
     index = index_of([(number, list(range(number * 5000, number * 5000 + 5000)), [17]) for number in range(20)])
 
     assert isinstance(index, RowIdRuns)
@@ -80,7 +80,7 @@ def test_a_table_that_was_appended_to_takes_a_run_a_fragment() -> None:
     [np.random.default_rng(1).permutation(30_000), np.arange(0, 60_000, 2)],
     ids=["in no order", "every other one"],
 )
-def test_rows_in_no_runs_take_a_word_an_id(row_ids: Int64Array) -> None:
+def test_rows_without_runs_take_one_word_per_id(row_ids: Int64Array) -> None:
     index = index_of([(3, row_ids.tolist(), [])])
 
     assert isinstance(index, RowIdTable)
@@ -88,7 +88,7 @@ def test_rows_in_no_runs_take_a_word_an_id(row_ids: Int64Array) -> None:
     assert index.find(row_ids.astype(np.uint64)).tolist() == [row_addr(3, offset) for offset in range(30_000)]
 
 
-def test_many_ids_in_no_order_come_back_in_the_order_asked() -> None:
+def test_many_unordered_ids_are_found_in_the_order_asked() -> None:
     starts = np.random.default_rng(2).permutation(70_000) * 1000  # as many runs, too far apart for a table
     index = index_of([(1, starts.tolist(), [])])
     asked = np.random.default_rng(3).permutation(70_000)

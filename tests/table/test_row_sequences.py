@@ -59,7 +59,7 @@ def test_a_fragment_of_a_billion_rows_is_one_run() -> None:
     assert runs.at(u64s([0, 10**9 - 1])).tolist() == [7, 10**9 + 6]
 
 
-def test_ids_of_several_origins_are_a_segment_each() -> None:
+def test_ids_with_wide_gaps_get_a_segment_each() -> None:
     """As after a compaction: kept rows, rows that an update had moved to the end, rows from far away."""
     kept, moved, far = list(range(1000)), list(range(300, 600, 2)), list(range(10**9, 10**9 + 200))
     sequence = rowids_pb2.RowIdSequence.FromString(encode_row_ids(RowIds.of(u64s(kept + moved + far))))
@@ -69,7 +69,7 @@ def test_ids_of_several_origins_are_a_segment_each() -> None:
     assert decode_row_ids(sequence.SerializeToString(), 1350, "s").expand()[0].tolist() == kept + moved + far
 
 
-def test_ids_in_no_order_are_no_segment_each() -> None:
+def test_unordered_ids_share_an_array() -> None:
     shuffled = np.random.default_rng(5).permutation(5000).astype(np.uint64)
 
     assert segment_of(encode_row_ids(RowIds.of(shuffled))).WhichOneof("segment") == "array"
@@ -124,7 +124,7 @@ def test_a_range_beyond_memory_is_refused_before_it_is_expanded() -> None:
         decode_row_ids(encode_row_id_range(0, 2**62), 10, "s")
 
 
-def test_holes_in_a_range_beyond_memory_are_runs_between_them() -> None:
+def test_a_huge_range_with_holes_is_decoded_as_runs() -> None:
     holes = rowids_pb2.EncodedU64Array(
         u64_array=rowids_pb2.EncodedU64Array.U64Array(values=u64s([5, 9, 10, 2**61]).tobytes())
     )
@@ -148,7 +148,7 @@ def test_flipped_bytes_are_read_or_corrupt(ids: list[int], flips: list[tuple[int
 
 
 @given(st.lists(st.integers(1, 5), max_size=60))
-def test_versions_come_back(versions: list[int]) -> None:
+def test_encoded_versions_are_decoded(versions: list[int]) -> None:
     data = encode_versions(RowVersions.of(u64s(versions)))
 
     assert decode_versions(data, len(versions), "s").expand().tolist() == versions
@@ -165,7 +165,7 @@ def test_one_version_is_one_run() -> None:
     assert len(rowids_pb2.RowDatasetVersionSequence.FromString(data).runs) == 1
 
 
-def test_of_a_runs_span_only_the_count_is_read() -> None:
+def test_only_the_count_of_a_version_runs_span_is_used() -> None:
     sequence = rowids_pb2.RowDatasetVersionSequence()
     for version in (3, 8):  # both spans are of old fragments, as the reference leaves them after a compaction
         bitmap = rowids_pb2.U64Segment.RangeWithBitmap(start=0, end=10, bitmap=bytes.fromhex("5703"))
@@ -180,7 +180,7 @@ ROWS = st.integers(0, 210)
 
 
 @given(IDS, st.sets(ROWS, max_size=30).map(sorted), st.lists(ROWS, max_size=8).map(sorted))
-def test_runs_without_deleted_rows_and_cut_again_are_the_rows_left(
+def test_runs_without_deleted_rows_and_split_again_are_the_remaining_rows(
     ids: list[int], deleted: list[int], cuts: list[int]
 ) -> None:
     runs = decode_row_ids(encode_row_ids(RowIds.of(u64s(ids))), len(ids), "s")

@@ -24,7 +24,7 @@ def test_versions_of_one_schema_share_it() -> None:
     assert decode_manifest(encode_manifest(changed, b""), "m").schema.metadata == {"a": "b"}
 
 
-def test_an_unsound_schema_is_refused_in_the_name_of_each_manifest() -> None:
+def test_a_corrupt_schema_is_refused_with_the_path_of_each_manifest() -> None:
     message = table_pb2.Manifest()
     message.fields.add(name="child", id=1, parent_id=7, logical_type="int32")
 
@@ -41,7 +41,7 @@ def test_a_schema_is_encoded_once() -> None:
     assert encoded_schema(replace(SCHEMA, metadata={"a": "c"})) != encoded_schema(schema)
 
 
-def test_a_schema_with_dictionaries_says_where_its_own_are() -> None:
+def test_a_schema_with_dictionaries_is_encoded_with_its_own_positions() -> None:
     one, other = _placed(7), _placed(8)
 
     assert one == other

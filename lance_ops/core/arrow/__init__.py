@@ -1,4 +1,4 @@
-"""Arrow data: rows picked from it, nested types, extension types, and memory for values."""
+"""Arrow helpers: select rows, walk nested arrays, serialize extension types, allocate memory for values."""
 
 from lance_ops.core.arrow.arrow_rows import rows_at, rows_where, safe_to_take
 from lance_ops.core.arrow.extensions import EXTENSION_METADATA, EXTENSION_NAME, serialized_extension

@@ -1,8 +1,8 @@
-"""Some rows of Arrow data, where Arrow itself takes others.
+"""Select rows of Arrow data, and work around a bug in pyarrow's `take` and `filter`.
 
-Of a slice of a fixed-size list whose items are fixed-size lists, `take` and `filter` of pyarrow 26 find the items of
-other rows, within structs too: they forget where in the inner list the slice begins. An array that was concatenated
-begins where its buffers do, and is read right.
+For a slice of a fixed-size list of fixed-size lists, at any depth, `take` and `filter` of pyarrow 26 return the items
+of other rows: they ignore the offset of the inner list. Concatenation copies such a slice to an array without an
+offset, for which both are correct.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def rows_at(data: Rows, positions: Int64Array | pa.Array) -> Rows:
-    """Return the rows at these positions, in their order; a null position makes a row of nulls."""
+    """Return the rows at these positions, in this order; a null position gives a row of nulls."""
     return safe_to_take(data).take(positions if isinstance(positions, pa.Array) else _positions(positions))
 
 
@@ -32,7 +32,7 @@ def rows_where(data: Rows, mask: BoolArray | pa.Array) -> Rows:
 
 
 def safe_to_take(data: Rows) -> Rows:
-    """Return the same rows, with copies of the columns that would be misread: for who asks for some more than once."""
+    """Return the same rows for which `take` and `filter` are correct; a caller that selects repeatedly copies once."""
     for at, field in enumerate(data.schema):
         if _is_misread(field.type):
             column = data.column(at)
@@ -45,7 +45,7 @@ def safe_to_take(data: Rows) -> Rows:
 
 
 def _positions(positions: Int64Array) -> pa.Array:
-    """Return positions as an Arrow array, without a copy; `pa.array` would import pandas first, where there is one."""
+    """Return positions as an Arrow array without a copy; `pa.array` would import pandas if it is installed."""
     numbers = np.ascontiguousarray(positions, np.int64)
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
 
@@ -55,7 +55,7 @@ def _copy(array: pa.Array) -> pa.Array:
 
 
 def _is_sliced(array: pa.Array) -> bool:
-    """Return whether an array or one within it begins behind the beginning of its buffers."""
+    """Return whether an array, or one nested in it, has an offset into its buffers."""
     if isinstance(array, pa.ExtensionArray):
         return _is_sliced(array.storage)
     if array.offset:

@@ -1,4 +1,4 @@
-"""Arrow extension types as the metadata that stands for them on a plain storage field."""
+"""Serialize Arrow extension types into the metadata that represents them on a storage field."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ EXTENSION_METADATA = "ARROW:extension:metadata"
 def serialized_extension(arrow_type: pa.BaseExtensionType) -> str:
     """Return an extension type's parameters as Arrow's canonical text.
 
-    Types defined in Python serialize themselves; the built-in ones do not offer theirs to Python, so the two of them
-    that have parameters are spelled out (Arrow's list of canonical extension types); the others' text is empty.
+    Types defined in Python serialize themselves. pyarrow does not expose this for its built-in types. The two of them
+    that have parameters are serialized here, as Arrow's list of canonical extension types defines; others give "".
     """
     if isinstance(arrow_type, pa.ExtensionType):
         serialized: bytes = arrow_type.__arrow_ext_serialize__()

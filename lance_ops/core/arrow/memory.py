@@ -1,7 +1,7 @@
-"""Memory for large arrays of values: Arrow's pool, which hands out again what was freed.
+"""Allocate large numpy arrays from Arrow's memory pool, which reuses freed memory.
 
-The C library gives a large array's memory back to the system as soon as it is freed, and the next array costs a fault
-for every page: more than filling it does. It is also where the memory of Arrow's own results is, and counted.
+The C library returns a large array's memory to the system when it is freed. The next array then costs a page fault for
+every page, which is more than filling it costs. Arrow's pool also counts the memory, together with Arrow's own arrays.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from lance_ops.core.ndarrays import Uint8Array
 __all__ = ["new_array", "new_bytes"]
 
 _POOLED_BYTES = 128 << 10
-"""Less than this, the C library keeps for itself too, and is faster."""
+"""Below this size the C library reuses freed memory too, and is faster."""
 
 
 def new_bytes(size: int) -> Uint8Array:
-    """Return so many bytes to be written to, whatever they hold now."""
+    """Return `size` uninitialized bytes."""
     if size < _POOLED_BYTES:
         return np.empty(size, np.uint8)
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
 
 def new_array(length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array to be written to, whatever it holds now."""
+    """Return an uninitialized array."""
     element = np.dtype(dtype)
     if length * element.itemsize < _POOLED_BYTES:
         return np.empty(length, element)

@@ -1,7 +1,7 @@
-"""Nested Arrow types and arrays as a node and its children.
+"""Split nested Arrow types and arrays into a node and its children, and put them together again.
 
-A struct's children are its fields, a list's the one of its items, a map's the one of its entries (structs of key and
-value). Offsets are resolved on the way: a node's children begin where its first value does.
+A struct's children are its fields. A list has one child, its items; a map has one child, its entries, which are structs
+of key and value. Slices are resolved: the children of a sliced array hold only the values of the slice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["child_fields", "children_of", "convert_leaves", "items_of", "with_ch
 
 
 def child_fields(arrow_type: pa.DataType) -> list[pa.Field]:
-    """Return the fields of a type's children; none for a leaf, extension types among them."""
+    """Return the fields of a type's children; none for a leaf. An extension type is a leaf."""
     if pt.is_struct(arrow_type):
         return list(arrow_type)
     if pt.is_map(arrow_type):
@@ -43,7 +43,7 @@ def with_child_fields(arrow_type: pa.DataType, fields: Sequence[pa.Field]) -> pa
 
 
 def children_of(array: pa.Array) -> list[pa.Array]:
-    """Return a nested array's children, what stands under nulls included."""
+    """Return a nested array's children, values under nulls included."""
     if pt.is_struct(array.type):
         return [array.field(index) for index in range(array.type.num_fields)]
     if pt.is_fixed_size_list(array.type):
@@ -68,10 +68,10 @@ def convert_leaves(
     is_leaf: Callable[[pa.Field], bool],
     convert: Callable[[pa.Array, pa.Field, pa.Field], pa.Array],
 ) -> pa.Array:
-    """Return an array of the field `given` with what stands where `is_leaf` is true of `wanted` converted.
+    """Return an array of the field `given` with its parts converted for which `is_leaf(wanted part)` is true.
 
-    Children of structs correspond by name, those of lists and maps as they stand; types that differ in more than that
-    are left alone.
+    Children of structs correspond by name, children of lists and maps by position. Parts of different kinds are left
+    unchanged.
     """
     if is_leaf(wanted):
         return convert(array, given, wanted)
@@ -89,14 +89,14 @@ def convert_leaves(
 
 
 def items_of(array: pa.Array) -> tuple[Int64Array, pa.Array]:
-    """Return a list array's offsets, from 0, and its items."""
+    """Return a list array's offsets, shifted to begin at 0, and its items."""
     offsets = array.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     return offsets - first if first else offsets, array.values.slice(first, last - first)
 
 
 def _same_kind(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether both are structs, maps, or lists of some kind, so that their children correspond."""
+    """Return whether both types are structs, both maps, or both lists of any kind."""
     return any(kind(given) and kind(wanted) for kind in (pt.is_struct, pt.is_map, _is_any_list))
 
 

@@ -39,10 +39,10 @@ NO_PARENT = -1
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The values of a dictionary column of file version 0.1, which stand apart from its keys.
+    """The values of a 0.1 dictionary column, which are stored apart from its keys.
 
-    `offset` is where the file that holds the field has them, `length` their number; `values` is None until they are
-    read. In fields of later versions there are none, and both numbers are 0.
+    `offset` is their position in the file that holds the field, and `length` is their number. `values` is None until
+    they are read. Fields of later versions have no values here; both numbers are then 0.
     """
 
     offset: int = field(compare=False)
@@ -54,9 +54,9 @@ class Dictionary:
 class Field:
     """One node of a schema's tree.
 
-    `metadata` values are bytes on the wire; they are held as text, undecodable bytes as surrogate escapes, so that
-    nothing is lost. `dictionary` is for file version 0.1. `unknown` holds wire fields this library does not know, to
-    be written back as they came.
+    `metadata` values are bytes on the wire. Here they are text, with undecodable bytes as surrogate escapes, so that
+    nothing is lost. `dictionary` is for file version 0.1. `unknown` holds wire fields that this library does not know;
+    they are written back unchanged.
     """
 
     id: int
@@ -83,16 +83,16 @@ class Field:
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type of the values in files: extension types as their storage, blobs of version 2 described."""
+        """The Arrow type of the values in files: the storage of an extension type, the descriptor of a v2 blob."""
         if self.is_blob_v2:
             return DESCRIPTOR
         return arrow_type_of(self.logical_type, [child.storage_field for child in self.children], self.name)
 
     @cached_property
     def storage_field(self) -> pa.Field:
-        """The Arrow field of `arrow_type`, whose extension type, if any, is left as metadata."""
+        """The Arrow field of `arrow_type`; an extension type is metadata on it."""
         metadata = DESCRIPTOR_METADATA if self.is_blob_v2 else self.metadata
-        nullable = self.nullable or pa.types.is_null(self.arrow_type)  # Arrow knows no others
+        nullable = self.nullable or pa.types.is_null(self.arrow_type)  # Arrow has no null type that is not nullable
         return pa.field(self.name, self.arrow_type, nullable, encode_metadata(metadata))
 
     @property
@@ -107,7 +107,7 @@ class Field:
 
     @cached_property
     def holds_json(self) -> bool:
-        """Whether the values are JSON or have some below them."""
+        """Whether the field or one below it holds JSON."""
         return holds_json(self.storage_field)
 
     @cached_property
@@ -117,18 +117,18 @@ class Field:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether files hold keys, and the values apart from them."""
+        """Whether this is a dictionary column: files store keys, and values apart from them."""
         return self.logical_type.startswith("dict:")
 
     def stored(self) -> Field:
-        """Return the field as a data file's own schema has it: blobs of version 2, at any depth, as descriptors."""
+        """Return the field as in a data file's schema: v2 blobs, at any depth, are descriptors."""
         if self.is_blob_v2:
             return replace(self._struct_of(DESCRIPTOR, NO_PARENT), metadata=DESCRIPTOR_METADATA, extension_name="")
         children = tuple(child.stored() for child in self.children)
         return self if children == self.children else replace(self, children=children)
 
     def described(self) -> Field:
-        """Return the field as scans show it: blobs, at any depth, as what says where they are."""
+        """Return the field as scans return it: blobs, at any depth, are descriptors or positions and sizes."""
         if self.is_blob_v2:
             return replace(self._struct_of(DESCRIPTOR, self.id), metadata=DESCRIPTOR_METADATA, extension_name="")
         if self.is_blob_v1:
@@ -142,11 +142,12 @@ class Field:
 
     @cached_property
     def names_extensions(self) -> bool:
-        # which types are known may change; whether a field names one does not
+        """Whether the metadata of the field or of one below it names an extension type."""
+        # the process may register more extension types, but a field's metadata does not change
         return EXTENSION_NAME in self.metadata or any(child.names_extensions for child in self.children)
 
     def _struct_of(self, arrow_type: pa.StructType, parent_id: int) -> Field:
-        """Return the field as a struct whose children have no ids: they are nobody's columns."""
+        """Return the field as a struct whose children have no ids, because they are not columns of the schema."""
         children = tuple(
             Field(NO_PARENT, parent_id, child.name, logical_type_of(child.type, child.name), child.nullable)
             for child in arrow_type
@@ -154,6 +155,7 @@ class Field:
         return replace(self, logical_type="struct", children=children)
 
     def logical_field(self) -> pa.Field:
+        """Return the Arrow field with blobs as their values; extension types are metadata on it."""
         children = [child.logical_field() for child in self.children]
         arrow_type = arrow_type_of(self.logical_type, children, self.name)
         return pa.field(self.name, arrow_type, self.nullable, encode_metadata(self.metadata))
@@ -181,11 +183,12 @@ def user_schema(fields: Iterable[Field], metadata: Mapping[str, str] | None = No
 
 
 def without_hash(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a copy for another process takes along: hashes are others there."""
+    """Return an object's state without its cached hash, which differs in another process."""
     return {name: value for name, value in state.items() if name != "_hash"}
 
 
 def field_from_arrow(column: pa.Field, parent_id: int, counter: Iterator[int]) -> Field:
+    """Return the field for an Arrow field, with ids from `counter` in pre-order."""
     metadata = dict(decode_metadata(column.metadata))
     arrow_type = column.type
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -222,21 +225,23 @@ def _is_json(extension_name: str | None, storage: pa.DataType) -> bool:
 def restore_extensions(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the extension types that this process knows.
 
-    Raises `SchemaMismatch` where one of them refuses what its column is stored as, as that of a damaged file.
+    Raises `SchemaMismatch` if an extension type refuses its column's storage type, as in a damaged file.
     """
     try:
         return pa.ipc.read_schema(schema.serialize())
-    except Exception as error:  # a type comes from anywhere, and raises what its author thought of
+    except Exception as error:  # an extension type is foreign code and may raise anything
         raise SchemaMismatch(f"a column's extension type does not take how the column is stored: {error}") from error
 
 
 def encode_metadata(metadata: Mapping[str, str] | None) -> dict[bytes, bytes] | None:
+    """Return metadata as Arrow holds it; None for none."""
     if not metadata:
         return None
     return {key.encode(): value.encode("utf-8", "surrogateescape") for key, value in metadata.items()}
 
 
 def decode_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """Return Arrow's metadata as text; undecodable bytes become surrogate escapes."""
     return {
         key.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
         for key, value in (metadata or {}).items()

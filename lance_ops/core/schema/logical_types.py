@@ -1,4 +1,4 @@
-"""Lance's logical type strings and the Arrow types they name.
+"""Convert between Lance's logical type strings and Arrow types.
 
     null bool int8 … uint64 halffloat float double string binary large_string large_binary
     fixed_size_binary:N   decimal:128:P:S   decimal:256:P:S   date32:day   date64:ms
@@ -54,7 +54,7 @@ _SIMPLE: dict[str, pa.DataType] = {
 }
 _MAX_NESTING = 64
 _NAMES = {arrow_type: name for name, arrow_type in _SIMPLE.items() if name != "json"} | {
-    pa.string_view(): "string",  # stored alike; the view is a matter of memory
+    pa.string_view(): "string",  # stored as strings; a view is a form in memory only
     pa.binary_view(): "binary",
 }
 

@@ -1,7 +1,7 @@
-"""Lance fields and schemas, and the Arrow schema they stand for.
+"""A Lance schema: a tree of fields with ids, and its conversion from and to Arrow.
 
-A Lance schema is a tree of fields, each with an id that never changes while the field lives: data files name their
-columns by these ids. The logical type is a string (`int32`, `timestamp:us:UTC`, `fixed_size_list:float:8`, …; see
+A field's id never changes while the field exists; data files name their columns by these ids. The logical type is a
+string (`int32`, `timestamp:us:UTC`, `fixed_size_list:float:8`, …; see
 `logical_types`).
 """
 
@@ -48,7 +48,7 @@ class Schema:
 
     @classmethod
     def from_arrow(cls, schema: pa.Schema, first_id: int = 0) -> Schema:
-        """Give every field of an Arrow schema an id, counted in pre-order from `first_id`.
+        """Return the schema for an Arrow schema; ids count in pre-order from `first_id`.
 
         Raises `UnsupportedFeature` for Arrow types that Lance has no logical type for.
         """
@@ -72,12 +72,12 @@ class Schema:
 
     @cached_property
     def described(self) -> Schema:
-        """The schema that scans show: blobs, at any depth, as what says where they are."""
+        """The schema that scans return: blobs, at any depth, are descriptors or positions and sizes."""
         fields = tuple(column.described() for column in self.fields)
         return self if fields == self.fields else Schema(fields, self.metadata)
 
     def to_arrow_storage(self) -> pa.Schema:
-        """Return the Arrow schema with extension types left as metadata on their storage types."""
+        """Return the Arrow schema of the storage types; extension types are metadata."""
         return self._storage
 
     @cached_property
@@ -125,12 +125,12 @@ class Schema:
     def field(self, path: str) -> Field:
         """Return the field at a path: a column's exact name, or names joined by dots (back-quoted if they hold one).
 
-        Raises `InvalidInput` naming the columns there are.
+        Raises `InvalidInput` naming the existing columns.
         """
         return self.lineage(path)[-1]
 
     def lineage(self, path: str) -> list[Field]:
-        """Return the fields on the way to the one at a path, the column first; see `field`."""
+        """Return the fields from the top-level column to the field at a path; see `field`."""
         exact = next((column for column in self.fields if column.name == path), None)
         if exact is not None:
             return [exact]
@@ -157,7 +157,7 @@ class Schema:
     def project(self, columns: Iterable[str]) -> Schema:
         """Keep the named columns or nested fields, in the order asked for, with their ids.
 
-        Two paths into one struct make one column with both children, in the schema's order.
+        Two paths into one struct give one column with both children, in the schema's order.
         """
         kept: dict[int, set[int]] = {}
         for path in columns:

@@ -1,4 +1,4 @@
-"""Schemas with fields added, dropped or exchanged; every field that stays keeps its id."""
+"""Add, drop or replace fields of a schema; every remaining field keeps its id."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _STRUCT = "struct"
 
 
 def with_new_fields(schema: Schema, added: pa.Schema, first_id: int) -> tuple[Schema, Schema]:
-    """Return the schema with more fields, numbered from `first_id`, and the part of it that holds just the new ones.
+    """Return the schema with fields added, numbered from `first_id`, and a schema of only the new fields.
 
-    A struct that is there already gets those children of its namesake that it lacks. Raises `InvalidInput` for a name
-    that is taken and for one with a dot in it.
+    An existing struct gets the children that it lacks from the added struct of the same name. Raises `InvalidInput` for
+    a name that exists and for a name with a dot.
     """
     dotted = next((name for name in added.names if "." in name), None)
     if dotted is not None:
@@ -35,7 +35,7 @@ def with_new_fields(schema: Schema, added: pa.Schema, first_id: int) -> tuple[Sc
 def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
     """Return the schema without the fields at these paths; a struct that loses its last child goes too.
 
-    Raises `InvalidInput` for a path that is not there or leads into a list or map, and if nothing would be left.
+    Raises `InvalidInput` for an unknown path, for a path into a list or map, and if no column would remain.
     """
     gone = set()
     for path in paths:
@@ -58,7 +58,7 @@ def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
 
 
 def with_field(schema: Schema, field_id: int, change: Callable[[Field], Field]) -> Schema:
-    """Return the schema with one field exchanged; raise `InvalidInput` if its name is a sibling's then."""
+    """Return the schema with one field changed; raise `InvalidInput` if a sibling has its new name."""
 
     def among(siblings: tuple[Field, ...]) -> tuple[Field, ...]:
         changed = tuple(
@@ -75,7 +75,7 @@ def with_field(schema: Schema, field_id: int, change: Callable[[Field], Field]) 
 
 
 def with_dictionaries(schema: Schema, dictionary_of: Callable[[Field], Dictionary | None]) -> Schema:
-    """Return the schema with the dictionary of each dictionary column, in pre-order, exchanged."""
+    """Return the schema with a new dictionary for each dictionary column; they are visited in pre-order."""
 
     def changed(field: Field) -> Field:
         if field.is_dictionary:
@@ -88,7 +88,7 @@ def with_dictionaries(schema: Schema, dictionary_of: Callable[[Field], Dictionar
 
 
 def renumbered(field: Field, first_id: int, parent_id: int = NO_PARENT) -> Field:
-    """Return a field with fresh ids for it and all below it, counted in pre-order."""
+    """Return a field with new ids for it and all fields below it, counted in pre-order from `first_id`."""
     return _numbered(field, iter(range(first_id, 1 << 31)), parent_id)
 
 
@@ -99,9 +99,9 @@ def _numbered(field: Field, ids: Iterator[int], parent_id: int) -> Field:
 
 
 def _merged(known: Field, added: Field, ids: Iterator[int], path: str) -> tuple[Field, Field]:
-    """Return a struct with the children it lacked, and the part of it that holds those alone."""
+    """Return a struct with the children that it lacked, and the struct with only those children."""
     if known.logical_type != _STRUCT or added.logical_type != _STRUCT:
-        raise InvalidInput(f"column {path!r} is there already")
+        raise InvalidInput(f"column {path!r} exists already")
     children, new = list(known.children), []
     for child in added.children:
         place = next((place for place, other in enumerate(children) if other.name == child.name), None)

@@ -110,7 +110,7 @@ class RowAddressMap:
 
     @cached_property
     def _move(self) -> Callable[..., int]:
-        """`remap_rows` with what it looks up."""
+        """The kernel `remap_rows` with this map's arrays bound to it."""
         every, new = list(self._old), [fragment for group in self.groups for fragment in group.new]
         if len(self.old_fragment_ids) < len(every):
             raise InvalidInput("a fragment is in two groups of a rewrite")
