@@ -133,11 +133,11 @@ class FileReader:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file is mapped, so that its bytes are read without a copy."""
+        """Whether the file is mapped or in memory, so that its bytes are read without a copy."""
         return self._source.is_in_place
 
     def view(self) -> View:
-        """Return all bytes of a mapped file."""
+        """Return all bytes of a file that is in place."""
         view = self._source.view()
         assert view is not None
         return view
@@ -151,7 +151,7 @@ class FileReader:
         return self._file.pages(fields, rows)
 
     def buffer(self, extent: Extent) -> pa.Buffer:
-        """Return some of the file's bytes: of a mapped file those in the map."""
+        """Return the bytes of an extent, without a copy if the file is in place."""
         found = self._source.fetch(Ranges.of((extent.position, extent.end)))
         return pa.py_buffer(found.view(extent.position, extent.end))
 
@@ -170,7 +170,7 @@ class FileReader:
     def take(self, schema: Schema | None, offsets: npt.ArrayLike) -> pa.Table:
         """Return the rows at these offsets, in the given order, repeats included.
 
-        Raises `InvalidInput` for an offset outside of the file.
+        Raises `InvalidInput` for an offset outside the file.
         """
         wanted = np.asarray(offsets)
         if wanted.size and wanted.dtype.kind not in "iu":

@@ -2,7 +2,7 @@
 
 Each call has a fixed cost, which is most of the cost of reading few rows of many files. The files are treated as laid
 end to end: a byte's position is its position in its own file plus the sizes of the files before. This needs files
-that are mapped.
+that are mapped or in memory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FileRows:
 def can_read_together(readers: Sequence[FileReader], schema: Schema) -> bool:
     """Return whether `read_files_together` takes these files and this schema.
 
-    It takes mapped files of 2.1 or later that have rows and store all fields as `schema` has them, and no dictionaries.
+    It takes files in place, of 2.1 or later, that have rows and store all fields as `schema` has them; no dictionaries.
     """
     if any(pt.is_dictionary(part.arrow_type) for part in schema.walk()):
         return False

@@ -16,7 +16,7 @@ from lance_ops.store import Store, View, merge_touching
 __all__ = ["Extent", "FileSource", "Ranges", "SourceBytes", "bytes_in_place", "merge_ranges"]
 
 _ZERO = np.zeros(1, np.int64)
-"""Where a mapped file begins, in the file and in its map."""
+"""Where a file that is in place begins, in the file and in its buffer."""
 
 
 class Extent(NamedTuple):
@@ -126,11 +126,11 @@ class FileSource:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file is mapped, so that its bytes are read without a copy."""
+        """Whether the file is mapped or in memory, so that its bytes are read without a copy."""
         return self._store.reads_in_place
 
     def view(self) -> View | None:
-        """Return all bytes of a file that is mapped or kept; None for a file that is read range by range."""
+        """Return all bytes of a file that is in place or kept; None for a file that is read range by range."""
         if self._store.reads_in_place:
             # The map is not kept: it would keep a removed file's disk space in use.
             view = self._store.view(self._path)
@@ -164,7 +164,7 @@ class FileSource:
 
 
 def bytes_in_place(view: View, ranges: Ranges) -> SourceBytes:
-    """Return all bytes of a mapped file, after telling the system which ranges will be read."""
+    """Return all bytes of a file, after telling the system which ranges will be read."""
     view.will_need(ranges.starts, ranges.stops)
     return SourceBytes(np.frombuffer(view.buffer, dtype=np.uint8), _ZERO, _ZERO)
 

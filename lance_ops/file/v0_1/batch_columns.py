@@ -140,10 +140,10 @@ class BatchColumns:
         check(int(stops.max()) <= self._size_bytes, "a string that ends beyond the file")
         sizes = stops - starts
         fetched = yield Ranges(starts, stops)
-        there = sizes > 0
-        data = gather_ranges(fetched.data, fetched.locate(starts[there]), sizes[there])
+        is_filled = sizes > 0
+        data = gather_ranges(fetched.data, fetched.locate(starts[is_filled]), sizes[is_filled])
         values = VariableWidth(np.append(0, np.cumsum(sizes)), data)
-        return array_of(values, arrow_type, None if there.all() or not empty_is_null else there)
+        return array_of(values, arrow_type, None if is_filled.all() or not empty_is_null else is_filled)
 
     def _read_lists(self, field: Field, batch: int, rows: RowSelection, budget: Budget) -> Steps[pa.Array]:
         (child,) = field.children

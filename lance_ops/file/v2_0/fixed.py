@@ -95,8 +95,8 @@ class Flat(ArrayEncoding):
             check(end <= len(data), "a string ends beyond the bytes")
             return gather_ranges(data, starts, sizes)
         check(end <= self._extent.size, "a string ends beyond the bytes")
-        there = sizes > 0
-        starts, sizes = starts[there] + self._extent.position, sizes[there]
+        is_filled = sizes > 0
+        starts, sizes = starts[is_filled] + self._extent.position, sizes[is_filled]
         fetched = yield Ranges(starts, starts + sizes)
         return gather_ranges(fetched.data, fetched.locate(starts), sizes)
 

@@ -203,16 +203,18 @@ class V20File(ContainerFile):
 
     def _read_blobs(self, field: Field, described: pa.Array) -> Steps[pa.Array]:
         positions, sizes = (described.field(i).to_numpy(zero_copy_only=False) for i in range(2))
-        there = sizes > 0
+        has_bytes = sizes > 0
         size_bytes = self.source.size_bytes
-        inside = int(sizes.max(initial=0)) <= size_bytes and (positions[there] <= size_bytes - sizes[there]).all()
+        inside = (
+            int(sizes.max(initial=0)) <= size_bytes and (positions[has_bytes] <= size_bytes - sizes[has_bytes]).all()
+        )
         check(inside, "a blob that ends beyond the file")
-        starts, lengths = positions[there].astype(np.int64), sizes[there].astype(np.int64)
+        starts, lengths = positions[has_bytes].astype(np.int64), sizes[has_bytes].astype(np.int64)
         check_expansion(sum(lengths.tolist()), size_bytes, "blobs that overlap in a file", max_ratio=1)
         fetched = yield Ranges(starts, starts + lengths)
         data = gather_ranges(fetched.data, fetched.locate(starts), lengths)
         offsets = np.append(0, np.cumsum(sizes.astype(np.int64)))
-        validity = there | (positions == 0)
+        validity = has_bytes | (positions == 0)
         return array_of(VariableWidth(offsets, data), field.arrow_type, None if validity.all() else validity)
 
     def _split(self, field: Field, column: Column, rows: RowSelection) -> list[PageRows]:

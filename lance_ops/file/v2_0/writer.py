@@ -131,7 +131,7 @@ def _node(field: Field) -> _Node:
 
 
 class _StructWriter(ColumnWriter[int]):
-    """Write pages that store only the number of structs."""
+    """The writer of a struct's column, whose pages store only the number of structs."""
 
     def _encode(self, pieces: Sequence[int], write: WriteBytes) -> list[EncodedPage]:
         return [EncodedPage(pb.ArrayEncoding(struct=pb.SimpleStruct()), (), sum(pieces))]
@@ -157,7 +157,7 @@ class _Lists:
 
 
 class _ListWriter(ColumnWriter[_Lists]):
-    """Write pages of lists: where each list ends among the page's items."""
+    """The writer of a list's column, whose pages store where each list ends among the page's items."""
 
     def _encode(self, pieces: Sequence[_Lists], write: WriteBytes) -> list[EncodedPage]:
         validity = None
@@ -186,7 +186,7 @@ class _ListWriter(ColumnWriter[_Lists]):
 
 
 class _LeafWriter(ColumnWriter[pa.Array]):
-    """Write pages of values."""
+    """The writer of a column of values."""
 
     def __init__(self, field: Field, column_encoding: bytes = PLAIN_COLUMN) -> None:
         super().__init__(field.id, ARRAY_ENCODING_URL, column_encoding)
@@ -212,7 +212,7 @@ class _LeafWriter(ColumnWriter[pa.Array]):
 
 
 class _BlobWriter(_LeafWriter):
-    """Write blobs outside pages, and pages of their (position, size): (1, 0) is a null, (0, 0) an empty value."""
+    """The writer of blobs; pages store their (position, size): (1, 0) is a null, (0, 0) an empty value."""
 
     def __init__(self, field: Field) -> None:
         super().__init__(field, _BLOB_COLUMN)

@@ -8,8 +8,9 @@ of structs. The levels of one leaf encode all of them:
   all layers around exist.
 * Repetition r starts new lists at the r innermost list layers. The highest level starts a row; 0 continues the
   innermost list.
-* A fixed-size list repeats its entry, with its levels, for each of its items, even if it is null or ends in a layer
-  around. So each row starts as many times as the product of the fixed sizes around the leaf; pages count rows this way.
+* A fixed-size list repeats its entry, with its levels, for each of its items, even if the list is null or the entry
+  ends in a layer around it. So each row starts as many times as the product of the fixed sizes around the leaf; pages
+  count rows this way.
 
 An entry that ends at a list layer, or outside it, has no value slot ("invisible"). Every other entry has a value slot,
 null or not.
@@ -184,7 +185,7 @@ class EncodedLevels:
 
 
 def encode_levels(layers: Sequence[Layer]) -> EncodedLevels:
-    """Flatten layers, outermost first. The scheme has only levels that occur in the data."""
+    """Flatten layers, outermost first. The scheme has only the levels that the data needs."""
     all_present = True
     for layer in layers:
         if isinstance(layer, Lists):

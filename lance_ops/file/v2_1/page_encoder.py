@@ -77,8 +77,8 @@ def encode_blob_page(rows: LeafRows, choice: PageChoice, write: Callable[[memory
     bounds = values.offsets.tolist()
     view = memoryview(values.data)  # type: ignore[arg-type]  # numpy's stubs lack the buffer protocol before 3.12
     extents = [
-        write(view[start:end]) if there and end > start else Extent(0, 0)
-        for start, end, there in zip(bounds[:-1], bounds[1:], present.tolist(), strict=True)
+        write(view[start:end]) if is_present and end > start else Extent(0, 0)
+        for start, end, is_present in zip(bounds[:-1], bounds[1:], present.tolist(), strict=True)
     ]
     return encode_blob([extent.position for extent in extents], [extent.size for extent in extents], levels, choice)
 

@@ -121,7 +121,7 @@ class V21File(ContainerFile):
         return found
 
     def _boundaries(self, rows: RowSelection, columns: _FieldColumns) -> Sequence[int]:
-        """Return where rows are cut into parts: at shared page boundaries that no column decodes across."""
+        """Return where rows are cut into parts: at shared page boundaries, unless all columns decode across them."""
         shared = columns.shared_boundaries
         if len(shared) <= 2 or not rows.count:
             return shared

@@ -112,8 +112,8 @@ class BlobPage(PageLayout):
                 rows.count, self._scheme, entries, self._context.to_array(PackedValues(columns))
             )
         fetched = yield Ranges(starts, starts + lengths)
-        there = ~absent
-        data = gather_ranges(fetched.data, fetched.locate(starts[there]), lengths[there])
+        present = ~absent
+        data = gather_ranges(fetched.data, fetched.locate(starts[present]), lengths[present])
         offsets = np.append(0, np.cumsum(lengths))
         return self._context.finish(
             rows.count, self._scheme, entries, self._context.to_array(VariableWidth(offsets, data))

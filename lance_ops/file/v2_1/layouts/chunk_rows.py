@@ -21,7 +21,7 @@ __all__ = ["FoundRows", "find_rows", "find_slice"]
 _OTHER_ROWS = "the levels of chunks start other rows than the repetition index states"
 _NO_ROOM = -2
 _ENTRIES_PER_ROW = 64
-"""The first guess of how many entries to make room for. Room for all entries of the chunks is mostly not used."""
+"""How many entries a row is first expected to have: room for all entries of the chunks would mostly stay unused."""
 
 _NO_LEVELS = read_only(np.empty(0, np.uint16))
 
