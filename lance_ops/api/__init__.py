@@ -1,4 +1,4 @@
-"""The public face: the reference's names, argument order and defaults over the rooms below."""
+"""The public API: the reference's names, argument order and defaults, translated to calls of the rooms below."""
 
 from lance_ops.api.base_paths import DatasetBasePath
 from lance_ops.api.blob_values import Blob, BlobArray, BlobType, blob_array, blob_field

@@ -1,4 +1,4 @@
-"""What users pass as data, turned into a stream of Arrow batches."""
+"""Turn whatever a caller passes as data into a stream of Arrow batches."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["reader_of"]
 def reader_of(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     """Return the data as a stream of batches, cast to `schema` if one is given.
 
-    Raises `InvalidInput` for what is none of: a table, a batch, a reader, a dataset, a pandas data frame, anything with
-    `__arrow_c_stream__`, or an iterable of batches together with a schema.
+    The data is a table, a batch, a reader, a dataset, a pandas data frame, anything with `__arrow_c_stream__`, or an
+    iterable of batches together with a schema. Raises `InvalidInput` for anything else.
     """
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])

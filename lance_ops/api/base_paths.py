@@ -1,4 +1,4 @@
-"""Places outside of a dataset's root that its files may be in."""
+"""Declare base paths: locations outside the dataset's root that may hold its files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lance_ops.table import BasePath
 __all__ = ["BaseStoreParams", "DatasetBasePath", "declared_bases", "with_base_store_params", "with_params"]
 
 BaseStoreParams = Mapping[str, Mapping[str, str]]
-"""Storage options for base paths alone, by their URIs. No manifest holds them."""
+"""Storage options for single base paths, by URI. No manifest stores them."""
 
 
 @dataclass(frozen=True)
 class DatasetBasePath:
-    """A place outside of the root that files may be in: a dataset's root, or else the very directory of data files.
+    """A location outside the root that may hold files: the root of a dataset, or a plain directory of data files.
 
-    A new one gets the next free id.
+    A new base path gets the next free id.
     """
 
     path: str
@@ -39,7 +39,7 @@ class DatasetBasePath:
 
 
 def declared_bases(bases: Sequence[DatasetBasePath], storage_options: Mapping[str, str] | None) -> tuple[BasePath, ...]:
-    """Return the bases as a manifest declares them, the id of one that has none being 0; their paths are absolute."""
+    """Return the base paths as a manifest declares them, with absolute paths; a base path without an id gets 0."""
     return tuple(
         BasePath(base.id or 0, open_base(base.path, storage_options).uri, base.name, base.is_dataset_root, base.unknown)
         for base in bases
@@ -49,7 +49,7 @@ def declared_bases(bases: Sequence[DatasetBasePath], storage_options: Mapping[st
 def with_base_store_params(
     storage_options: Mapping[str, str] | None, bases: Iterable[BasePath], params: BaseStoreParams | None
 ) -> Mapping[str, str] | None:
-    """Return storage options with those of the bases among them; raise `InvalidInput` for a URI that none has."""
+    """Return storage options with those of the base paths merged in; raise `InvalidInput` for an unknown URI."""
     if not params:
         return storage_options
     merged, known = dict(storage_options or {}), list(bases)

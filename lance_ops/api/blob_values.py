@@ -1,7 +1,7 @@
-"""Blobs as values of Arrow, for columns of `lance.blob.v2`, under the reference's names.
+"""Make Arrow arrays and fields for columns of `lance.blob.v2`, under the reference's names.
 
-The type is not registered with Arrow: one process may have only one of that name, and it may be the reference's. It
-marks a column all the same.
+The extension type is not registered with Arrow: a process may register only one type of a name, and the reference may
+have done so. The type marks a column without being registered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Blob", "BlobArray", "BlobType", "blob_array", "blob_field"]
 
 @dataclass(frozen=True)
 class Blob:
-    """A value to write: bytes, or another object's URI, of which `size` bytes from `position` on if these are given."""
+    """A blob to write: bytes, or the URI of another object, or `size` bytes of that object from `position` on."""
 
     data: bytes | None = None
     uri: str | None = None
@@ -53,7 +53,7 @@ class Blob:
 
 
 class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
-    """The type of a column of blobs, as they are written."""
+    """The Arrow type of a column of blobs to write."""
 
     def __init__(self, *, storage_type: pa.DataType = BLOB_VALUES) -> None:
         check_blob_v2(storage_type, "blob")
@@ -102,8 +102,8 @@ def blob_field(
 ) -> pa.Field:
     """Return the field of a column of blobs.
 
-    A blob above the first threshold stands in a file beside the data file with others, above the second in one of its
-    own; the third is how large files of many grow. Raises `InvalidInput` for what is no size.
+    A blob above the first threshold is stored with others in a file beside the data file, and a blob above the second
+    in a file of its own. The third threshold limits files of several blobs. Raises `InvalidInput` for an invalid size.
     """
     sizes = {
         "inline-size": inline_size_threshold,

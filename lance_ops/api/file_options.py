@@ -1,4 +1,4 @@
-"""What a user says of the files that a write makes, under the reference's names."""
+"""Check the options for the files of a write, given under the reference's names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fragment_limits(
     blob_pack_file_size_threshold: int | None = None,
     progress: FragmentWriteProgress | None = None,
 ) -> FragmentLimits:
-    """Check the options; raise `InvalidInput` for a size that is none, or a mode there is not."""
+    """Return the limits for fragments; raise `InvalidInput` for an invalid size or an unknown mode."""
     if progress is not None and not isinstance(progress, FragmentWriteProgress):
         raise InvalidInput(f"progress must be a FragmentWriteProgress, not {progress!r}")
     return FragmentLimits(
@@ -37,7 +37,7 @@ def fragment_limits(
 
 
 def storage_version(data_storage_version: str | None, use_legacy_format: bool | None) -> str | None:
-    """Return the file version asked for, in the words of today or of the reference's first releases."""
+    """Return the requested file version; the names of the reference's first releases are accepted too."""
     if use_legacy_format is None:
         return data_storage_version
     warnings.warn("use_legacy_format is deprecated, use data_storage_version instead", DeprecationWarning, stacklevel=3)
@@ -45,7 +45,7 @@ def storage_version(data_storage_version: str | None, use_legacy_format: bool | 
 
 
 def _external_blobs(mode: str, allow_outside_bases: bool) -> ExternalBlobs:
-    """Return what is done with blobs that are URIs of other objects."""
+    """Return how a write treats blobs that are URIs of other objects."""
     match mode:
         case "reference":
             return ExternalBlobs.REFERENCE if allow_outside_bases else ExternalBlobs.REFUSE

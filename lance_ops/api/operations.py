@@ -1,7 +1,8 @@
-"""`LanceOperation`: operations for `LanceDataset.commit`, and as transactions tell them, under the reference's names.
+"""`LanceOperation`: the operations that `LanceDataset.commit` takes and transactions return, under the reference's
+names.
 
-Each is a dataclass with the reference's fields in its order; what only the wire has follows, by keyword. It stands for
-an operation of `lance_ops.transactions`, and goes there and comes back without loss.
+Each is a dataclass with the reference's fields in the reference's order; fields that only the wire format has follow as
+keywords. It converts to an operation of `lance_ops.transactions` and back without loss.
 """
 
 from __future__ import annotations
@@ -32,29 +33,30 @@ _MODES = {
 
 
 class LanceOperation:
-    """The operations that the reference names. Fragments are `FragmentMetadata`; any iterable does for a sequence."""
+    """The operations that the reference names. Fragments are `FragmentMetadata`; a sequence may be any iterable."""
 
     class BaseOperation(ABC):
-        """What every operation is, those too that have no name here and come back as `lance_ops.transactions` has them.
+        """The base class of all operations, also of those without a class here, which stay as `lance_ops.transactions`
+        has them.
 
-        The two ways are written for operations whose fields are those of the internal one; the others say how.
+        The two conversions copy fields of equal names. Operations with other fields override them.
         """
 
         internal: ClassVar[type[Any]]
 
         @property
         def name(self) -> str:
-            """The specification's word for this operation."""
+            """The specification's name of this operation."""
             return type(self).__name__
 
         def to_internal(self) -> Operation:
-            """Return the operation that is committed."""
+            """Return the operation of `lance_ops.transactions` to commit."""
             operation: Operation = self.internal(**vars(self))
             return operation
 
         @classmethod
         def from_internal(cls, operation: Any) -> Self:
-            """Return an operation, an instance of `internal`, as users read it."""
+            """Return an operation of `lance_ops.transactions` in the public form."""
             return cls(**vars(operation))
 
     @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Overwrite(BaseOperation):
-        """Replace the table by these fragments, or create it; an Arrow schema's fields are numbered from 0."""
+        """Replace the table by these fragments, or create it. Fields of an Arrow schema get ids from 0."""
 
         new_schema: AnySchema
         fragments: Sequence[Fragment]
@@ -102,7 +104,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Delete(BaseOperation):
-        """Give fragments larger deletion vectors and drop those without a row left."""
+        """Give fragments larger deletion vectors, and drop fragments without live rows."""
 
         updated_fragments: Sequence[Fragment]
         deleted_fragment_ids: Sequence[int]
@@ -115,10 +117,10 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Update(BaseOperation):
-        """Move rows with new values to new fragments, or write columns anew in place.
+        """Move rows with new values to new fragments, or write columns again in place.
 
-        `update_mode` is `rewrite_rows` or `rewrite_columns`; unsaid, it is the latter where there are modified fields.
-        The offsets of updated rows are a serialised Roaring bitmap a fragment.
+        `update_mode` is `rewrite_rows` or `rewrite_columns`; the default is the latter if there are modified fields.
+        The offsets of updated rows are one serialized Roaring bitmap for each fragment.
         """
 
         removed_fragment_ids: Sequence[int] = ()
@@ -172,7 +174,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Merge(BaseOperation):
-        """State every fragment anew, with the files and the schema they have then."""
+        """Replace the list of fragments and the schema, as adding columns does."""
 
         fragments: Sequence[Fragment]
         schema: AnySchema
@@ -192,7 +194,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Project(BaseOperation):
-        """Exchange the fields of the schema."""
+        """Replace the fields of the schema."""
 
         schema: AnySchema
         preserves_nullability: bool = False
@@ -208,7 +210,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Restore(BaseOperation):
-        """Bring back all of an old version."""
+        """Restore the whole content of an old version."""
 
         version: int
 
@@ -216,7 +218,10 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class Clone(BaseOperation):
-        """Begin a dataset with the files of another's version; a deep one is no operation but `deep_clone`."""
+        """Create a dataset that names the files of another dataset's version.
+
+        A deep clone is made by `deep_clone` instead.
+        """
 
         is_shallow: bool
         ref_name: str | None
@@ -230,7 +235,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class DataReplacement(BaseOperation):
-        """Exchange one file of each fragment, or add one where its fields were all null."""
+        """Replace one file of each fragment, or add a file for fields that were all null."""
 
         replacements: Sequence[made.DataReplacementGroup]
 
@@ -255,7 +260,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class RewrittenIndex:
-        """A segment remapped to the new addresses, in the place of an old one. An empty type URL is no details."""
+        """A segment with remapped addresses that replaces an old one. An empty type URL means no details."""
 
         old_id: str
         new_id: str
@@ -266,7 +271,7 @@ class LanceOperation:
         files: Sequence[IndexFile] = ()
 
         def to_internal(self) -> made.RewrittenIndex:
-            """Return the segment as an operation commits it."""
+            """Return the segment of `lance_ops.transactions` to commit."""
             url = self.new_details_type_url
             return made.RewrittenIndex(
                 UUID(self.old_id),
@@ -278,14 +283,14 @@ class LanceOperation:
 
         @classmethod
         def from_internal(cls, index: made.RewrittenIndex) -> Self:
-            """Return such a segment as users read it."""
+            """Return a segment of `lance_ops.transactions` in the public form."""
             details = index.details or IndexDetails("")
             old_id, new_id = str(index.old_id), str(index.new_id)
             return cls(old_id, new_id, details.type_url, details.value, index.index_version, files=index.files)
 
     @dataclass(frozen=True)
     class Rewrite(BaseOperation):
-        """Exchange fragments for others with the same rows."""
+        """Replace fragments by others with the same rows, as compaction does."""
 
         groups: Sequence[made.RewriteGroup]
         rewritten_indices: Sequence[LanceOperation.RewrittenIndex]
@@ -308,7 +313,7 @@ class LanceOperation:
 
     @dataclass(frozen=True)
     class UpdateConfig(BaseOperation):
-        """Update the manifest's maps."""
+        """Change the configuration and metadata maps of the manifest."""
 
         config_updates: made.UpdateMap | None = None
         table_metadata_updates: made.UpdateMap | None = None
@@ -325,11 +330,11 @@ class LanceOperation:
             return cls(**{**vars(operation), "field_metadata_updates": operation.field_metadata_updates or None})
 
 
-# What the reference has no name for is a bare `BaseOperation` there; here it keeps its own class.
-LanceOperation.BaseOperation.register(Operation)  # type: ignore[type-abstract]  # an abstract class does as well
+# An operation without a name in the reference is a bare `BaseOperation` there; here it keeps its own class.
+LanceOperation.BaseOperation.register(Operation)  # type: ignore[type-abstract]  # an abstract class serves as well
 
 AnyOperation: TypeAlias = LanceOperation.BaseOperation | Operation
-"""An operation under the reference's name, or as `lance_ops.transactions` has it."""
+"""An operation in the public form, or an operation of `lance_ops.transactions`."""
 
 _NAMED: Mapping[type[Any], type[LanceOperation.BaseOperation]] = {
     kind.internal: kind
@@ -356,12 +361,12 @@ def to_internal(operation: AnyOperation) -> Operation:
 
 
 def from_internal(operation: Operation) -> AnyOperation:
-    """Return an operation as users read it: one that the reference has no name for stays as it is."""
+    """Return an operation in the public form; an operation without a name in the reference is returned unchanged."""
     named = _NAMED.get(type(operation))
     return operation if named is None else named.from_internal(operation)
 
 
 def _keep(operation: LanceOperation.BaseOperation, *names: str) -> None:
-    """Make what iterables give the operation's own: a list may change later, and an iterator is read only once."""
+    """Copy iterables into tuples, because a caller may change a list later, and an iterator can be read only once."""
     for name in names:
         object.__setattr__(operation, name, tuple(getattr(operation, name)))

@@ -1,4 +1,4 @@
-"""Numbers about a dataset, in the shapes the reference returns them."""
+"""Statistics of fragments, fields and indices, in the shapes that the reference returns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DataStatistics:
 
 @dataclass(frozen=True)
 class IndexDescription:
-    """An index, all its segments together."""
+    """An index with all of its segments."""
 
     name: str
     type_url: str
@@ -60,7 +60,7 @@ class LanceStats:
         }
 
     def data_stats(self) -> DataStatistics:
-        """Return the bytes that each field takes: none for one without a column of its own, or in a file of 0.1."""
+        """Return the bytes of each field; zero for a field without its own column, and for files of version 0.1."""
         sizes = field_sizes(self._snapshot).items()
         return DataStatistics([FieldStatistics(field_id, num_bytes) for field_id, num_bytes in sizes])
 

@@ -14,7 +14,10 @@ __all__ = ["Transaction", "as_read"]
 
 @dataclass(frozen=True)
 class Transaction:
-    """What `LanceDataset.commit` takes and `read_transaction` returns; `uuid` is fresh for every logical commit."""
+    """A transaction, which `LanceDataset.commit` takes and `read_transaction` returns.
+
+    Each logical commit has its own `uuid`.
+    """
 
     read_version: int
     operation: AnyOperation
@@ -25,15 +28,15 @@ class Transaction:
     unknown: bytes = b""
 
     def to_internal(self) -> made.Transaction:
-        """Return the transaction that is committed."""
+        """Return the transaction of `lance_ops.transactions` to commit."""
         return made.Transaction(**{**vars(self), "operation": to_internal(self.operation)})
 
     @classmethod
     def from_internal(cls, transaction: made.Transaction) -> Transaction:
-        """Return a transaction as users read it."""
+        """Return a transaction of `lance_ops.transactions` in the public form."""
         return cls(**{**vars(transaction), "operation": from_internal(transaction.operation)})
 
 
 def as_read(transaction: made.Transaction | None) -> Transaction | None:
-    """Return the transaction of a version as users read it, None if it was not kept."""
+    """Return the transaction of a version in the public form, or None if it was not kept."""
     return None if transaction is None else Transaction.from_internal(transaction)

@@ -1,4 +1,4 @@
-"""Functions that make new columns of batches of old ones, under the reference's names."""
+"""`BatchUDF`: functions that compute new columns from record batches, under the reference's names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BatchUDF:
         self.cache = None if checkpoint_file is None else Checkpoint(fspath(checkpoint_file))
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
-        """Call the function as it is, for whoever wants to try it."""
+        """Call the function directly, for example to test it."""
         return self.func(batch)
 
 
@@ -37,8 +37,8 @@ def batch_udf(
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
     """Return a decorator that makes a function a `BatchUDF`.
 
-    Without `output_schema` the function is called with the first row once to see what it makes. Results are kept in
-    `checkpoint_file` until the columns are committed, so that a second attempt goes on where the first stopped.
+    Without `output_schema`, the function is called once with the first row to learn its schema. `checkpoint_file` keeps
+    results until the columns are committed, so that a second attempt continues where the first stopped.
     """
     if callable(output_schema):
         raise InvalidInput("write @batch_udf() with brackets")

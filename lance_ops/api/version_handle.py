@@ -1,4 +1,4 @@
-"""What every part of `LanceDataset` stands on: a version, and the moving to another."""
+"""The base class of all parts of `LanceDataset`: a handle on one version, which moves to versions that it commits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Handle"]
 class Handle:
     """A handle on one version of a dataset.
 
-    `default_scan_options` are those of its scans that say nothing else, by the names of `ScannerBuilder`'s methods.
+    `default_scan_options` apply to its scans unless a scan sets them; their keys are `ScannerBuilder`'s method names.
     """
 
     def __init__(self, snapshot: Snapshot, default_scan_options: Mapping[str, Any] | None = None) -> None:
@@ -24,14 +24,14 @@ class Handle:
 
     @classmethod
     def of(cls, snapshot: Snapshot, default_scan_options: Mapping[str, Any] | None = None) -> Self:
-        """Return a handle on a version that is open already."""
+        """Return a handle on an opened version."""
         handle = cls.__new__(cls)
         Handle.__init__(handle, snapshot, default_scan_options)
         return handle
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version this handle stands on, for the verbs of `lance_ops.maintenance`."""
+        """The opened version of this handle, for the verbs of `lance_ops.maintenance`."""
         return self._snapshot
 
     @property
@@ -48,6 +48,8 @@ class Handle:
         self._snapshot = snapshot
 
     def _committed(self, snapshot: Snapshot) -> None:
-        """Move to a version that this handle made, and clean up behind it if the table asks for that now."""
+        """Move to a version that this handle committed, and run automatic clean-up if the table's configuration asks
+        for it.
+        """
         clean_up_if_due(self._snapshot.version, snapshot)
         self._move(snapshot)

@@ -71,17 +71,21 @@ def write_dataset(
     """Write Arrow data and return the dataset at the version made.
 
     `data_obj` is a table, a record batch, a reader, a pandas data frame, anything with `__arrow_c_stream__`, or an
-    iterable of batches (with `schema`). `create` raises `DatasetAlreadyExists` if something is there; `append` and
-    `overwrite` create what is not. `max_rows_per_group` matters to the reference's oldest format and is accepted.
-    `enable_v2_manifest_paths`, `enable_stable_row_ids`, `auto_cleanup_options` (see
-    `lance_ops.maintenance.cleanup`) and `initial_bases` are for the creation: asking an older table without stable
-    row ids for them, or any for base paths, is refused. Appended files have the table's version, or another 2.x one if
-    `data_storage_version` says so. New files go to the `target_bases` in turn, by name or path, or to all
-    (`target_all_bases`; True: the root, too).
+    iterable of batches (with `schema`). Mode `create` raises `DatasetAlreadyExists` if the dataset exists; `append` and
+    `overwrite` create a missing one. `max_rows_per_group` matters only to the reference's oldest format and is
+    accepted.
+
+    `enable_v2_manifest_paths`, `enable_stable_row_ids`, `auto_cleanup_options` (see `lance_ops.maintenance.cleanup`)
+    and `initial_bases` apply to a creation. Stable row ids for an existing table without them, and base paths for any
+    existing table, are refused. Appended files have the table's file version, or the 2.x version that
+    `data_storage_version` states. New files go in turn to the `target_bases`, named by name or path, or to all base
+    paths with `target_all_bases` (True includes the root).
+
     A page collects 8 MiB of a column, or an even share of `data_cache_bytes`, and at most `max_page_bytes`. `progress`
-    is told of each fragment. `commit_lock` is refused: the store itself decides who commits.
-    Blobs may be URIs of other objects only with `allow_external_blob_outside_bases`, for nothing here keeps those, or
-    with `external_blob_mode="ingest"`, which copies their bytes.
+    is called for each fragment. `commit_lock` is refused, because the store decides which writer commits.
+
+    A blob may be the URI of another object only with `allow_external_blob_outside_bases`, because this library does not
+    protect that object, or with `external_blob_mode="ingest"`, which copies its bytes.
 
     Raises `SchemaMismatch` naming the field if appended data does not fit; the dataset is then unchanged.
     """

@@ -1,4 +1,4 @@
-"""The dataset that a user writes to: named by its URI or held, there already or yet to be created."""
+"""Resolve the dataset that a caller writes to: given as a URI or a handle, existing or not."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _MODES = ("create", "append", "overwrite")
 
 
 def place_of(destination: Destination, storage_options: Mapping[str, str] | None) -> tuple[str, Mapping[str, str]]:
-    """Return the dataset's URI, and the storage options to use: a handle's own where none are given."""
+    """Return the dataset's URI and the storage options to use; a handle's own options are the default."""
     if isinstance(destination, Handle):
         return destination.uri, destination.snapshot.storage_options if storage_options is None else storage_options
     return fspath(destination), storage_options or {}
 
 
 def check_mode(mode: str, there: str | None = None) -> None:
-    """Raise `InvalidInput` for a mode there is not, `DatasetAlreadyExists` for `create` where a dataset is `there`."""
+    """Raise `InvalidInput` for an unknown mode, `DatasetAlreadyExists` for mode `create` if the dataset is `there`."""
     if mode not in _MODES:
         raise InvalidInput(f"mode {mode!r} is none of {', '.join(_MODES)}")
     if mode == "create" and there is not None:
@@ -44,9 +44,10 @@ def existing_dataset(
     initial_bases: Sequence[DatasetBasePath] | None,
     base_store_params: BaseStoreParams | None,
 ) -> Snapshot | None:
-    """Return the dataset, with the options of its bases, if there is one that may be written to.
+    """Return the existing dataset with the options of its base paths, or None.
 
-    Raises `DatasetAlreadyExists` if it was to be created, `InvalidInput` if base paths were to be declared with it.
+    Raises `DatasetAlreadyExists` if the caller asked to create it, and `InvalidInput` if the caller declares base
+    paths, which only a creation may do.
     """
     found = Snapshot.open_if_exists(uri, storage_options)
     if found is None:

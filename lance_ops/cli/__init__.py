@@ -1,4 +1,4 @@
-"""The command `lance-ops`: the library's verbs for hands and shell scripts."""
+"""The command `lance-ops`: the library's verbs for people at a terminal and for shell scripts."""
 
 from __future__ import annotations
 

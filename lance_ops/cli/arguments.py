@@ -1,4 +1,4 @@
-"""The arguments and options that commands share."""
+"""Declare and parse the arguments and options that commands share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_dataset(uri: str, storage_option: list[str] | None, version: str | None
 
 
 def storage_options(pairs: list[str] | None) -> dict[str, str] | None:
-    """Read options of a store; None if there are none."""
+    """Parse `KEY=VALUE` storage options; return None if there are none."""
     options = {}
     for pair in pairs or ():
         key, separator, value = pair.partition("=")
@@ -52,12 +52,12 @@ def storage_options(pairs: list[str] | None) -> dict[str, str] | None:
 
 
 def reference(text: str | None) -> int | str | None:
-    """Read a version's number or a tag's name."""
+    """Parse a version's number or a tag's name."""
     return int(text) if text is not None and text.isdecimal() else text
 
 
 def duration(text: str) -> timedelta:
-    """Read a duration such as `90m`, `36h`, `14d`."""
+    """Parse a duration such as `90m`, `36h`, `14d`."""
     try:
         return parse_duration(text)
     except InvalidInput as error:

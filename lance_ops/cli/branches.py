@@ -1,4 +1,4 @@
-"""Commands about branches: lines of versions beside the main one. Every other command takes one as a dataset."""
+"""Commands that list, create and delete branches. Every other command takes a branch's URI as its dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that commit or remove: `delete`, `compact`, `reindex`, `cleanup`, `restore`."""
+"""Commands that change a dataset: `delete`, `compact`, `reindex`, `cleanup`, `restore`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that copies a version to another place."""
+"""The command `clone`, which copies a version into a new dataset."""
 
 from __future__ import annotations
 

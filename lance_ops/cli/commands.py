@@ -1,7 +1,7 @@
-"""The commands under one roof, and what becomes of their errors.
+"""Register all commands, and turn their errors into messages and exit codes.
 
-An error this library raises on purpose is one line on stderr and exit code 1; a command line that makes no sense is
-exit code 2, as everywhere. Anything else is a bug and keeps its traceback.
+An error of `lance_ops.errors` becomes one line on stderr and exit code 1. An invalid command line gives exit code 2.
+Any other error is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["app", "main"]
 
 
 class _OneLineErrors(TyperGroup):
-    """Turns typed errors into one line and an exit code."""
+    """Turns typed errors into one line on stderr and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Print an answer: as JSON for machines, or with rich for people."""
+"""Print a command's result: as JSON for programs, or as tables and sentences for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.text import Text
 
 __all__ = ["counted", "moment", "number", "percent", "print_facts", "print_json", "print_line", "print_table", "size"]
 
-_WIDTH_OF_PIPES = 200  # a pipe has no width: wrap where no table of ours is that wide
+_WIDTH_OF_PIPES = 200  # a pipe has no width, so use one that no table of these commands reaches
 
 
 def print_json(value: Any) -> None:
@@ -65,7 +65,7 @@ def counted(value: int, thing: str) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """Write a ratio as a percentage that says 100 only of the whole."""
+    """Return a ratio as a percentage; only a ratio of 1 gives 100%."""
     if ratio is None:
         return "-"
     return "100%" if ratio == 1 else f"{min(ratio * 100, 99.9):.1f}%"

@@ -26,7 +26,7 @@ __all__ = ["FailOn", "health", "inspect", "verify", "versions"]
 
 
 class FailOn(Enum):
-    """From which severity on `health` fails."""
+    """The severity from which `health` exits with an error."""
 
     NEVER = "never"
     WARNING = "warning"

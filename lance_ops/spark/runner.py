@@ -1,11 +1,11 @@
 """Run a plan's tasks on a Spark cluster.
 
-A Python task costs Spark some 27 ms however little it does, so tasks travel in a few groups per core, never one by
-one. Only the function, the tasks and their outcomes cross: paths and small values, never rows.
+A Python task costs Spark about 27 ms even if it does nothing, so tasks are sent in a few groups for each core. Only the
+function, the tasks and their outcomes travel: paths and small values, never rows.
 
-An error does not fail the Spark job: it travels back as data and is raised here as what it was. That also keeps Spark
-from running a group again whose failure is not the cluster's. Groups that the cluster does lose are run again by
-Spark; what the lost attempt left behind is not among the outcomes, so it is never committed.
+An error of a task does not fail the Spark job. It travels back as data, and the driver raises it again. So Spark
+repeats only groups that the cluster itself lost. Files of a lost attempt are not among the outcomes and are never
+committed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class _Failure:
-    """An error as it left the worker: pickled where that is possible, and always as text."""
+    """An error from a worker: as text, and also pickled if that is possible."""
 
     index: int
     pickled: bytes | None
@@ -63,10 +63,10 @@ class OnSpark:
             raise InvalidInput(f"tasks_per_core must be at least 1, not {self.tasks_per_core}")
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
-        """Call `function` with each task somewhere on the cluster and return the outcomes in the tasks' order.
+        """Call `function` with each task on the cluster, and return the outcomes in the order of the tasks.
 
-        When a task fails, the rest of its group is left out and the other groups run to their end; then the error is
-        raised, of several the one whose task comes first. Raises `TasksLost` when Spark could not run a group at all.
+        If a task fails, the rest of its group is skipped and the other groups run to their end. Then the error is
+        raised; of several errors, that of the first task. Raises `TasksLost` if Spark could not run a group.
         """
         if not tasks:
             return []
@@ -85,7 +85,7 @@ class OnSpark:
 
 
 def _deal(tasks: Sequence[T], num_groups: int) -> list[list[tuple[int, T]]]:
-    """Deal tasks out like cards: plans often list big tasks first, or neighbours of one size together."""
+    """Deal tasks out in turn, because plans often list large tasks first, or tasks of one size together."""
     numbered = list(enumerate(tasks))
     return [numbered[start::num_groups] for start in range(min(num_groups, len(numbered)))]
 
@@ -97,22 +97,22 @@ def _run_groups(
         for index, task in group:
             try:
                 yield index, function(task)
-            except Exception as error:  # noqa: BLE001 - every error is to reach the driver as itself
+            except Exception as error:  # noqa: BLE001 - every error must reach the driver
                 yield _Failure.of(index, error)
-                break  # the plan has failed: the rest of this group would be work for nothing
+                break  # the plan has failed, so the rest of this group is skipped
 
 
 def _pickle_if_it_comes_back(error: Exception) -> bytes | None:
-    """Pickle an error; not every class survives, and one that does not must not hide what happened."""
+    """Pickle an error, or return None if it cannot be unpickled; its text then travels alone."""
     try:
         pickled = pickle.dumps(error)
         pickle.loads(pickled)
-    except Exception:  # noqa: BLE001 - whatever a foreign class raises, its text travels instead
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything here
         return None
     return pickled
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:
-    """Return what Spark says happened, without the stack of its own."""
+    """Return Spark's message about a failure, without the Java stack."""
     text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
     return text.strip().partition("\n")[0]

@@ -1,7 +1,7 @@
-"""The Spark session this library works in: made when first asked for, shared by everything in the process.
+"""Start or find the Spark session that this library uses; the whole process shares it.
 
-Starting one takes 6 to 10 s, and its first Python job 2 to 5 s more; a session that is already there is used as it is,
-with the SQL settings below applied to it.
+Starting a session takes 6 to 10 s, and its first Python job 2 to 5 s more. An existing session is used as it is, with
+the SQL settings below applied.
 
 On a cluster the executors need this package and its dependencies: install it there, or ship an environment with
 `spark.archives`. (`spark.submit.pyFiles` with the wheel is enough for the package itself, which is pure Python.)
@@ -20,14 +20,14 @@ from lance_ops.spark.java import use_java
 __all__ = ["SETTINGS", "get_or_create"]
 
 SETTINGS: Mapping[str, str] = {
-    # Timestamps travel as UTC; a session in another zone would show the same instants under other wall times.
+    # Timestamps travel as UTC; a session in another zone would show them as other wall times.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # A compressed Arrow stream hung mapInArrow; the transport is a local pipe anyway.
     "spark.sql.execution.arrow.compression.codec": "none",
-    # With this off, Spark fails every query on a source that can take filters.
+    # Without this setting, Spark fails every query on a source that can take filters.
     "spark.sql.python.filterPushdown.enabled": "true",
-    # A second attempt at a task writes a second set of files: harmless, for only one is committed, but waste.
+    # A speculative attempt writes a second set of files. Only one set is committed, so this is safe but wasteful.
     "spark.speculation": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -42,9 +42,9 @@ def get_or_create(
 ) -> SparkSession:
     """Return the process's session; start one if there is none.
 
-    `master` defaults to what `spark-submit` gave, and to all cores of this machine where nothing did. `config` goes on
-    top of `SETTINGS`. Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the JVM to be started reads.
-    Raises `ConfigError` when no Java is found.
+    `master` defaults to that of `spark-submit`, or else to all cores of this machine. `config` overrides `SETTINGS`.
+    Sets JAVA_HOME and, for a local master, PYSPARK_PYTHON, which the new JVM reads. Raises `ConfigError` if no Java is
+    found.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if SparkSession.getActiveSession() is None and not submitted:
@@ -55,7 +55,7 @@ def get_or_create(
     if master is not None:
         settings["spark.master"] = master
         if master.startswith("local"):
-            # The JVM would start whatever `python3` is on PATH, which need not have this package.
+            # Otherwise the JVM starts the `python3` on PATH, which may lack this package.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return SparkSession.builder.config(map={**settings, **(config or {})}).getOrCreate()

@@ -1,13 +1,13 @@
-"""Lance tables in Spark SQL: temporary views and a function, since Spark's catalogs cannot hold Python data sources.
+"""Offer Lance tables to Spark SQL by temporary views and a table function.
 
-`CREATE TABLE … USING lance`, `VERSION AS OF` and DELETE are not to be had from a Python data source. A view stands for
-one version of a table each; `INSERT INTO` a view appends to the table:
+Spark's catalogs cannot hold Python data sources, so `CREATE TABLE … USING lance`, `VERSION AS OF` and `DELETE` do not
+work. A view shows one version of a table, and `INSERT INTO` a view appends to the table:
 
     create_view(spark, "flights", uri)                          SELECT …  FROM flights
     create_view(spark, "flights_before", uri, version=3)        … EXCEPT SELECT … FROM flights_before
     register_functions(spark)                                   SELECT * FROM lance_versions('/data/flights.lance')
 
-What changes a table otherwise (delete, compact, …) are verbs of `lance_ops.dataset(uri)`, given `OnSpark` as runner.
+For other changes (delete, compact, …), call the methods of `lance_ops.dataset(uri)` with `OnSpark` as runner.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def create_view(
     filter: str | None = None,  # noqa: A002 - the option's name
     storage_options: Mapping[str, str] | None = None,
 ) -> None:
-    """Create or replace a temporary view of a version, by default the one that is newest now.
+    """Create or replace a temporary view of a version, by default of the version that is newest now.
 
-    Rows inserted into the view are in the table at once and in the view when it is created again.
+    Rows inserted into the view are in the table at once. The view shows them when it is created again.
     """
     options = {"path": uri, "filter": filter, "tag": tag, "version": None if version is None else str(version)}
     options |= {f"storage_options.{key}": value for key, value in (storage_options or {}).items()}
@@ -64,7 +64,7 @@ def create_view(
 
 
 def register_functions(session: SparkSession) -> None:
-    """Make `lance_versions(uri)` a table function of the session."""
+    """Register the table function `lance_versions(uri)` in the session."""
     table_function = arrow_udtf(_LanceVersions, returnType=from_arrow_schema(_VERSIONS))
     session.udtf.register("lance_versions", cast(UserDefinedTableFunction, table_function))
 

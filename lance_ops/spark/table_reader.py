@@ -1,4 +1,4 @@
-"""Read a Lance table in Spark: groups of fragments as tasks, filters answered before rows cross into the JVM."""
+"""Read a Lance table in Spark: a task reads a group of fragments and filters rows before they cross into the JVM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lance_ops.spark.types import schema_for_spark
 
 __all__ = ["FragmentGroup", "LanceReader", "PushingReader", "group_evenly", "visible_schema"]
 
-_BYTES_PER_PARTITION = 128 * 1024**2  # what Spark's own file sources aim at
+_BYTES_PER_PARTITION = 128 * 1024**2  # the target of Spark's own file sources
 _TASKS_PER_CORE = 3
 
 
@@ -43,10 +43,7 @@ class FragmentGroup(InputPartition):
 
 
 class LanceReader(DataSourceReader):
-    """Reads one version, with the filter of the options.
-
-    It takes no filters from Spark: see `PushingReader`.
-    """
+    """Reads one version with the filter of the options. It takes no filters from Spark; `PushingReader` says why."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -62,7 +59,7 @@ class LanceReader(DataSourceReader):
         )
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Group the fragments that can hold a matching row, in their order, by the rows to look at."""
+        """Group the fragments that may hold a matching row, in their order, by the number of rows to read."""
         rows: dict[int, int] = {}
         for block in plan_scan(self._snapshot, self._request).blocks:
             looked_at = block.stop - block.start if block.offsets is None else len(block.offsets)
@@ -73,7 +70,7 @@ class LanceReader(DataSourceReader):
         return [FragmentGroup(group) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a group's fragments in exactly Spark's shape."""
+        """Yield the rows of a group's fragments in exactly the types that Spark expects."""
         assert isinstance(partition, FragmentGroup)
         for table in scan(self._snapshot, replace(self._request, fragment_ids=partition.fragment_ids)):
             for batch in table_to_text(table, self._snapshot.uri).to_batches():
@@ -88,15 +85,15 @@ class LanceReader(DataSourceReader):
 
 
 class PushingReader(LanceReader):
-    """Also answers the filters that Spark offers, where they mean the same here.
+    """Also takes the filters that Spark offers, where they have the same meaning in this library.
 
-    Spark 4 keeps one reader for all scans of a DataFrame, the one planned last, with the filters it was given: a second
-    query over the DataFrame, or a second use of it within one, is silently answered with the filters of another. So
-    this reader is for those who ask for it (`push_filters`) and who `load` anew for every use.
+    Spark 4 keeps one reader for all scans of a DataFrame: the one planned last, with its filters. A second query over
+    the DataFrame, or a second use of it in one query, then silently gets the filters of another. Therefore a user must
+    ask for this reader (`push_filters`), and must `load` again for every use.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what can be taken; yield the rest back."""
+        """Take the filters that translate exactly, and yield the others back to Spark."""
         table = self._snapshot.schema.to_arrow_storage()
         for asked in filters:
             predicate = pushed_predicate(asked, table, self._shape)
@@ -109,7 +106,7 @@ class PushingReader(LanceReader):
 
 
 def visible_schema(options: SourceOptions) -> pa.Schema:
-    """Return the columns of the table, in Spark's shape, that a query without a schema of its own sees."""
+    """Return the columns, in Spark's types, that a query without its own schema sees."""
     schema = options.open().schema
     if options.columns is not None:
         schema = schema.project(options.columns)
@@ -123,9 +120,9 @@ def visible_schema(options: SourceOptions) -> pa.Schema:
 
 
 def group_evenly(rows: dict[int, int], num_groups: int) -> list[tuple[int, ...]]:
-    """Cut fragments, in their order, into at most `num_groups` runs of about as many rows each.
+    """Cut the list of fragments into at most `num_groups` runs with about equal numbers of rows.
 
-    A fragment goes to the run in which the middle of its rows falls, so none is split and none is empty.
+    A fragment belongs to the run that holds its middle row, so no fragment is split and no run is empty.
     """
     total = sum(rows.values())
     groups: dict[int, list[int]] = {}

@@ -2,9 +2,10 @@
 
     plan_write(options, schema, overwrite) -> WritePlan     on the driver, before any task
     WritePlan.write(batches) -> fragments                    in a task; file names are unique, so attempts never meet
-    WritePlan.commit(fragments) -> version | None            on the driver, of the attempts that Spark reports only
+    WritePlan.commit(fragments) -> version | None            on the driver, only of the attempts that Spark reports
 
-An attempt that Spark lost, or whose twin won, leaves files that no version names; clean-up removes them by age.
+An attempt that Spark lost, or that lost against a speculative twin, leaves files that no version names. Clean-up
+removes them by age.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ __all__ = ["WritePlan", "plan_write"]
 
 @dataclass(frozen=True)
 class WritePlan:
-    """What a write will do, small enough to travel with each task.
+    """The plan of a write, small enough to be pickled into each task.
 
-    `read_version` is None where the table is to be created. `done` says that this is a replay with nothing left to do.
+    `read_version` is None if the write creates the table. `done` means that this write is a replay and has nothing to
+    do.
     """
 
     options: SourceOptions
@@ -72,9 +74,10 @@ class WritePlan:
             return writer.finish()
 
     def commit(self, fragments: Sequence[Fragment]) -> int | None:
-        """Commit all fragments as one version; None when there is nothing to say or it was said before.
+        """Commit all fragments as one version; return None if there is nothing to commit or the batch was committed
+        before.
 
-        After a definite failure the fragments' files are gone, after an unknown outcome all are kept.
+        After a certain failure the fragments' files are deleted; after an unknown outcome they are kept.
         """
         properties = batch_properties({self.batch: self.batch}) if self.batch else {}
         says_nothing = self.read_version is not None and not (fragments or properties or self.overwrite)
@@ -106,7 +109,7 @@ class WritePlan:
                 file_version=self.file_version,
             )
         except RetryableConflict:
-            # Another run may have brought the same batch in meanwhile; then this one is the replay.
+            # Another run may have committed the same batch meanwhile; then this run is the replay.
             if self.batch and _is_ingested(snapshot.latest(), self.batch):
                 return None
             raise
@@ -114,7 +117,7 @@ class WritePlan:
         return made.version
 
     def discard(self, fragments: Iterable[Fragment]) -> None:
-        """Delete the files of fragments that no commit was attempted with."""
+        """Delete the files of fragments for which no commit was attempted."""
         store = open_root(self.options.path, self.options.storage_options).store
         _pending(store, fragments).abandon()
 
@@ -122,9 +125,9 @@ class WritePlan:
 def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, batch: str | None = None) -> WritePlan:
     """Fit a DataFrame's schema to the table's, before any row is written.
 
-    Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that are for reading or, as
-    stable row ids, for a new table,
-    `UnsupportedFeature` for an append in another file version than the table's.
+    Raises `SchemaMismatch` naming the column that does not fit, `InvalidInput` for options that apply to reads or (as
+    stable row ids) only to a new table, and `UnsupportedFeature` for an append in another file version than the
+    table's.
     """
     snapshot = options.open_to_write()
     if snapshot is None:
@@ -139,7 +142,7 @@ def plan_write(options: SourceOptions, schema: pa.Schema, *, overwrite: bool, ba
             f"appending files of version {version.value} to a table of {snapshot.file_version.value}", snapshot.uri
         )
     table = _overwritten(snapshot, schema, options) if overwrite else snapshot.schema
-    # Rows will be cast as no rows are: what cannot be is known before a task starts.
+    # Casting zero rows shows an impossible cast before a task starts.
     conform_to_schema(schema.empty_table(), schema_to_write(table))
     done = batch is not None and _is_ingested(snapshot, batch)
     return WritePlan(options, snapshot.version, table, version, overwrite, batch, done)
@@ -151,7 +154,7 @@ def _pending(store: Store, fragments: Iterable[Fragment]) -> PendingFiles:
 
 
 def _overwritten(snapshot: Snapshot, schema: pa.Schema, options: SourceOptions) -> Schema:
-    """Return the schema after an overwrite: a column that looks as before keeps its type and metadata."""
+    """Return the schema after an overwrite. A column that looks the same in Spark keeps its type and metadata."""
     new = schema_from_spark(schema, options.type_hints)
     return Schema.from_arrow(keep_types(new, text_schema(snapshot.schema.to_arrow_storage())))
 

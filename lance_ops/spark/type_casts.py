@@ -1,9 +1,9 @@
-"""Cast rows between a table's types and Spark's shapes of them, either way, without losing a row or inventing one.
+"""Cast record batches between a table's types and the types that Spark sees, in both directions.
 
-Arrow's own cast is right for flat columns. It is not for three things that nested columns bring: a struct's child may
-hold rubbish where the struct is null (a list of the wrong length there stops a cast to a fixed-size list), nulls pass
-silently into a child that allows none, and instants finer than a microsecond must be cut, not refused. So parents are
-taken apart here and put together again around their cast children.
+Arrow's cast is right for flat columns, but not for three properties of nested columns. A struct's child may hold
+arbitrary values where the struct is null; a list of the wrong length there stops a cast to a fixed-size list. Nulls
+pass silently into a child that allows none. Timestamps finer than a microsecond must be cut, not refused. So this
+module takes nested columns apart, casts the children, and puts them together again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["fit"]
 def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of `schema`, found in `batch` by name, with exactly its types.
 
-    Raises `SchemaMismatch` naming a column that is missing, or whose values have no place in the type wanted.
+    Raises `SchemaMismatch` naming a column that is missing, or whose values do not fit the wanted type.
     """
     columns = []
     for field in schema:
@@ -36,7 +36,10 @@ def fit(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _field(array: pa.Array, field: pa.Field, path: str, num_parent_nulls: int) -> pa.Array:
-    """Cast a child; it may be null where its parent is (`num_parent_nulls` times), more only if it is nullable."""
+    """Cast a child.
+
+    It may be null where its parent is null (`num_parent_nulls` times), elsewhere only if it is nullable.
+    """
     if not field.nullable and array.null_count > num_parent_nulls:
         raise SchemaMismatch(f"column {path!r} holds nulls and may not")
     return _cast(array, field.type, path)
@@ -94,7 +97,7 @@ def _map(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """Return offsets into `array.flatten()`, which keeps nothing of the slots that are null or sliced away."""
+    """Return offsets into `array.flatten()`, which drops the items of null slots and of slots outside the slice."""
     lengths = pc.fill_null(pc.list_value_length(array), 0)
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
 

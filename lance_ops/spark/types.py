@@ -1,6 +1,6 @@
-"""What a table's Arrow types look like in Spark, and the table that a Spark schema makes.
+"""Map a table's Arrow types to the types that Spark sees, and a Spark schema to the types of a new table.
 
-The table's Arrow schema is the authority. Spark sees each column in the one shape its Arrow transport takes:
+The table's Arrow schema decides. Spark sees each column in the one shape that its Arrow transport accepts:
 
     in the table                                   in Spark                       on the way
     bool, int8-64, float32/64, decimal128,         the same                       -
@@ -18,11 +18,11 @@ The table's Arrow schema is the authority. Spark sees each column in the one sha
     dictionary                                     its values                     -
     list, large_list, fixed-size list              list of `element`              the size is not kept
 
-What the shape does not keep, two hints in a field's metadata do (`arrow.fixed-size-list.size`, `arrow.float16`): they
-are shown to Spark on read, and a new table made from such a DataFrame has the types again. They may also come as
-`<column>.<hint>` properties. Appending to a table that exists needs no hint: rows are cast to its types.
+Two hints in a field's metadata (`arrow.fixed-size-list.size`, `arrow.float16`) keep what the shape loses. A read shows
+them to Spark, and a new table made from such a DataFrame gets the original types. Hints may also come as
+`<column>.<hint>` properties. An append needs no hint, because rows are cast to the table's types.
 
-Nothing here imports pyspark: Spark's own Arrow schema (`pyspark.sql.pandas.types`) follows from the shape.
+This module does not import pyspark. Spark's own Arrow schema (`pyspark.sql.pandas.types`) follows from the shape.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _SHAPES: dict[pa.DataType, pa.DataType] = {
 
 
 def schema_for_spark(schema: pa.Schema) -> pa.Schema:
-    """Return a table's schema in Spark's shape, with hints for what the shape does not keep.
+    """Return a table's schema in Spark's shape, with hints for what the shape loses.
 
     Raises `UnsupportedFeature` naming the column whose type has no shape in Spark.
     """
@@ -86,9 +86,9 @@ def schema_for_spark(schema: pa.Schema) -> pa.Schema:
 def schema_from_spark(schema: pa.Schema, properties: Mapping[str, str] | None = None) -> pa.Schema:
     """Return the schema of a new table for rows of this Spark schema.
 
-    Hints come from the fields' metadata or, before it, from `properties` whose keys are `<column>.<hint>`, matched
-    without regard to case. All columns are nullable: Spark derives nullability from plans, and the next DataFrame's
-    plan may differ. Raises `InvalidInput` for a hint that fits no column or not its type.
+    Hints come from `properties` with keys `<column>.<hint>`, matched without case, or else from the fields' metadata.
+    All columns are nullable, because Spark derives nullability from plans, and the next DataFrame's plan may differ.
+    Raises `InvalidInput` for a hint that names no column or does not fit the column's type.
     """
     hints = {key.lower(): value for key, value in (properties or {}).items() if is_hint(key)}
     fields = [_field_from_spark(field, field.name, hints) for field in schema]
@@ -98,7 +98,7 @@ def schema_from_spark(schema: pa.Schema, properties: Mapping[str, str] | None = 
 
 
 def keep_types(new: pa.Schema, old: pa.Schema) -> pa.Schema:
-    """Return `new` with each column as it is in `old` where Spark could not have told the two apart."""
+    """Return `new`, with the type and metadata from `old` for each column that looks the same in Spark."""
 
     def field_of(field: pa.Field) -> pa.Field:
         position = old.get_field_index(field.name)
@@ -106,7 +106,7 @@ def keep_types(new: pa.Schema, old: pa.Schema) -> pa.Schema:
             return field
         before = old.field(position)
         same = _bare(_shape(before.type, before.name)) == _bare(_shape(field.type, field.name))
-        # A type that Spark has, too, was not lost on the way: only another hint can have changed it.
+        # Spark keeps this type, so only a hint can have changed it.
         return before if same and _hints(field.type) in ({}, _hints(before.type)) else field
 
     return pa.schema([field_of(field) for field in new])
@@ -159,7 +159,7 @@ def _shape(arrow_type: pa.DataType, path: str) -> pa.DataType:
 
 
 def _bare(shape: pa.DataType) -> pa.DataType:
-    """Return a shape without what plans change from query to query: nullability, and fields' metadata."""
+    """Return a shape without nullability and fields' metadata, which differ between Spark's plans."""
     if pt.is_struct(shape):
         return pa.struct([pa.field(child.name, _bare(child.type)) for child in shape])
     if pt.is_map(shape):
@@ -189,7 +189,10 @@ def _hints(arrow_type: pa.DataType) -> dict[str, Any]:
 
 
 def _plain_metadata(field: pa.Field) -> dict[str, Any]:
-    """Return the field's own metadata as Spark's; an extension's name is left out, Spark gets its storage only."""
+    """Return the field's metadata for Spark.
+
+    The name of an extension type is left out, since Spark sees only its storage.
+    """
     return {
         key.decode(): value.decode("utf-8", "replace")
         for key, value in (field.metadata or {}).items()
@@ -207,7 +210,7 @@ def _field_from_spark(field: pa.Field, path: str, hints: dict[str, str]) -> pa.F
         arrow_type = _with_float16(arrow_type, path)
     if size is not None:
         arrow_type = _with_size(arrow_type, str(size), path)
-    # Names with two underscores are Spark's own notes about a plan (aliases, CHAR lengths), not the user's.
+    # Keys with two underscores are Spark's own notes about a plan (aliases, CHAR lengths), not the user's.
     for key, value in spark_metadata.items():
         if not key.startswith("__"):
             arrow_metadata[key.encode()] = (value if isinstance(value, str) else json.dumps(value)).encode()
@@ -215,7 +218,7 @@ def _field_from_spark(field: pa.Field, path: str, hints: dict[str, str]) -> pa.F
 
 
 def _table_type(arrow_type: pa.DataType, path: str, hints: dict[str, str]) -> pa.DataType:
-    """Return the type with the names of child fields that other writers of Lance use."""
+    """Return the type with the child field names that other Lance writers use."""
     if pt.is_struct(arrow_type):
         return pa.struct([_field_from_spark(child, f"{path}.{child.name}", hints) for child in arrow_type])
     if pt.is_map(arrow_type):

@@ -1,4 +1,4 @@
-"""`LanceFragment` and fragments written apart, under the reference's names."""
+"""`LanceFragment`, and fragments written without a commit, under the reference's names."""
 
 from lance_ops.api.fragments.data_file import DataFile
 from lance_ops.api.fragments.fragment import FragmentSession, LanceFragment

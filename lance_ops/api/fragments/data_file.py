@@ -10,14 +10,15 @@ __all__ = ["DataFile"]
 
 
 class DataFile(table.DataFile):
-    """What fragments and operations take for a data file."""
+    """A data file of a fragment, as operations take it."""
 
     __slots__ = ()
 
     @classmethod
     def create(cls, dataset: Handle, path: str, *, base_id: int | None = None) -> table.DataFile:
-        """Describe a file that lies in the dataset's directory of data files, or under a base path.
+        """Describe a file in the dataset's directory of data files, or beneath a base path.
 
-        Raises `UnsafePath` for a path that leaves the directory, `SchemaMismatch` naming a column the table has not.
+        Raises `UnsafePath` for a path that leaves the directory, and `SchemaMismatch` naming a column that the table
+        lacks.
         """
         return describe_data_file(dataset.snapshot, path, base_id)

@@ -32,7 +32,7 @@ __all__ = ["FragmentSession", "LanceFragment"]
 
 
 class LanceFragment(FragmentChanges):
-    """Rows stored together in one version of a dataset; raises `InvalidInput` for an id that none of it has."""
+    """A fragment of one version of a dataset. Raises `InvalidInput` if the version has no fragment of that id."""
 
     def __init__(self, dataset: Handle, fragment_id: int | None, *, fragment: Fragment | None = None) -> None:
         if fragment is None:
@@ -44,7 +44,7 @@ class LanceFragment(FragmentChanges):
 
     @classmethod
     def of(cls, snapshot: Snapshot, fragment: Fragment) -> Self:
-        """Return a fragment of a version that is open already."""
+        """Return a fragment of an opened version."""
         found = cls.__new__(cls)
         FragmentChanges.__init__(found, snapshot, fragment)
         return found
@@ -56,7 +56,7 @@ class LanceFragment(FragmentChanges):
 
     @property
     def metadata(self) -> Fragment:
-        """What the manifest says of it."""
+        """The fragment's description in the manifest."""
         return self._fragment
 
     @property
@@ -66,12 +66,12 @@ class LanceFragment(FragmentChanges):
 
     @property
     def physical_schema(self) -> NoReturn:
-        """Which columns its files hold is in `metadata`; raises `UnsupportedFeature`, as the reference does."""
+        """Raise `UnsupportedFeature`, as the reference does; `metadata` says which columns the files hold."""
         raise UnsupportedFeature("physical_schema of a Lance fragment (see metadata)")
 
     @property
     def partition_expression(self) -> NoReturn:
-        """There are no partitions."""
+        """Raise `UnsupportedFeature`: Lance fragments have no partitions."""
         raise UnsupportedFeature("partition_expression of a Lance fragment")
 
     @property
@@ -123,7 +123,7 @@ class LanceFragment(FragmentChanges):
     ) -> LanceScanner:
         """Return a scan of this fragment; see `LanceDataset.scanner`.
 
-        `schema` is what pyarrow's fragments take first; it must be the table's own.
+        pyarrow's fragments take `schema` as the first argument; it must be the table's schema.
         """
         if schema is not None and not schema.equals(self.schema):
             raise UnsupportedFeature("a fragment's scanner with another schema than the table's", self._snapshot.uri)
@@ -209,11 +209,11 @@ class LanceFragment(FragmentChanges):
         return projection.apply(take_addresses(self._snapshot, row_addrs(self.fragment_id, live[positions]), request))
 
     def open_session(self, columns: Columns = None, with_row_address: bool | None = None) -> FragmentSession:
-        """Return what takes rows of this fragment again and again."""
+        """Return a session that takes rows of this fragment repeatedly."""
         return FragmentSession(self, columns, bool(with_row_address))
 
     def validate(self) -> None:
-        """Check that its files are there, of the stated size and rows; see `LanceDataset.validate`.
+        """Check that the files exist with the stated size and rows; see `LanceDataset.validate`.
 
         Raises `CorruptFile` naming the first thing that is wrong.
         """
@@ -224,7 +224,7 @@ class LanceFragment(FragmentChanges):
 
 
 class FragmentSession:
-    """Takes rows of one fragment, whose files stay open; make one with `LanceFragment.open_session`."""
+    """Takes rows of one fragment and keeps its files open; `LanceFragment.open_session` makes one."""
 
     def __init__(self, fragment: LanceFragment, columns: Columns, with_row_address: bool) -> None:
         self._fragment = fragment

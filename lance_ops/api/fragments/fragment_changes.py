@@ -1,6 +1,7 @@
-"""The part of `LanceFragment` that prepares changes: new files are written, and nothing is committed.
+"""The methods of `LanceFragment` that prepare changes: they write new files and commit nothing.
 
-Each returns the fragment as it would be, for an operation of `LanceOperation` and `LanceDataset.commit`.
+Each returns the changed fragment, for an operation of `LanceOperation` that the caller commits by
+`LanceDataset.commit`.
 """
 
 from __future__ import annotations
@@ -80,10 +81,10 @@ class FragmentChanges:
         use_legacy_format: bool | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Fragment:
-        """Write data as one fragment of a dataset, or of one that is yet to be created; no version has it yet.
+        """Write data as one fragment, for an existing dataset or one to be created; nothing is committed.
 
-        `append` writes in the schema of the dataset, `create` and `overwrite` in the data's. Raises `SchemaMismatch`
-        naming the field that does not fit the dataset.
+        Mode `append` uses the schema of the dataset; `create` and `overwrite` use that of the data. Raises
+        `SchemaMismatch` naming the field that does not fit the dataset.
         """
         check_mode(mode)
         uri = fspath(dataset_uri)
@@ -105,7 +106,7 @@ class FragmentChanges:
 
     @staticmethod
     def create_from_file(filename: str, dataset: Handle, fragment_id: int) -> Fragment:
-        """Return the fragment that a data file of the dataset's makes, which no version has (any more).
+        """Return a fragment of one data file in the dataset's folder that no version names.
 
         `filename` is beneath the directory of data files. Raises `UnsafePath` for one that leaves it, `ObjectNotFound`,
         and `SchemaMismatch` naming a column that the file or the table lacks.
@@ -113,7 +114,9 @@ class FragmentChanges:
         return describe_fragment(dataset.snapshot, filename, fragment_id)
 
     def delete(self, predicate: UserFilter) -> Fragment | None:
-        """Write a deletion file that hides the rows for which the predicate is true; None if no row is left."""
+        """Write a deletion file that also hides the rows for which the predicate is true; return None if no row is
+        left.
+        """
         request = ScanRequest(Schema(()), bind_filter(self._snapshot, predicate), fragment_ids=(self._fragment.id,))
         found = BitMap()
         for rows in scan_rows(self._snapshot, request):
@@ -121,7 +124,7 @@ class FragmentChanges:
         return self.delete_rows(found)
 
     def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:
-        """Write a deletion file that hides the rows at these physical offsets too; None if no row is left."""
+        """Write a deletion file that also hides the rows at these physical offsets; return None if no row is left."""
         gone = BitMap(offsets)
         if gone and gone.max() >= self._fragment.physical_rows:
             raise InvalidInput(f"fragment {self._fragment.id} has no row {gone.max()}")
@@ -192,10 +195,10 @@ class FragmentChanges:
         *,
         with_offsets: bool = False,
     ) -> Patched | tuple[Fragment, list[int], bytes]:
-        """Write columns anew with the values of `data_obj` for rows that it has, by key; the other rows keep theirs.
+        """Write columns again with values of `data_obj`, joined by key; rows without a match keep their values.
 
-        Returns the fragment, the ids of the fields written and, with `with_offsets`, the rows that got new values as a
-        portable Roaring bitmap of their physical offsets.
+        Returns the fragment and the ids of the fields written. With `with_offsets`, also returns the physical offsets
+        of the rows with new values, as a portable Roaring bitmap.
         """
         table = reader_of(data_obj, schema).read_all()
         patch = bind_replaced_values(self._snapshot, table, left_on, right_on or left_on)

@@ -1,4 +1,4 @@
-"""`write_fragments`: rows written apart, for a commit that somebody makes later, under the reference's names."""
+"""`write_fragments`: write rows as fragments for a later commit by the caller, under the reference's names."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def write_fragments(
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
 ) -> list[Fragment] | Transaction:
-    """Write data as fragments that no version has yet; return them, or a transaction for `LanceDataset.commit`.
+    """Write data as fragments that no version names yet; return them, or a transaction for `LanceDataset.commit`.
 
-    `append` writes in the schema of the dataset, `overwrite` in the data's. Where no dataset is, each mode does as
-    `create`, and the transaction creates it. The files are durable, and the caller's: nobody removes them if he does
-    not commit. `max_rows_per_group` and `enable_stable_row_ids` do nothing, as in the reference: the commit gives rows
-    their ids. The rest is as for `write_dataset`.
+    Mode `append` uses the schema of the dataset, `overwrite` that of the data. If no dataset exists, each mode acts as
+    `create`, and the transaction creates the dataset. The files are durable and belong to the caller: if the caller
+    does not commit, only clean-up removes them. `max_rows_per_group` and `enable_stable_row_ids` have no effect, as in
+    the reference: the commit gives rows their ids. The other arguments are those of `write_dataset`.
 
     Raises `DatasetAlreadyExists`, and `SchemaMismatch` naming the field that does not fit.
     """

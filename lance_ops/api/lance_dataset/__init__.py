@@ -1,4 +1,4 @@
-"""`LanceDataset`: its parts, one module for each kind of verb, under the reference's names."""
+"""`LanceDataset` in parts, one module for each kind of method, under the reference's names."""
 
 from lance_ops.api.lance_dataset.commits import BulkCommitResult
 from lance_ops.api.lance_dataset.copies import Branch, Branches

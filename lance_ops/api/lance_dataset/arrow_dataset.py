@@ -1,8 +1,8 @@
-"""What makes a dataset a `pyarrow.dataset.Dataset`, which engines look for before they hand columns and filters down.
+"""Make `LanceDataset` a `pyarrow.dataset.Dataset`, because engines push columns and filters down only to those.
 
-pyarrow's datasets are made in C++, and a Python subclass has nothing there: functions of pyarrow that go past the
-Python methods (`Scanner.from_dataset`, Acero) would read a null pointer. So the C++ half is a union of one dataset that
-cannot be read, and such a function raises.
+pyarrow's datasets are C++ objects, and a Python subclass has none. Functions of pyarrow that bypass the Python methods
+(`Scanner.from_dataset`, Acero) would read a null pointer. Therefore the C++ half is a union of one unreadable dataset,
+and such a function raises an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNREADABLE = pads.FileSystemDataset(
 
 
 class ArrowDataset(pads.UnionDataset):  # type: ignore[misc]  # pyarrow ships no types
-    """The methods of pyarrow's datasets that Lance datasets have no use for."""
+    """The methods of pyarrow's datasets that Lance datasets do not support."""
 
     def __init__(self) -> None:
         super().__init__(_NO_COLUMNS, [_UNREADABLE])

@@ -1,4 +1,4 @@
-"""The part of `LanceDataset` that commits what others prepared: fragments written here and there, one transaction."""
+"""The methods of `LanceDataset` that commit operations and transactions prepared elsewhere."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ _TIMEOUT = timedelta(minutes=30)
 
 
 class BulkCommitResult(TypedDict):
-    """What `commit_batch` did: the dataset at the version made, and the one transaction that made it."""
+    """The result of `commit_batch`: the dataset at the new version, and the transaction that made it."""
 
     dataset: Commits
     merged: Transaction
 
 
 class Commits(Handle):
-    """Commits of operations and transactions, each judged against what landed since its `read_version`."""
+    """Commits of operations and transactions.
+
+    Each is judged against the versions committed since its `read_version`.
+    """
 
     @classmethod
     def commit(
@@ -59,12 +62,12 @@ class Commits(Handle):
         base_store_params: BaseStoreParams | None = None,
         commit_timeout: timedelta | None = _TIMEOUT,
     ) -> Self:
-        """Make an operation, or a whole transaction, the next version, and return the dataset there.
+        """Commit an operation or a transaction as the next version, and return the dataset at that version.
 
-        An operation was planned on `read_version`, which only an overwrite and a restore can do without. Files that it
-        brings stay if it fails: they are the caller's. `base_store_params` are storage options for base paths alone, by
-        their URIs; the dataset returned has them too. Raises `RetryableConflict`, `IncompatibleTransaction`,
-        `TooManyConcurrentWriters`, and `CommitStateUnknown`.
+        `read_version` is the version that the operation was planned on; only an overwrite and a restore may omit it. If
+        the commit fails, the operation's files stay, because they belong to the caller. `base_store_params` are storage
+        options for single base paths, by URI; the returned dataset keeps them. Raises `RetryableConflict`,
+        `IncompatibleTransaction`, `TooManyConcurrentWriters`, and `CommitStateUnknown`.
         """
         uri, options = place_of(base_uri, storage_options)
         if base_store_params:
@@ -99,10 +102,10 @@ class Commits(Handle):
         return cls.of(made)
 
     def resolve(self, uuid: str) -> int | None:
-        """Return the version that a transaction made, the answer to a `CommitStateUnknown`; None if it made none.
+        """Return the version that a transaction made, or None if it made none; call it after `CommitStateUnknown`.
 
-        None counts once the store answers and some minutes have passed: a request that was lost can still arrive.
-        Raises `CommitStateUnknown` if clean-up left nothing to tell by.
+        None is final only when the store answers again and some minutes have passed, because a delayed request may
+        still arrive. Raises `CommitStateUnknown` if clean-up has removed the evidence.
         """
         return find_transaction(self._snapshot.store, self._snapshot.committer, uuid)
 
@@ -148,7 +151,7 @@ class Commits(Handle):
 
 
 def _with_dictionaries(root: DatasetRoot, transaction: InternalTransaction) -> InternalTransaction:
-    """Give the schema of a 0.1 table the values of its dictionaries: those it has, or those that the files begin."""
+    """Give the schema of a 0.1 table its dictionary values: the table's, or pending ones from the new files."""
     operation = transaction.operation
     if not isinstance(operation, Merge | Overwrite) or not has_pending_dictionaries(
         operation.schema, operation.fragments
@@ -164,7 +167,7 @@ def _with_dictionaries(root: DatasetRoot, transaction: InternalTransaction) -> I
 
 
 def _bases(uri: str, storage_options: Mapping[str, str], operation: AnyOperation | Transaction) -> tuple[BasePath, ...]:
-    """Return the base paths of the dataset, or those that the operation which creates it brings."""
+    """Return the base paths of the dataset, or those that the creating operation declares."""
     existing = Snapshot.open_if_exists(uri, storage_options)
     if existing is not None:
         return existing.manifest.base_paths

@@ -1,4 +1,4 @@
-"""Copies and branches of a dataset, and the places its files are in."""
+"""The methods of `LanceDataset` for clones, branches and base paths."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ class Branches:
         return {name: _public(branch) for name, branch in list_branches(reference_store(self._snapshot)).items()}
 
     def list_ordered(self, order: str | None = None) -> _Listed:
-        """Return (name, branch) pairs by the version they began with, newest first unless `order` is "asc"."""
+        """Return (name, branch) pairs, sorted by the version that each branch began with, newest first unless `order`
+        is "asc".
+        """
         return sorted(self.list().items(), key=lambda item: item[1]["parent_version"], reverse=order != "asc")
 
     def delete(self, branch: str) -> None:
-        """Remove a branch with its files; raise `InvalidInput` while other branches came from it or tags name it."""
+        """Remove a branch with its files; raise `InvalidInput` if other branches began on it or tags name it."""
         delete_branch(self._snapshot, branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
@@ -64,16 +66,16 @@ class Branches:
 
 
 class Copies(Handle):
-    """The methods of `LanceDataset` that copy it, or branch it off."""
+    """Clones, branches, and base paths."""
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
-        """Return the places outside of the root that files of this version may be in, by id."""
+        """Return the base paths of this version by id."""
         return {base.id: DatasetBasePath.of(base) for base in self._snapshot.manifest.base_paths}
 
     def add_bases(
         self, new_bases: Sequence[DatasetBasePath], transaction_properties: Mapping[str, str] | None = None
     ) -> Self:
-        """Declare more such places; raise `InvalidInput` for an id, name or path that another has.
+        """Declare more base paths; raise `InvalidInput` for an id, name or path that is in use.
 
         Raises `IncompatibleTransaction` when a concurrent commit declared one of them.
         """
@@ -83,13 +85,13 @@ class Copies(Handle):
 
     @property
     def branches(self) -> Branches:
-        """Lines of versions beside the main one."""
+        """The branches of the dataset."""
         return Branches(self._snapshot)
 
     def create_branch(
         self, branch: str, reference: Reference | None = None, storage_options: Mapping[str, str] | None = None
     ) -> Self:
-        """Begin a branch with a version (by default this one), and return a handle on it.
+        """Create a branch that begins with a version (by default this one), and return a handle on it.
 
         Raises `InvalidInput` for a name that is taken or not allowed.
         """
@@ -102,9 +104,9 @@ class Copies(Handle):
         reference: Reference,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Begin a dataset at `target_path` that reads this one's files of a version, and return a handle on it.
+        """Create a dataset at `target_path` that reads the files of a version of this one, and return a handle on it.
 
-        Tag the version to keep clean-up from the files. Raises `DatasetAlreadyExists`.
+        Tag the version so that clean-up keeps its files. Raises `DatasetAlreadyExists`.
         """
         source = open_reference(self._snapshot, reference)
         return self.of(shallow_clone(source, fspath(target_path), storage_options))

@@ -1,7 +1,7 @@
-"""`LanceDataset`: what a user holds, with the reference's method names, argument order and defaults.
+"""`LanceDataset`: a user's handle on a dataset, with the reference's method names, argument order and defaults.
 
-Each method says what it wants in this library's own terms and hands it down; nothing is decided here. A handle stands
-on one version; the methods that commit move it to the version they made.
+Each method translates its arguments and calls a room below; this module decides nothing. A handle stands on one
+version. A method that commits moves the handle to the version it made.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class VersionRef(TypedDict):
 class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDataset):
     """A dataset at one version.
 
-    It is opened as `lance_ops.dataset` opens one. `metadata_cache_size` and the other sizes tune the reference, but for
-    `metadata_cache_size_bytes`; so does `serialized_manifest`, in bytes of its own.
+    The arguments are those of `lance_ops.dataset`. Except for `metadata_cache_size_bytes`, the cache sizes and
+    `serialized_manifest` tune the reference and are accepted without effect.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
             snapshot = snapshot.with_metadata_cache(metadata_cache_size_bytes)
         super().__init__(with_params(snapshot, base_store_params), default_scan_options)
 
-    # -- what it is ---------------------------------------------------------------------------------------------
+    # -- properties ---------------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's Arrow schema; that of a scan where there are default scan options."""
+        """The table's Arrow schema, or the schema of a scan with the default scan options, if there are any."""
         if self._default_scan_options is not None:
             return self.scanner().projected_schema
         return self._snapshot.schema.to_arrow()
@@ -104,12 +104,12 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
 
     @property
     def version(self) -> int:
-        """The version this handle stands on."""
+        """The number of this handle's version."""
         return self._snapshot.version
 
     @property
     def latest_version(self) -> int:
-        """The newest version there is."""
+        """The number of the newest version."""
         return self._snapshot.latest().version
 
     @property
@@ -119,16 +119,16 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
 
     @property
     def initial_storage_options(self) -> dict[str, str] | None:
-        """The storage options it was opened with; None without any."""
+        """The storage options that the handle was opened with, or None."""
         return dict(self._snapshot.storage_options) or None
 
     def latest_storage_options(self) -> dict[str, str] | None:
-        """Return the storage options in use: those it was opened with, for nothing renews them."""
+        """Return the storage options in use. They are the initial ones, because nothing renews them."""
         return self.initial_storage_options
 
     @property
     def max_field_id(self) -> int:
-        """The highest field id in use, that of a dropped column with values in some file included."""
+        """The highest field id in use; it may belong to a dropped column that some file still holds."""
         return self._snapshot.manifest.max_field_id
 
     def config(self) -> dict[str, str]:
@@ -146,7 +146,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         return DatasetOptimizer(self._snapshot, self._committed)
 
     def get_fragments(self, filter: Filter = None) -> list[LanceFragment]:
-        """Return the fragments, in the order in which their rows are scanned; `filter`, a hint, rules none out."""
+        """Return the fragments in scan order. `filter` is only a hint in the reference, and has no effect here."""
         return [LanceFragment.of(self._snapshot, fragment) for fragment in self._snapshot.fragments]
 
     def fragment_ids(self) -> BitMap:
@@ -169,7 +169,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         return [_version(past.manifest) for past in reversed(list(history(self._snapshot.latest())))]
 
     def get_version(self) -> Version:
-        """Return the version this handle stands on, as `versions` does."""
+        """Return this handle's version in the form of `versions`."""
         return _version(self._snapshot.manifest)
 
     def version_refs(self) -> list[VersionRef]:
@@ -185,7 +185,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         self._move(self._snapshot.latest())
 
     def read_transaction(self, version: int) -> Transaction | None:
-        """Return the transaction that made a version, None if it was not kept."""
+        """Return the transaction that made a version, or None if it was not kept."""
         return as_read(read_version(self._snapshot.store, self._snapshot.committer, version).transaction)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
@@ -202,8 +202,8 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
     ) -> DatasetDelta:
         """Compare two versions: `compared_against` with this handle's, or `begin_version` with `end_version`.
 
-        Version 0 is the empty table before the first. Raises `InvalidInput` for anything but one of the two ways,
-        `VersionNotFound` if the later version is not retained.
+        Version 0 means the empty table before version 1. Raises `InvalidInput` unless exactly one of the two forms is
+        used, and `VersionNotFound` if the later version is not retained.
         """
         if (compared_against is None) == (begin_version is None or end_version is None):
             raise InvalidInput("pass compared_against, or begin_version and end_version")
@@ -251,7 +251,7 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         include_files: bool = False,
         max_files: int = cleanup.DEFAULT_MAX_FILES,
     ) -> CleanupExplanation:
-        """Say what `cleanup_old_versions` would remove, and remove nothing."""
+        """Return what `cleanup_old_versions` would remove; remove nothing."""
         options = CleanupOptions(
             older_than,
             retain_versions,
@@ -271,20 +271,20 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
     ) -> pa.RecordBatchReader:
         """Stream the files that each retained version names: `version`, `base_uri`, `path`, `type`.
 
-        `progress` is called after each version with how many were read, and of how many.
+        `progress` is called after each version with the number of versions read and their total.
         """
         return tracked_files(self._snapshot, min_version, progress)
 
     def validate(self) -> None:
-        """Check the version's invariants and that its files are there and of the stated size.
+        """Check the version's invariants, and that its files exist with the stated size.
 
         Raises `CorruptFile` naming the first thing that is wrong.
         """
         validate(self._snapshot)
 
     def migrate_manifest_paths_v2(self) -> None:
-        """Give manifests of the old naming scheme the new names; not beside any other work on the dataset."""
-        if not isinstance(self._snapshot.committer, PutIfAbsentCommitter):  # the manifest store has the old names
+        """Rename manifests of the V1 naming scheme to V2 names. No other work on the dataset may run meanwhile."""
+        if not isinstance(self._snapshot.committer, PutIfAbsentCommitter):  # the manifest store records the old names
             raise UnsupportedFeature("renaming manifests that a manifest store knows", self.uri)
         migrate_to_v2(self._snapshot.store)
         self._move(self._snapshot.latest())
@@ -295,10 +295,11 @@ class LanceDataset(Copies, SchemaChanges, RowChanges, Indexing, Commits, ArrowDa
         storage_options: Mapping[str, str] | None = None,
         ignore_not_found: bool | None = None,
     ) -> None:
-        """Remove a dataset, with its branches and whatever else lies beneath its root.
+        """Remove a dataset with its branches and everything else beneath its root.
 
-        Raises, with nothing removed, `InvalidInput` for a place that is no dataset's root, `UnsafePath` for a symbolic
-        link in it that leads out, and `DatasetNotFound` for a place with nothing, unless `ignore_not_found`.
+        These errors are raised before anything is removed: `InvalidInput` if the URI is not a dataset's root,
+        `UnsafePath` if a symbolic link beneath it leads out, and `DatasetNotFound` if nothing is there, unless
+        `ignore_not_found` is set.
         """
         drop_dataset(fspath(base_uri), storage_options, ignore_not_found=bool(ignore_not_found))
 
@@ -337,13 +338,15 @@ def dataset(
     *,
     base_store_params: BaseStoreParams | None = None,
 ) -> LanceDataset:
-    """Open a dataset: the newest version, a version's number, a tag's, a branch's, or the newest as of a moment.
+    """Open a dataset: its newest version, or one by number, by tag, on a branch, or by a moment (`asof`).
+
+    `default_scan_options` apply to every scan that does not set them. `base_store_params` are storage options for
+    single base paths, by URI. `metadata_cache_size_bytes` (256 MiB by default) bounds the cache of data files'
+    metadata: where their pages and chunks are. `block_size`, the sizes of other caches and `read_params` tune the
+    reference and are accepted without effect; this library always checks bytes while it decodes them.
 
     Raises `DatasetNotFound`, `VersionNotFound`, `ReferenceNotFound`, and `UnsupportedFeature` for a table that needs a
-    newer reader. `default_scan_options` are those of every scan that says nothing else, `base_store_params` storage
-    options for base paths alone, by their URIs. `metadata_cache_size_bytes` is the memory for what is known of data
-    files, 256 MiB if not said: where their pages and chunks are. `block_size`, sizes of other caches and `read_params`
-    tune the reference and are accepted; bytes are always checked as they are decoded.
+    newer reader.
     """
     if uri is None:
         raise InvalidInput("dataset needs a URI")

@@ -1,4 +1,4 @@
-"""`DatasetDelta`: what changed between two versions, under the reference's names."""
+"""`DatasetDelta`: the rows inserted, updated and deleted between two versions, under the reference's names."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["DatasetDelta"]
 class DatasetDelta:
     """The differences between a version and a later one; make one with `LanceDataset.delta`.
 
-    Inserted and updated rows are read as the later version has them, with `_rowid` and the two version columns after
-    their own. Compactions in between change nothing.
+    Inserted and updated rows have their values of the later version, followed by `_rowid` and the two version columns.
+    Compactions between the two versions make no difference.
     """
 
     def __init__(self, snapshot: Snapshot, begin_version: int) -> None:
@@ -29,13 +29,13 @@ class DatasetDelta:
         self._begin_version = begin_version
 
     def list_transactions(self) -> list[Transaction | None]:
-        """Return the transactions after the earlier version, oldest first; None for one that was not kept."""
+        """Return the transactions after the earlier version, oldest first, with None for each that was not kept."""
         versions = range(self._begin_version + 1, self._snapshot.version + 1)
         store, committer = self._snapshot.store, self._snapshot.committer
         return [as_read(read_version(store, committer, version).transaction) for version in versions]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Return the rows that the later version has and the earlier has not."""
+        """Return the rows that only the later version has."""
         return self._read(self._changes.inserted)
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
@@ -43,9 +43,9 @@ class DatasetDelta:
         return self._read(self._changes.updated)
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Return the ids, ascending, of the rows that the earlier version has and the later has not.
+        """Return the ascending row ids of the rows that only the earlier version has.
 
-        Raises `VersionNotFound` if the earlier version was cleaned up: nothing else knows.
+        Raises `VersionNotFound` if clean-up has removed the earlier version, since only its manifest lists the rows.
         """
         row_ids = self._changes.deleted
         if row_ids is None:

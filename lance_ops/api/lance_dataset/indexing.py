@@ -1,4 +1,4 @@
-"""The part of `LanceDataset` that builds and describes indices, and follows rows that moved."""
+"""The methods of `LanceDataset` that build, drop and describe indices, and remap row addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Indexing"]
 
 
 class Indexing(Handle):
-    """Indices; the verbs that make or drop one move the handle to the version they made."""
+    """Index methods. Those that build or drop an index move the handle to the version they made."""
 
     @property
     def stats(self) -> LanceStats:
@@ -34,12 +34,12 @@ class Indexing(Handle):
         self._committed(reindex.create_scalar_index(self._snapshot, column, index_type, name, replace=replace))
 
     def drop_index(self, name: str) -> None:
-        """Remove an index; raise `IndexNotFound` naming those there are."""
+        """Remove an index; raise `IndexNotFound` listing the existing ones."""
         self._committed(reindex.drop_index(self._snapshot, name))
 
     @property
     def has_index(self) -> bool:
-        """Whether there is any index."""
+        """Whether the version has an index."""
         return bool(self._snapshot.manifest.indices)
 
     def list_indices(self) -> list[dict[str, Any]]:
@@ -51,10 +51,10 @@ class Indexing(Handle):
         return list(describe_indices(self._snapshot))
 
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
-        """Return where rows are by where they were, over compactions that left the indices to be remapped later.
+        """Return the present addresses of rows after compactions that deferred the remapping of indices.
 
-        Null for a row that one of them dropped; an address that none knows stays as it is. None if there was none.
-        Raises `InvalidInput` for what is no array of uint64.
+        The result is null for a row that a compaction dropped. An address that no compaction touched stays the same.
+        Returns None if no compaction deferred its remapping. Raises `InvalidInput` unless given an array of uint64.
         """
         if not (isinstance(addrs, pa.Array) and pa.types.is_uint64(addrs.type)):
             raise InvalidInput("row addresses are an array of uint64")
@@ -62,5 +62,5 @@ class Indexing(Handle):
         return None if found is None else pa.array(found, mask=found == np.uint64(TOMBSTONE_ROW))
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return numbers about an index; raise `IndexNotFound` naming those there are."""
+        """Return statistics of an index; raise `IndexNotFound` listing the existing ones."""
         return self.stats.index_stats(index_name)

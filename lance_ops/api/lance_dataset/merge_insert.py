@@ -1,8 +1,8 @@
-"""`MergeInsertBuilder`: a merge by key, put together clause by clause under the reference's names.
+"""`MergeInsertBuilder`: build a merge by key clause by clause, under the reference's names.
 
-A source row whose key the table has is matched; `when_matched_…` says what becomes of the table's row, the last one
-said counts. Nulls match nothing. Two source rows for one row of the table are refused where the row would be updated or
-deleted; source rows that the table has no key for are all inserted, equal ones too.
+A source row is matched if the table has a row with its key. The last `when_matched_…` clause decides what happens to
+the table's row. Null keys match nothing. If two source rows match one row that the merge would update or delete, the
+merge is refused. Source rows without a match are all inserted, duplicates too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
 
 
 class ExecuteResult(TypedDict):
-    """What a merge did."""
+    """The result of a merge."""
 
     num_inserted_rows: int
     num_updated_rows: int
@@ -47,7 +47,7 @@ class ExecuteResult(TypedDict):
 
 
 class MergeInsertBuilder:
-    """Says what happens to rows, then happens: `execute` commits and moves the dataset's handle."""
+    """Collects the clauses of a merge; `execute` commits it and moves the dataset's handle."""
 
     def __init__(self, dataset: Handle, on: str | Iterable[str] | None = None) -> None:
         self._dataset = dataset
@@ -72,21 +72,21 @@ class MergeInsertBuilder:
         return self._with(inserts=True)
 
     def when_not_matched_by_source_delete(self, expr: UserFilter | None = None) -> Self:
-        """Delete rows of the table that no source row matches, of these only where `expr` is true."""
+        """Delete the rows of the table that no source row matches, or only those for which `expr` is true."""
         return self._with(deletes_unmatched=True, delete_condition=expr)
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Set how often the merge is planned again after a conflict."""
+        """Set how often the merge is retried after a conflict."""
         self._retries = max_retries
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """Set after which time no further attempt is begun."""
+        """Set the time after which no further attempt begins."""
         self._timeout = timeout
         return self
 
     def use_index(self, use_index: bool) -> Self:
-        """Say whether an index on the key may be asked; with it off, every row's key is read."""
+        """Set whether the merge may use an index on the key; without an index it reads every row's key."""
         return self._with(use_index=use_index)
 
     def data_storage_version(self, version: str) -> Self:
@@ -94,10 +94,10 @@ class MergeInsertBuilder:
         return self._with(file_version=version)
 
     def write_mode(self, mode: str) -> Self:
-        """Say how updated rows are written: whole into new fragments (`auto` and `rewrite_rows`), or in place.
+        """Set how updated rows are written: as whole rows in new fragments (`auto`, `rewrite_rows`), or in place.
 
-        `rewrite_columns` writes only the source's columns, anew for every row of a fragment with a matched one. It is
-        for a source without all columns and a merge that does nothing but update.
+        `rewrite_columns` writes only the source's columns, for every row of each fragment that has a matched row. It
+        needs a source that lacks some columns, and a merge that only updates.
         """
         if mode not in _WRITE_MODES:
             raise InvalidInput(f"write mode {mode!r} is none of {', '.join(_WRITE_MODES)}")
@@ -106,12 +106,12 @@ class MergeInsertBuilder:
     def target_bases(self, bases: Sequence[str]) -> Self:
         """Write new fragments to these base paths in turn, by name or path; the dataset's own URI is its root.
 
-        Files that patch fragments, and deletion files, go to the root whatever is said here.
+        Column files of an update in place, and deletion files, always go to the root.
         """
         return self._with(target_bases=tuple(bases))
 
     def target_all_bases(self, include_primary: bool = True) -> Self:
-        """Write new fragments to every base path there is when the merge executes, and to the root before them."""
+        """Write new fragments in turn to the root and to every base path that exists when the merge executes."""
         return self._with(target_all_bases=include_primary)
 
     def execute(
@@ -122,9 +122,9 @@ class MergeInsertBuilder:
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> ExecuteResult:
-        """Merge the rows of `data_obj` (whatever `write_dataset` takes), which are held in memory.
+        """Merge the rows of `data_obj`, which is anything that `write_dataset` takes and is held in memory.
 
-        When nothing changes, nothing is committed. Conflicts with concurrent traffic are retried by planning again;
+        A merge that changes nothing commits nothing. After a conflict the merge is planned again. Raises
         `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
         """
         source = reader_of(data_obj, schema).read_all()
@@ -140,7 +140,7 @@ class MergeInsertBuilder:
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None, runner: Runner | None = None
     ) -> tuple[Transaction, ExecuteResult]:
-        """Write what `execute` would, and return the transaction for `LanceDataset.commit` instead of committing it."""
+        """Write the files of the merge, and return its transaction for `LanceDataset.commit`."""
         plan = plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
@@ -148,15 +148,15 @@ class MergeInsertBuilder:
         return Transaction(plan.snapshot.version, from_internal(prepared.operation)), _result(prepared.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """Describe the merge from a source of that schema (by default the table's), one node a line; nothing is read.
+        """Describe the merge of a source with that schema (default: the table's), one plan node in each line.
 
-        Which way rows are matched may depend on how many keys the source has: both are named then.
+        Nothing is read. If the way to match rows depends on the number of source keys, the plan names both ways.
         """
         snapshot = self._dataset.snapshot
         return explain_merge_from(snapshot, self._request, schema or snapshot.schema.to_arrow())
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Do all of the merge but the commit, remove what was written, and say before the plan what that took."""
+        """Do the merge without its commit, delete the written files, and return the plan with measured figures."""
         source = reader_of(data_obj, schema).read_all()
         started = perf_counter()
         plan = plan_merge(self._dataset.snapshot, self._request, source)

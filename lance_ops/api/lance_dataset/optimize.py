@@ -1,4 +1,4 @@
-"""`LanceDataset.optimize`: maintenance under the reference's names."""
+"""`LanceDataset.optimize`: compaction, index maintenance and automatic clean-up, under the reference's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class AutoCleanupConfig(TypedDict, total=False):
-    """When a table cleans itself up: every so many versions (20), what is older (two weeks)."""
+    """The settings of automatic clean-up: how often, in versions (20), and from which age (two weeks)."""
 
     interval: int
     older_than_seconds: int
@@ -55,9 +55,9 @@ class DatasetOptimizer:
     ) -> CompactionMetrics:
         """Merge small fragments, drop deleted rows and remap the indices.
 
-        `max_rows_per_group` and `batch_size` bound what the reference holds in memory; here blocks are bounded by
-        their bytes, and the two are accepted and not needed. `runner` (default: `num_threads` threads) executes the
-        tasks. Raises `TooManyConcurrentWriters` if others won every attempt.
+        `max_rows_per_group` and `batch_size` bound the reference's memory and have no effect here, where blocks are
+        bounded by bytes. `runner` executes the tasks; the default is `num_threads` threads. Raises
+        `TooManyConcurrentWriters` if concurrent commits won against every attempt.
         """
         if compaction_mode not in (None, "reencode"):
             raise UnsupportedFeature(f"compaction_mode={compaction_mode!r} (only 'reencode')", self._snapshot.uri)
@@ -85,11 +85,11 @@ class DatasetOptimizer:
         self._move(reindex.optimize_indices(self._snapshot, index_names))
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
-        """Have every verb that commits remove old versions, as often and as old as said."""
+        """Configure the table so that verbs that commit remove old versions, at this interval and from this age."""
         self._configure(cleanup_config(**auto_cleanup_config))
 
     def disable_auto_cleanup(self) -> None:
-        """Remove that configuration; old versions stay until someone removes them."""
+        """Remove the configuration of automatic clean-up."""
         self._configure(dict.fromkeys(cleanup_config()))
 
     def _configure(self, values: Mapping[str, str | None]) -> None:

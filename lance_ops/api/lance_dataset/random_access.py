@@ -1,4 +1,4 @@
-"""The part of `LanceDataset` that reads rows."""
+"""The methods of `LanceDataset` that take single rows and blobs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lance_ops.reading import ROW_ADDRESS, ScanRequest, take_addresses, take_pos
 __all__ = ["Reading", "Rows"]
 
 Rows: TypeAlias = Sequence[int] | pa.Array | np.ndarray | None
-"""Rows by number."""
+"""Row ids, row addresses, or positions among the live rows."""
 
 _SELECTORS = ("ids", "addresses", "indices")
 _U64_MAX = (1 << 64) - 1
 
 
 class Reading(Scanning):
-    """Random access beside scans, at the handle's version."""
+    """Random access to rows and blobs of the handle's version, besides scans."""
 
     def take(self, indices: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
         """Return rows by their position among the live rows, in the order asked for, repeats included."""
@@ -35,7 +35,7 @@ class Reading(Scanning):
         return projection.apply(take_positions(self._snapshot, np.asarray(indices, dtype=np.int64), request))
 
     def sample(self, num_rows: int, columns: Columns = None, randomize_order: bool = True, **kwargs: Any) -> pa.Table:
-        """Return that many different rows, chosen by Python's `random`, in that order or else the table's.
+        """Return `num_rows` different rows chosen by Python's `random`, in random order or in the table's.
 
         The other arguments are those of `take`. Raises `InvalidInput` for more rows than there are.
         """
@@ -54,9 +54,9 @@ class Reading(Scanning):
         *,
         buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
     ) -> list[BlobFile | None]:
-        """Return blobs as files, None for a null, by exactly one of row ids, addresses and positions among live rows.
+        """Return blobs as files, and None for null blobs. Give exactly one of row ids, addresses and positions.
 
-        Nothing of a blob is read before it is asked for. Raises `InvalidInput` for a column that holds no blobs.
+        No byte of a blob is read before the caller reads the file. Raises `InvalidInput` for a column without blobs.
         """
         _, _, places = self._find_blobs(blob_column, ids, addresses, indices)
         return [None if place is None else BlobFile(place, buffer_size) for place in places]
@@ -73,7 +73,7 @@ class Reading(Scanning):
     ) -> list[tuple[int, bytes | None]]:
         """Return the row address and the bytes of blobs, in the order asked for; see `take_blobs`.
 
-        `io_buffer_size` and `preserve_order` tune the reference and are accepted.
+        `io_buffer_size` and `preserve_order` tune the reference and are accepted without effect.
         """
         reader, owners, places = self._find_blobs(blob_column, ids, addresses, indices)
         return list(zip(owners.tolist(), reader.fetch(places), strict=True))
@@ -87,11 +87,12 @@ class Reading(Scanning):
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, int, bytes | None]]:
-        """Return parts of blobs, each asked for as (row, offset, length): (number of the request, row address, bytes).
+        """Return parts of blobs. A request is (row, offset, length); its result is (request number, row address,
+        bytes).
 
-        `selector` says what a row is: of "ids", "addresses" and "indices" (positions among live rows) one; one row may
-        be asked for many times. A null blob gives None. Neighbouring parts are read together. Raises `InvalidInput` for
-        a part that reaches beyond its blob. The other two arguments are as for `read_blobs`.
+        `selector` says how requests name rows: "ids", "addresses" or "indices" (positions among live rows). Requests
+        may name a row several times. A null blob gives None. Neighbouring parts are read together. Raises
+        `InvalidInput` for a part beyond the end of its blob. The other two arguments are those of `read_blobs`.
         """
         if selector not in _SELECTORS:
             raise InvalidInput(f"selector {selector!r} is none of {', '.join(_SELECTORS)}")
@@ -129,7 +130,7 @@ class Reading(Scanning):
         return reader, owners, reader.locate(field, found.column(0).combine_chunks(), owners)
 
     def _take_rows(self, row_ids: Sequence[int] | pa.Array | np.ndarray, columns: Columns = None) -> pa.Table:
-        """Return rows by row id, in the order asked for, repeats included; those that are gone are left out."""
+        """Return rows by row id, in the requested order and with repeats; missing rows are left out."""
         projection, request = self._take_request(columns)
         return projection.apply(take_row_ids(self._snapshot, np.asarray(row_ids, dtype=np.uint64), request))
 

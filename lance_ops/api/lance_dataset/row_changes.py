@@ -1,4 +1,4 @@
-"""The part of `LanceDataset` that changes rows: each verb is one commit, planned again after a conflict."""
+"""The methods of `LanceDataset` that change rows. Each makes one commit, and is planned again after a conflict."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ __all__ = ["DeleteResult", "RowChanges", "UpdateResult"]
 
 
 class DeleteResult(TypedDict):
-    """What `delete` did."""
+    """The result of `delete`."""
 
     num_deleted_rows: int
 
 
 class UpdateResult(TypedDict):
-    """What `update` did."""
+    """The result of `update`."""
 
     num_rows_updated: int
 
 
 class RowChanges(Handle):
-    """Verbs that delete, update and insert rows; each moves the handle to the version it made."""
+    """Deletes, updates, inserts and merges. Each moves the handle to the version it made."""
 
     def delete(
         self,
@@ -57,8 +57,8 @@ class RowChanges(Handle):
     ) -> DeleteResult:
         """Delete the rows for which the predicate is true.
 
-        When no row matches, nothing is committed. After a conflict with concurrent traffic the rows are looked for
-        again on the newest version; `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
+        If no row matches, nothing is committed. After a conflict, the rows are searched again on the newest version.
+        Raises `TooManyConcurrentWriters` when `conflict_retries` or `retry_timeout` is used up.
         """
         if predicate is None:
             raise InvalidInput("delete needs a predicate; to delete every row say so: delete('true')")
@@ -83,9 +83,9 @@ class RowChanges(Handle):
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> UpdateResult:
-        """Give columns (of the rows for which `where` is true) the values of SQL expressions over the old ones.
+        """Set columns to the values of SQL expressions over the old values, in the rows for which `where` is true.
 
-        When no row matches, nothing is committed. Conflicts with concurrent traffic are retried as `delete` does.
+        If no row matches, nothing is committed. Conflicts are retried as by `delete`.
         """
 
         def attempt(current: Snapshot) -> tuple[Snapshot, int]:
@@ -119,7 +119,7 @@ class RowChanges(Handle):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Append rows, or overwrite the table, as `write_dataset` does, and stand on the version made."""
+        """Append rows or overwrite the table, as `write_dataset` does, and move the handle to the version made."""
         check_mode(mode, self.uri)
         reader = reader_of(data, schema)
         limits = fragment_limits(
@@ -139,7 +139,7 @@ class RowChanges(Handle):
         )
 
     def truncate_table(self, *, transaction_properties: Mapping[str, str] | None = None) -> None:
-        """Delete every row; the schema stays. Nothing is committed where there is none."""
+        """Delete every row and keep the schema. Nothing is committed if the table has no rows."""
 
         def attempt(current: Snapshot) -> Snapshot:
             return truncate(current, transaction_properties)
@@ -149,6 +149,6 @@ class RowChanges(Handle):
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Return a builder of a merge by key: rows updated, inserted and deleted in one commit.
 
-        Without `on` the table's declared primary key is matched. See `lance_ops.api.lance_dataset.merge_insert`.
+        Without `on`, the table's declared primary key is the key. See `MergeInsertBuilder`.
         """
         return MergeInsertBuilder(self, on)

@@ -1,4 +1,4 @@
-"""The part of `LanceDataset` that scans, at the handle's version."""
+"""The methods of `LanceDataset` that scan the handle's version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Scanning"]
 
 
 class Scanning(Handle):
-    """Scans, to an end or in batches."""
+    """Scans, as one table, in batches, or as a data frame."""
 
     def scanner(
         self,
@@ -53,10 +53,11 @@ class Scanning(Handle):
         row_addr_allowlist: bytes | None = None,
         row_addr_blocklist: bytes | None = None,
     ) -> LanceScanner:
-        """Return a scan; nothing is read until it is asked for.
+        """Return a scan. Nothing is read before the caller asks for rows.
 
-        Rows come in the order of the fragments (of `fragments`, if given), or of `order_by`. What else the options do
-        and raise is in `scan_options`. What is None is as the handle's `default_scan_options` have it.
+        Rows come in the order of the fragments (of `fragments`, if given), or in that of `order_by`. Options left as
+        None take their value from the handle's `default_scan_options`. `make_scanner` says what the options do and
+        raise.
         """
         arguments = arguments_of(locals())
         chosen = arguments.pop("fragments")
@@ -123,7 +124,7 @@ class Scanning(Handle):
         disable_scoring_autoprojection: bool | None = None,
         **kwargs: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows for which `filter` is true, holding only a few blocks at a time; see `scanner`."""
+        """Yield the live rows for which `filter` is true, with only a few blocks in memory at a time; see `scanner`."""
         return self.scanner(**arguments_of(locals())).to_batches()
 
     def to_pandas(
@@ -168,9 +169,9 @@ class Scanning(Handle):
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
-        """Return the live rows for which the filter is true; all of them without one, from the manifest alone.
+        """Return the number of live rows for which the filter is true; without a filter the manifest alone says it.
 
-        The handle's `default_scan_options` have no say here.
+        The handle's `default_scan_options` do not apply.
         """
         return Scanning(self._snapshot).scanner(filter=filter, **kwargs).count_rows()
 

@@ -1,7 +1,7 @@
-"""The part of `LanceDataset` that changes columns and metadata: each verb is one commit.
+"""The methods of `LanceDataset` that change columns and metadata. Each makes one commit.
 
-What is planned from the table's own rows is planned again after a conflict. A stream can be read once: a conflict then
-is an error, and nothing is left of the work.
+A change computed from the table's own rows is planned again after a conflict. A stream can be read only once, so a
+conflict is then an error, and the files written are deleted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
 class AlterColumn(TypedDict, total=False):
-    """What `alter_columns` takes: a path, and what changes there."""
+    """An argument of `alter_columns`: the path of a column, and what changes there."""
 
     path: str
     name: str | None
@@ -50,7 +50,7 @@ class AlterColumn(TypedDict, total=False):
 
 
 class SchemaChanges(Reading):
-    """Verbs that change the schema and metadata; each moves the handle to the version it made."""
+    """Changes of columns and metadata. Each moves the handle to the version it made."""
 
     # -- columns ------------------------------------------------------------------------------------------------
 
@@ -64,11 +64,12 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Add columns; every fragment gets a file with them, and no other column is read that is not asked for.
+        """Add columns. Every fragment gets a new data file with them; only the columns that `transforms` needs are
+        read.
 
-        `transforms` is a dictionary of SQL expressions by name; a `BatchUDF` or a function of a record batch of
-        `read_columns` (of all by default); Arrow data with a row for each of the table's; or a field, a list of fields
-        or a schema: columns that are null in every row, for which nothing is written.
+        `transforms` is one of: a dictionary of SQL expressions by name; a `BatchUDF` or a function, called with record
+        batches of `read_columns` (default: all columns); Arrow data with one row for each row of the table; or a field,
+        a list of fields or a schema, which add columns that are null in every row and need no file.
         """
         properties = transaction_properties
         if isinstance(transforms, pa.Field):
@@ -89,7 +90,7 @@ class SchemaChanges(Reading):
             columns = tuple(self._snapshot.schema.names if read_columns is None else read_columns)
             schema = udf.output_schema or self._first_result(udf.func, columns)
             source = FunctionColumns(udf.func, columns, udf.cache)
-            one_by_one = runner or InThreads(1)  # nobody promised that the function can run twice at a time
+            one_by_one = runner or InThreads(1)  # the function may not be safe to run in two threads at once
             self._commit_change(
                 lambda current: add_columns(current, schema, source, one_by_one, properties, batch_size)
             )
@@ -100,7 +101,7 @@ class SchemaChanges(Reading):
             self._committed(add_streamed_columns(self._snapshot, reader.schema, reader, properties))
 
     def drop_columns(self, columns: Sequence[str], *, transaction_properties: Mapping[str, str] | None = None) -> None:
-        """Drop columns or fields of structs; a change of the schema alone. Compaction takes their values."""
+        """Drop columns or fields of structs. Only the schema changes; compaction later drops the values."""
         self._commit_change(lambda current: drop_columns(current, list(columns), transaction_properties))
 
     def alter_columns(
@@ -109,7 +110,7 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Rename columns, allow or forbid nulls in them, or cast them; a cast's indices are dropped."""
+        """Rename columns, allow or forbid nulls in them, or cast them. A cast drops the indices on the column."""
         known = AlterColumn.__annotations__.keys()
         for each in alterations:
             unknown = each.keys() - known
@@ -130,7 +131,7 @@ class SchemaChanges(Reading):
         transaction_properties: Mapping[str, str] | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Add the columns of `data_obj`, held in memory, joined by key; null for rows that have no partner there."""
+        """Add the columns of `data_obj`, joined by key and held in memory; rows without a match get nulls."""
         table = reader_of(data_obj, schema).read_all()
 
         def joined(current: Snapshot) -> Snapshot:
@@ -158,12 +159,12 @@ class SchemaChanges(Reading):
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Set configuration keys, or remove those whose value is None; return all of it."""
+        """Set configuration keys, or remove those whose value is None; return the whole configuration."""
         self._update(UpdateConfig(config_updates=bind_metadata(values, replace)), transaction_properties)
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Sequence[str]) -> None:
-        """Remove configuration keys; those that are not there are left alone."""
+        """Remove configuration keys; ignore keys that are not set."""
         self.update_config(dict.fromkeys(keys))
 
     def update_metadata(
@@ -173,7 +174,7 @@ class SchemaChanges(Reading):
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Set keys of the table's metadata, or remove those whose value is None; return all of it."""
+        """Set keys of the table's metadata, or remove those whose value is None; return the whole metadata."""
         self._update(UpdateConfig(table_metadata_updates=bind_metadata(values, replace)), transaction_properties)
         return self.metadata
 
@@ -184,7 +185,7 @@ class SchemaChanges(Reading):
         replace: bool = False,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Set keys of the schema's metadata, or remove those whose value is None; return all of it."""
+        """Set keys of the schema's metadata, or remove those whose value is None; return the whole metadata."""
         self._update(UpdateConfig(schema_metadata_updates=bind_metadata(values, replace)), transaction_properties)
         return self.schema_metadata
 
@@ -220,7 +221,7 @@ class SchemaChanges(Reading):
         self._committed(retry_conflicts(self._snapshot, attempt, _RETRIES, _RETRY_TIMEOUT))
 
     def _first_result(self, function: Callable[[pa.RecordBatch], Any], columns: Sequence[str]) -> pa.Schema:
-        """Return the schema of what a function makes of the table's first row."""
+        """Return the schema of a function's result for the table's first row."""
         rows = self.to_table(columns=list(columns), limit=1).combine_chunks()
         if not rows.num_rows:
             raise InvalidInput("the table has no row to try the function with: state output_schema")

@@ -1,4 +1,4 @@
-"""`LanceDataset.tags`: named versions, under the reference's names."""
+"""`LanceDataset.tags`: create, list, move and delete tags, under the reference's names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from lance_ops.snapshot import Snapshot
 __all__ = ["Reference", "Tag", "Tags", "open_reference"]
 
 Reference = int | str | tuple[str | None, int | None]
-"""A version of the same line, a tag's name, or (branch, version): None or "main" is the main line, None the newest."""
+"""A version number on the handle's branch, a tag's name, or (branch, version).
+
+Branch None or "main" means the main branch; version None means the newest.
+"""
 
 
 class Tag(TypedDict):
@@ -62,8 +65,8 @@ class Tags:
     def create(self, tag: str, reference: Reference | None = None) -> None:
         """Name a version (by default this one).
 
-        Raises `InvalidInput` for a name in use or not allowed, `VersionNotFound` for a version that is not there or is
-        being cleaned up.
+        Raises `InvalidInput` for a name that is in use or not allowed, and `VersionNotFound` for a version that does
+        not exist or is being cleaned up.
         """
         named, references = self._named(reference), reference_store(self._snapshot)
         create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
@@ -85,11 +88,11 @@ class Tags:
             raise
 
     def delete(self, tag: str) -> None:
-        """Remove a tag; its version may then be cleaned up."""
+        """Remove a tag. Clean-up may then remove its version."""
         delete_tag(reference_store(self._snapshot), tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of a tag; what it names and when that changed stay as they are."""
+        """Replace the metadata of a tag; its version and the time of its last move stay the same."""
         replace_tag_metadata(reference_store(self._snapshot), tag, metadata)
 
     def _named(self, reference: Reference | None) -> Snapshot:
@@ -97,7 +100,7 @@ class Tags:
 
 
 def open_reference(snapshot: Snapshot, reference: Reference) -> Snapshot:
-    """Open the version a reference means; raise `ReferenceNotFound` for an unknown tag or branch."""
+    """Open the version that a reference names; raise `ReferenceNotFound` for an unknown tag or branch."""
     if isinstance(reference, tuple):
         return open_branch(snapshot, *reference)
     if isinstance(reference, str):

@@ -1,4 +1,4 @@
-"""What a scan may be asked for, and the scanner that answers it, under the reference's names."""
+"""The options of a scan, its columns, and the scanner that runs it, under the reference's names."""
 
 from lance_ops.api.scanning.blob_file import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_ops.api.scanning.data_frames import LAZY

@@ -1,4 +1,4 @@
-"""`BlobFile`: one blob as a file, under the reference's names."""
+"""`BlobFile`: one blob as a file object, under the reference's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_BLOB_BUFFER_SIZE = 512 * 1024
 
 
 class BlobFile(io.BufferedReader):
-    """A blob, read as far as it is asked for; `read_range` and `read_ranges` leave the position where it is."""
+    """A blob that is read on demand. `read_range` and `read_ranges` do not move the file position."""
 
     def __init__(self, place: BlobLocation, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
         if buffer_size < 0:
@@ -32,7 +32,7 @@ class BlobFile(io.BufferedReader):
         return self.read()
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Return `length` bytes from `offset` on; raise `InvalidInput` if the blob has not so many."""
+        """Return `length` bytes from `offset` on; raise `InvalidInput` if the blob is shorter."""
         if self.closed:
             raise ValueError("read of closed file")
         if offset < 0 or length < 0 or offset + length > self.size():

@@ -1,4 +1,4 @@
-"""Rows as a pandas data frame, in which a column of blobs holds the blobs themselves."""
+"""Turn rows into a pandas data frame whose blob columns hold the blobs themselves."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _BLOB_MODES = (LAZY, _BYTES, _DESCRIPTIONS)
 
 
 def check_blob_mode(blob_mode: str) -> None:
-    """Raise `InvalidInput` for anything but the reference's three ways to show a blob."""
+    """Raise `InvalidInput` unless the mode is one of the reference's three: `lazy`, `bytes`, `descriptions`."""
     if blob_mode not in _BLOB_MODES:
         raise InvalidInput(f"blob_mode {blob_mode!r} is none of {', '.join(_BLOB_MODES)}")
 
 
 def data_frame(rows: pa.Table, projection: Projection, blob_mode: str, **kwargs: Any) -> Any:
-    """Return rows that were read with their addresses; blobs below a list or a struct stay descriptions."""
+    """Return rows, read with their addresses, as a data frame. Blobs inside lists and structs stay descriptions."""
     answer = projection.apply(rows)
     frame = answer.to_pandas(**kwargs)
     blobs = {} if blob_mode == _DESCRIPTIONS else projection.blob_columns

@@ -1,7 +1,7 @@
-"""The columns of an answer: which, in what order, under which names.
+"""Decide the columns of a result: which fields are read, in what order, and under which names.
 
-As in the reference, the row columns (`_rowid` and the like) stand where they are named, else at the end; a scan answers
-a dotted path with a column of that very name, a take with the struct around it.
+As in the reference, a row column (such as `_rowid`) stands where the caller names it, else at the end. For a dotted
+path, a scan returns a column of that name, and a take returns the enclosing struct.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _BLOB_HANDLINGS = (_ALL_BINARY, "blobs_descriptions", "all_descriptions")
 
 @dataclass(frozen=True)
 class _Output:
-    """A column of the answer, and the field it is made of: as it is stored, and its path from a column that is read.
+    """A column of the result and its source: a stored field with its path from a column that is read.
 
-    With a `value` it is computed instead.
+    A column with a `value` is computed by that expression instead.
     """
 
     field: pa.Field
@@ -45,14 +45,14 @@ class _Output:
 
     @property
     def row_columns(self) -> frozenset[str]:
-        """The row columns that it is made of."""
+        """The row columns that this column is computed from."""
         names = (self.path[0],) if self.value is None else self.value.value.columns()
         return frozenset(names).intersection(ROW_COLUMNS)
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The fields to read, and the answer's columns made of them."""
+    """The fields to read, and the result's columns that are made of them."""
 
     read: Schema
     outputs: tuple[_Output, ...]
@@ -60,23 +60,23 @@ class Projection:
     blobs_as_bytes: bool = False
 
     def needs(self, row_column: str) -> bool:
-        """Whether rows must be read with a row column."""
+        """Return whether the scan must add this row column."""
         needed = row_column == ROW_ADDRESS and self.needs_addresses
         return needed or any(row_column in output.row_columns for output in self.outputs)
 
     @property
     def schema(self) -> pa.Schema:
-        """The answer's schema, extension types restored."""
+        """The result's schema, with extension types restored."""
         return pa.schema([output.field for output in self.outputs], self.read.to_arrow().metadata)
 
     @property
     def needs_addresses(self) -> bool:
-        """Whether blobs must be found: by the file that they are in."""
+        """Whether rows must be read with their addresses, because blobs are located through their data files."""
         return self.blobs_as_bytes and self.read.holds_blobs_v2
 
     @property
     def blob_columns(self) -> dict[str, Field]:
-        """The answer's columns that say where blobs are, each with its field."""
+        """The result's columns of blob descriptions, each with its field."""
         schema = self.snapshot.schema
         fields = {
             output.field.name: schema.lineage(".".join(output.path))[-1]
@@ -86,7 +86,7 @@ class Projection:
         return {name: field for name, field in fields.items() if field.is_blob_v1 or field.is_blob_v2}
 
     def apply(self, table: pa.Table) -> pa.Table:
-        """Make the answer out of rows that were read, which may have more columns."""
+        """Return the result for rows that were read; the rows may have more columns."""
         if not self.outputs:
             return table.select([])  # remembers how many rows there are
         if self.needs_addresses:
@@ -95,7 +95,7 @@ class Projection:
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def cut(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Cut rows that were read into parts whose answers have a bounded number of blobs' bytes."""
+        """Cut rows that were read into parts, so that the blobs of each part have a bounded number of bytes."""
         return split_by_blob_bytes(table, self.read) if self.needs_addresses else iter((table,))
 
     def _with_bytes(self, table: pa.Table) -> pa.Table:
@@ -119,11 +119,12 @@ def project(
     blob_handling: str | None = None,
     also: Sequence[str] = (),
 ) -> Projection:
-    """Check the columns against the snapshot's schema; those of `also` are read, but not in the answer.
+    """Check the columns against the snapshot's schema. The columns in `also` are read but not returned.
 
-    Blobs come as descriptions of where they are, or as their bytes for the `blob_handling` `all_binary`.
+    Blobs come as descriptions of their location, or as bytes if `blob_handling` is `all_binary`.
 
-    Raises `InvalidInput` for one that is unknown or named twice, and for a mapping what `bind_computed` raises.
+    Raises `InvalidInput` for a column that is unknown or named twice, and for a mapping whatever `bind_computed`
+    raises.
     """
     if isinstance(columns, str) or not isinstance(columns, Sequence | Mapping | None):
         raise InvalidInput(f"columns must be a list of names, or names with SQL expressions, not {columns!r}")
@@ -154,7 +155,7 @@ def _computed(
     also: Sequence[str],
     as_bytes: bool,
 ) -> Projection:
-    """Bind SQL expressions; one that is a column's name alone stands for that column, whatever is in it."""
+    """Bind SQL expressions. An expression that is only a column's name returns that column, of whatever type."""
     values = bind_computed(snapshot, columns)[1].assignments if columns else ()
     paths = [path for each in values for path in each.value.columns() if path not in ROW_COLUMNS]
     read = schema.project([*paths, *also])
@@ -191,7 +192,7 @@ def _output(read: Schema, name: str, *, flatten: bool) -> _Output:
 
 
 def _read(field: Field) -> pa.Field:
-    """Return a field as it is when blobs that are asked for as bytes have been read."""
+    """Return the field's type after its blobs have been read as bytes."""
     return with_blobs_as(field, pa.large_binary()) if field.holds_blobs_v2 else field.storage_field
 
 

@@ -1,4 +1,4 @@
-"""What a scan may be asked for, under the reference's names, and the scan that it makes."""
+"""The options of a scan under the reference's names, and the scanner that they make."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Filter: TypeAlias = UserFilter | None
 """Which rows: SQL text or a `pyarrow.compute` expression."""
 
 OrderBy: TypeAlias = Sequence[ColumnOrdering | str] | str | None
-"""Columns to sort by, ascending and nulls last where only a name is given."""
+"""Columns to sort by. A plain name sorts ascending with nulls last."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ScanOptions:
     substrait_aggregate: bytes | None = None
 
     def over(self, defaults: ScanOptions) -> ScanOptions:
-        """Return these options with the defaults for what they leave open."""
+        """Return these options, with `defaults` for those that are None."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return replace(defaults, **{name: value for name, value in given.items() if value is not None})
 
@@ -77,9 +77,9 @@ class ScanOptions:
 def arguments_of(call: Mapping[str, Any], *, apart_from: Collection[str] = ()) -> dict[str, Any]:
     """Return the arguments of the method whose `locals()` are `call`, by name.
 
-    A method that restates the reference's long signature hands its arguments on with this, and names none of them
-    again. It must be called before the method binds a local variable. `self` and the names `apart_from` are left out;
-    what the method collects in `**kwargs` stands among the others.
+    A method with one of the reference's long signatures passes its arguments on by this function, so that it names each
+    of them once. The method must call it before it binds a local variable. The result leaves out `self` and the names
+    in `apart_from`, and contains the entries of `**kwargs`.
     """
     collected = {} if "kwargs" in apart_from else call.get("kwargs", {})
     own = {name: value for name, value in call.items() if name not in ("self", "kwargs") and name not in apart_from}
@@ -87,10 +87,10 @@ def arguments_of(call: Mapping[str, Any], *, apart_from: Collection[str] = ()) -
 
 
 def make_scanner(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
-    """Check the options against the snapshot; nothing is read.
+    """Check the options against the snapshot, and return the scanner. Nothing is read.
 
     Rows come in the order of the fragments whatever `scan_in_order` says, as in the reference. `prefilter` and
-    `disable_scoring_autoprojection` speak of searches, and there is none.
+    `disable_scoring_autoprojection` concern searches and have no effect.
 
     Raises `InvalidInput`, `InvalidFilter`, and `UnsupportedFeature` for a search.
     """
@@ -156,9 +156,9 @@ def scan_request(
     use_scalar_index: bool | None = None,
     fragment_readahead: int | None = None,
 ) -> ScanRequest:
-    """Check the arguments against the snapshot.
+    """Check the arguments against the snapshot, and return the request for `lance_ops.reading`.
 
-    Raises `InvalidInput` for a negative number, `InvalidFilter` for a filter that does not fit.
+    Raises `InvalidInput` for a negative number, and `InvalidFilter` for a filter that does not fit the schema.
     """
     for name, value in (("limit", limit), ("offset", offset)):
         if value is not None and value < 0:
@@ -182,7 +182,7 @@ def scan_request(
 
 
 def refuse(where: str, **options: object) -> None:
-    """Raise `UnsupportedFeature` for the first option that was given."""
+    """Raise `UnsupportedFeature` if any of these options is set, naming the first one."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise UnsupportedFeature(f"option {name}={value!r}", where)

@@ -1,4 +1,4 @@
-"""`LanceScanner`: a scan under the reference's names."""
+"""`LanceScanner`: a prepared scan that can be run, explained and analysed, under the reference's names."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ DEFAULT_BATCH_SIZE = 8192
 
 @dataclass(frozen=True)
 class BatchSize:
-    """How many rows a batch has at most, and about how many bytes; if `strict`, all but the last have all the rows."""
+    """The maximum rows of a batch, and about how many bytes. If `strict`, every batch except the last is full."""
 
     num_rows: int = DEFAULT_BATCH_SIZE
     num_bytes: int | None = None
     strict: bool = False
 
     def cut(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Cut tables into batches; only strict ones are put together from several tables."""
+        """Cut tables into batches. Only strict batches combine rows of several tables."""
         return self._exact(tables) if self.strict else self._at_most(tables)
 
     def _at_most(self, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -65,7 +65,7 @@ class BatchSize:
 
 
 class LanceScanner:
-    """A scan that can be run any number of times; make one with `LanceDataset.scanner`."""
+    """A scan that can be run any number of times; `LanceDataset.scanner` makes one."""
 
     def __init__(
         self,
@@ -88,16 +88,16 @@ class LanceScanner:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """The schema of the answer."""
+        """The schema of the result."""
         return self._projection.schema
 
     def to_table(self) -> pa.Table:
-        """Return the whole answer."""
+        """Return the whole result."""
         tables = list(self._rows(self._request)) or [empty_answer(self._request)]
         return self._projection.apply(pa.concat_tables(tables))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the answer in batches of at most `batch_size` rows, holding only a few blocks at a time."""
+        """Yield the result in batches of at most `batch_size` rows, with only a few blocks in memory at a time."""
         parts = (part for table in self._rows(self._request) for part in self._projection.cut(table))
         return self._batch_size.cut(self._projection.apply(part) for part in parts)
 
@@ -106,10 +106,10 @@ class LanceScanner:
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_pandas(self, *, blob_mode: str = LAZY, **kwargs: Any) -> Any:
-        """Return the whole answer as a data frame; the other arguments are those of `pyarrow.Table.to_pandas`.
+        """Return the whole result as a data frame; the other arguments are those of `pyarrow.Table.to_pandas`.
 
-        Blobs that are columns come as `BlobFile`s for the `blob_mode` `lazy`, as their bytes for `bytes`, or as where
-        they are for `descriptions`. Raises `InvalidInput` for any other.
+        Top-level blobs come as `BlobFile` for `blob_mode` `lazy`, as bytes for `bytes`, and as descriptions of their
+        location for `descriptions`. Raises `InvalidInput` for any other mode.
         """
         check_blob_mode(blob_mode)
         addressed = replace(self._request, with_row_address=True)
@@ -120,13 +120,13 @@ class LanceScanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def head(self, num_rows: int) -> pa.Table:
-        """Return the first rows of the answer."""
+        """Return the first rows of the result."""
         limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
         request = replace(self._request, limit=limit)
         return LanceScanner(self._snapshot, request, self._projection, self._batch_size, self._order_by).to_table()
 
     def count_rows(self) -> int:
-        """Return how many rows the answer has, reading only the columns of the filter."""
+        """Return the number of rows in the result; only the filter's columns are read."""
         request = self._request
         if request.predicate is None and request.rows is None and not request.include_deleted_rows:
             left = max(self._num_live_rows(request.fragment_ids) - request.offset, 0)
@@ -135,7 +135,7 @@ class LanceScanner:
         return sum(table.num_rows for table in scan(self._snapshot, counted))
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe how the answer will be found, one node a line."""
+        """Describe the plan of the scan, one node in each line."""
         if not self._order_by:
             return plan_scan(self._snapshot, self._request).explain()
         plan = plan_scan(self._snapshot, without_limit(self._request)).explain()
@@ -143,7 +143,7 @@ class LanceScanner:
         return f"{describe_order(self._order_by, self._request)}\n{indented}"
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Find the answer (with `count_rows` only how many rows it has), and say after the plan what that took."""
+        """Run the scan (with `count_rows` only count its rows), and return the plan followed by measured figures."""
         started = perf_counter()
         num_rows = self.count_rows() if count_rows else sum(batch.num_rows for batch in self.to_batches())
         elapsed_ms = 1000 * (perf_counter() - started)

@@ -29,11 +29,11 @@ class LanceField:
         return self.field.name
 
     def id(self) -> int:
-        """Return its id, which files know it by."""
+        """Return the field's id, by which data files name it."""
         return self.field.id
 
     def children(self) -> list[LanceField]:
-        """Return the fields in it."""
+        """Return the child fields."""
         return [LanceField(child) for child in self.field.children]
 
     @property
@@ -42,23 +42,23 @@ class LanceField:
         return dict(self.field.metadata)
 
     def to_arrow(self) -> pa.Field:
-        """Return the Arrow field that it stands for."""
+        """Return the field as an Arrow field."""
         return Schema((self.field,)).to_arrow().field(0)
 
     def is_unenforced_primary_key(self) -> bool:
-        """Return whether it is declared to be of the primary key, whose values nothing checks."""
+        """Return whether the field is declared part of the primary key. Nothing enforces the key."""
         return self.field.unenforced_primary_key or _declared(self.field, _PRIMARY_KEY)
 
     def unenforced_primary_key_position(self) -> int | None:
-        """Return its place in that key, counted from 1; None where the order of the fields gives it."""
+        """Return the field's position in the primary key, from 1; None if the order of the fields gives it."""
         return _position(self.field, _PRIMARY_KEY)
 
     def is_unenforced_clustering_key(self) -> bool:
-        """Return whether it is declared to be of the key that rows are near each other by."""
+        """Return whether the field is declared part of the clustering key, by which rows are stored close together."""
         return _declared(self.field, _CLUSTERING_KEY)
 
     def unenforced_clustering_key_position(self) -> int | None:
-        """Return its place in that key, counted from 1; None where the order of the fields gives it."""
+        """Return the field's position in the clustering key, from 1; None if the order of the fields gives it."""
         return _position(self.field, _CLUSTERING_KEY)
 
     def __repr__(self) -> str:
@@ -77,7 +77,7 @@ class LanceSchema:
         return LanceSchema(Schema.from_arrow(schema))
 
     def to_pyarrow(self) -> pa.Schema:
-        """Return the Arrow schema that it stands for."""
+        """Return the schema as an Arrow schema."""
         return self.schema.to_arrow()
 
     def fields(self) -> list[LanceField]:
@@ -85,19 +85,19 @@ class LanceSchema:
         return [LanceField(column) for column in self.schema.fields]
 
     def field(self, name: str) -> LanceField | None:
-        """Return the field of a name, or a path: names joined by dots, back-quoted if they hold one. None if absent."""
+        """Return the field of a name or a dotted path, or None. A name that contains a dot is written in backticks."""
         return _find(self.schema.fields, name, str)
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
-        """Return the field of that name or path, the exact one before one that differs in case; None if absent."""
+        """Return the field of a name or path, or None. An exact match is preferred to one that differs in case."""
         return self.field(name) or _find(self.schema.fields, name, str.casefold)
 
     def unenforced_primary_key(self) -> list[LanceField]:
-        """Return the fields of the primary key that is declared, in its order."""
+        """Return the fields of the declared primary key, in the key's order."""
         return self._key(LanceField.is_unenforced_primary_key, LanceField.unenforced_primary_key_position)
 
     def unenforced_clustering_key(self) -> list[LanceField]:
-        """Return the fields of the clustering key that is declared, in its order."""
+        """Return the fields of the declared clustering key, in the key's order."""
         return self._key(LanceField.is_unenforced_clustering_key, LanceField.unenforced_clustering_key_position)
 
     def _key(
@@ -111,11 +111,11 @@ class LanceSchema:
 
 
 AnySchema: TypeAlias = "LanceSchema | Schema | pa.Schema"
-"""What operations take for a schema. The fields of an Arrow schema are numbered from 0."""
+"""A schema as operations take it. The fields of an Arrow schema get ids from 0."""
 
 
 def schema_of(given: AnySchema) -> Schema:
-    """Return the schema that a user means."""
+    """Return the internal schema for a `LanceSchema` or an Arrow schema."""
     if isinstance(given, LanceSchema):
         return given.schema
     return given if isinstance(given, Schema) else Schema.from_arrow(given)

@@ -1,9 +1,9 @@
-"""Arrow schemas as JSON, in the reference's words.
+"""Convert Arrow schemas to the reference's JSON form and back.
 
     {fields: [{name, type: {type, fields?, length?}, nullable, metadata?}], metadata?}
 
-A type is called as a field's logical type in a manifest, but for nested types, which say what is in them. Maps have no
-such name.
+A type has the name of its logical type in a manifest. A nested type lists its child fields instead. Maps have no name
+in this form.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["json_to_schema", "schema_to_json"]
 
 
 def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
-    """Return a schema as values of JSON; raise `UnsupportedFeature` for a type that has no name there."""
+    """Return a schema as JSON values; raise `UnsupportedFeature` for a type without a name in this form."""
     return {"fields": [_field_to_json(field) for field in schema], **_metadata_to_json(schema.metadata)}
 
 
 def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
-    """Read such values; raise `InvalidInput` for what is none."""
+    """Return the Arrow schema for JSON values; raise `InvalidInput` if they do not have this form."""
     try:
         return pa.schema([_field(field) for field in schema_json["fields"]], schema_json.get("metadata"))
     except (KeyError, TypeError, AttributeError) as error:
