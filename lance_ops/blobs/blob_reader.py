@@ -150,7 +150,8 @@ class BlobReader:
 
     def _external(self, uri: str, position: int, size: int) -> BlobLocation:
         folder = uri.rpartition("/")[0]
-        # A data file is not trusted: it must not make this process call any server, or read local files.
+        # A data file is not trusted. It must not make this process call any server, nor, for a remote dataset, read
+        # local files.
         if not is_well_known(folder) or (is_local(folder) and not is_local(self._snapshot.uri)):
             raise UnsafePath(f"{self._snapshot.uri}: a blob refers to {uri!r}, which is not an allowed location")
         source = self._open(self._snapshot.file_locations.outside(uri))

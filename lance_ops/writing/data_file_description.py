@@ -37,10 +37,10 @@ def _open(snapshot: Snapshot, path: str, base_id: int | None) -> FileReader:
     check_path(path)
     if base_id is not None and base_id not in {base.id for base in snapshot.manifest.base_paths}:
         raise InvalidInput(f"{snapshot.uri} declares no base path {base_id}")
-    place = snapshot.file_locations.data_file(base_id, path)
-    reader = FileReader(place.store, place.path)
+    location = snapshot.file_locations.data_file(base_id, path)
+    reader = FileReader(location.store, location.path)
     if reader.version is FileVersion.V0_1:
-        raise UnsupportedFeature("describing a data file of version 0.1, which lists no columns", place.uri)
+        raise UnsupportedFeature("describing a data file of version 0.1, which lists no columns", location.uri)
     return reader
 
 

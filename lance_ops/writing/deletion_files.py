@@ -28,7 +28,7 @@ class WrittenDeletions:
 
 
 def write_deletion_files(snapshot: Snapshot, offsets: Mapping[int, BitMap]) -> WrittenDeletions:
-    """Write a deletion file for each fragment: its deletion vector so far, and the physical `offsets` given for it.
+    """Write a deletion file for each fragment: its deleted rows so far, and the rows at the physical `offsets`.
 
     The files are not durable yet. When one cannot be written, all are deleted.
     """

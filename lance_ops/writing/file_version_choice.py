@@ -1,4 +1,4 @@
-"""The file version in which a verb writes new files of a table."""
+"""Choose the file version in which a verb writes new files of a table."""
 
 from __future__ import annotations
 

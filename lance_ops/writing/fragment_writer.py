@@ -97,7 +97,7 @@ class FragmentWriter:
         self._writer: FileWriter | None = None
         self._blobs: BlobWriter | None = None
         self._rows = 0
-        self._place = ObjectLocation(store, "")
+        self._location = ObjectLocation(store, "")
         self._base_id: int | None = None
         self._file_name = ""
 
@@ -130,7 +130,7 @@ class FragmentWriter:
         """Delete every file written. What cannot be deleted now is left to clean-up."""
         pending = PendingFiles.of_fragments(self._targets.locations, self._finished)
         if self._writer is not None:
-            pending += PendingFiles((self._place,))  # the file may exist: the response to its close can be lost
+            pending += PendingFiles((self._location,))  # the file may exist: the response to its close can be lost
             with suppress(LanceOpsError):
                 self._writer.abort()
             self._writer = None
@@ -152,8 +152,8 @@ class FragmentWriter:
         if self._limits.progress is not None:
             self._limits.progress.begin(Fragment(id=_UNASSIGNED, files=()))
         self._file_name, self._base_id = data_file_name(), next(self._base_ids)
-        self._place = self._targets.locations.data_file(self._base_id, self._file_name)
-        store, path = self._place
+        self._location = self._targets.locations.data_file(self._base_id, self._file_name)
+        store, path = self._location
         self._writer = FileWriter(
             store,
             path,

@@ -29,7 +29,7 @@ class UpdatedRowWriter:
 
     def __init__(self, snapshot: Snapshot, version: FileVersion, targets: WriteTargets | None = None) -> None:
         self.keeps_ids = snapshot.manifest.uses_stable_row_ids
-        """Whether `write_updated` needs the ids of its rows."""
+        """Whether the table has stable row ids, so that `write_updated` needs the ids of its rows."""
         self._writer = FragmentWriter(snapshot.store, snapshot.schema, version, targets=targets, durable=False)
         self._row_ids: list[Uint64Array] = []
 
