@@ -1,4 +1,4 @@
-"""Small tables in the states that maintenance meets."""
+"""Fixtures: small tables of several fragments for maintenance verbs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import lance_ops
 
 
 def rows(start: int, stop: int) -> pa.Table:
-    """Rows whose `key` is not in order, and null now and then."""
+    """Return rows with an unsorted `key` that is sometimes null."""
     ids = list(range(start, stop))
     keys = [None if i % 11 == 0 else (i * 7919) % 1000 for i in ids]
     return pa.table({"id": ids, "key": pa.array(keys, pa.int32()), "text": [f"t{i}" for i in ids]})
@@ -19,7 +19,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture
 def make(dataset_uri: str) -> Callable[..., lance_ops.LanceDataset]:
-    """Make a dataset of so many fragments of so many rows, one version each."""
+    """Return a function that writes a dataset of some fragments of some rows, one version each."""
 
     def make_dataset(num_fragments: int = 5, num_rows: int = 20) -> lance_ops.LanceDataset:
         for at in range(num_fragments):

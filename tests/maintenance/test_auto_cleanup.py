@@ -1,4 +1,4 @@
-"""Tables that clean themselves up after a commit."""
+"""Automatic clean-up after a commit, by the table's configuration."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ def configured(uri: str, config: Mapping[str, str]) -> lance_ops.LanceDataset:
     return dataset
 
 
-def test_every_so_many_versions_the_older_ones_go_but_for_the_last(dataset_uri: str) -> None:
+def test_every_interval_versions_older_versions_are_removed(dataset_uri: str) -> None:
     configured(dataset_uri, AT_ONCE)
     seen = []
     for _ in range(5):
@@ -66,7 +66,7 @@ def test_every_verb_of_a_handle_cleans_up(dataset_uri: str) -> None:
     lance_ops.dataset(dataset_uri).validate()
 
 
-def test_a_verb_that_commits_twice_does_not_step_over_the_interval(dataset_uri: str) -> None:
+def test_a_verb_that_commits_twice_still_meets_the_interval(dataset_uri: str) -> None:
     dataset = configured(dataset_uri, {**AT_ONCE, INTERVAL: "4"})
     dataset.insert(rows(10))
     assert dataset.version == 3
@@ -74,7 +74,7 @@ def test_a_verb_that_commits_twice_does_not_step_over_the_interval(dataset_uri: 
     assert versions(dataset_uri) == [4, 5]
 
 
-def test_nothing_goes_when_nothing_was_committed(dataset_uri: str) -> None:
+def test_a_verb_without_a_commit_removes_nothing(dataset_uri: str) -> None:
     dataset = lance_ops.write_dataset(rows(), dataset_uri)
     dataset.insert(rows(10))
     dataset.insert(rows(20))
@@ -84,7 +84,7 @@ def test_nothing_goes_when_nothing_was_committed(dataset_uri: str) -> None:
     assert versions(dataset_uri) == [1, 2, 3, 4]
 
 
-def test_tags_branches_and_young_versions_stay(dataset_uri: str) -> None:
+def test_automatic_clean_up_keeps_tagged_branched_and_recent_versions(dataset_uri: str) -> None:
     dataset = configured(dataset_uri, {INTERVAL: "1", OLDER_THAN: "0s"})
     dataset.tags.create("kept", 2)
     dataset.create_branch("dev", 2)
@@ -106,14 +106,14 @@ def test_tags_branches_and_young_versions_stay(dataset_uri: str) -> None:
         ({}, {"older_than": DEFAULT_AGE.total_seconds(), "retain": 2}),
     ],
 )
-def test_what_may_go_is_configured(config: dict[str, str], options: dict[str, float | None]) -> None:
+def test_configuration_is_read_as_clean_up_options(config: dict[str, str], options: dict[str, float | None]) -> None:
     found = configured_options(config)
     age = None if found.older_than is None else found.older_than.total_seconds()
     assert {"older_than": age, "retain": found.retain_versions} == options
     assert not found.error_if_tagged_old_versions and not found.delete_unverified
 
 
-def test_the_pace_of_deletions_is_configured() -> None:
+def test_rate_and_concurrency_of_deletions_are_configured() -> None:
     found = configured_options(
         {"lance.auto_cleanup.delete_rate_limit": "5", "lance.auto_cleanup.delete_concurrency": "2"}
     )
@@ -126,7 +126,7 @@ def test_the_pace_of_deletions_is_configured() -> None:
     ("key", "value"),
     [(INTERVAL, "x"), (INTERVAL, "-1"), (OLDER_THAN, "soon"), (RETAIN, "0"), (RETAIN, "many")],
 )
-def test_what_is_configured_wrongly_is_logged_and_removes_nothing(
+def test_a_wrong_configuration_is_logged_and_removes_nothing(
     dataset_uri: str, key: str, value: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     dataset = configured(dataset_uri, {**AT_ONCE, INTERVAL: "1", key: value})
@@ -136,7 +136,7 @@ def test_what_is_configured_wrongly_is_logged_and_removes_nothing(
     assert f"version 3: the automatic clean-up failed: {key}" in caplog.text
 
 
-def test_a_clean_up_that_fails_leaves_the_commit_alone(
+def test_a_failed_automatic_clean_up_does_not_fail_the_commit(
     dataset_uri: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
@@ -149,7 +149,7 @@ def test_a_clean_up_that_fails_leaves_the_commit_alone(
     assert dataset.count_rows() == 20 and "the store is down" in caplog.text
 
 
-def test_a_new_table_is_configured_by_its_options(dataset_uri: str) -> None:
+def test_auto_cleanup_options_configure_a_new_table(dataset_uri: str) -> None:
     dataset = lance_ops.write_dataset(
         rows(), dataset_uri, auto_cleanup_options={"interval": 5, "older_than_seconds": 3600}
     )

@@ -28,7 +28,7 @@ def files(dataset: lance_ops.LanceDataset) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-def test_only_what_the_newest_version_needs_is_left(make: Make) -> None:
+def test_clean_up_keeps_only_the_files_of_the_newest_version(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     dataset.delete("id < 10")
@@ -58,7 +58,7 @@ def test_a_dry_run_names_the_files_and_removes_none(make: Make) -> None:
     assert len(truncated.candidate_files) == 2 and truncated.candidate_files_truncated
 
 
-def test_by_default_nothing_younger_than_two_weeks_goes(make: Make) -> None:
+def test_default_clean_up_keeps_versions_of_the_last_two_weeks(make: Make) -> None:
     dataset = make()
     before = files(dataset)
     assert dataset.cleanup_old_versions().old_versions == 0
@@ -74,7 +74,7 @@ def test_retained_versions_stay_readable(make: Make) -> None:
         lance_ops.dataset(dataset.uri, version=3)
 
 
-def test_a_tag_keeps_its_version_and_stops_a_clean_up_that_was_not_told(make: Make) -> None:
+def test_a_tagged_old_version_is_kept_and_refuses_clean_up_by_default(make: Make) -> None:
     dataset = make()
     dataset.tags.create("audit", 2)
     with pytest.raises(InvalidInput, match="audit .version 2."):
@@ -87,7 +87,7 @@ def test_a_tag_keeps_its_version_and_stops_a_clean_up_that_was_not_told(make: Ma
     assert [version["version"] for version in dataset.versions()] == [2, 5]
 
 
-def test_named_versions_go_and_the_newest_cannot_be_named(make: Make) -> None:
+def test_clean_up_removes_given_versions_but_never_the_newest(make: Make) -> None:
     dataset = make()
     dataset.cleanup_old_versions(versions=[2, 3])
     assert [version["version"] for version in dataset.versions()] == [1, 4, 5]
@@ -95,7 +95,7 @@ def test_named_versions_go_and_the_newest_cannot_be_named(make: Make) -> None:
         dataset.cleanup_old_versions(versions=[5])
 
 
-def test_files_of_a_writer_that_may_still_commit_stay(make: Make) -> None:
+def test_recent_files_that_no_version_names_are_kept(make: Make) -> None:
     dataset = make()
     stray = Path(dataset.uri) / "data" / ("0" * 24 + "ab" * 13 + ".lance")
     stray.write_bytes(b"not committed yet")
@@ -119,7 +119,7 @@ STRAYS = [
 @pytest.mark.parametrize(
     ("age", "stays"), [(UNVERIFIED_AGE - timedelta(hours=1), True), (UNVERIFIED_AGE + timedelta(minutes=1), False)]
 )
-def test_orphans_of_every_kind_go_when_they_are_old_by_the_store_s_clock(
+def test_orphaned_files_are_removed_when_old_by_the_store_clock(
     make: Make, monkeypatch: pytest.MonkeyPatch, age: timedelta, stays: bool
 ) -> None:
     dataset = make(1)
@@ -137,13 +137,13 @@ def test_orphans_of_every_kind_go_when_they_are_old_by_the_store_s_clock(
     assert kept <= files(dataset) and stats.bytes_removed == (0 if stays else 15 * len(STRAYS))
 
 
-def test_deletions_are_no_faster_than_asked_for(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_rate_limit_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = [0.0]
     deleted: list[float] = []
     delete = LocalStore.delete
 
     def note(store: LocalStore, path: str) -> None:
-        if not path.startswith(REMOVALS_DIR):  # the clean-up's own
+        if not path.startswith(REMOVALS_DIR):  # the announcement is not paced
             deleted.append(passed[0])
         delete(store, path)
 
@@ -159,9 +159,7 @@ def test_deletions_are_no_faster_than_asked_for(make: Make, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_no_more_deletions_run_at_once_than_asked_for(
-    make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
+def test_delete_concurrency_is_kept(make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     running, most, lock = 0, 0, threading.Lock()
     delete = LocalStore.delete
 
@@ -195,7 +193,7 @@ def test_a_version_committed_after_the_plan_keeps_its_files(make: Make) -> None:
     assert again.count_rows() == 40
 
 
-def test_a_stale_writer_cannot_bring_back_a_version_that_was_removed(make: Make) -> None:
+def test_a_stale_writer_cannot_commit_a_removed_version_again(make: Make) -> None:
     dataset = make()
     stale = dataset.checkout_version(2)
     dataset.cleanup_old_versions(NOW)
@@ -205,12 +203,12 @@ def test_a_stale_writer_cannot_bring_back_a_version_that_was_removed(make: Make)
 
 
 @pytest.mark.parametrize("options", [{"retain_versions": 0}, {"older_than": timedelta(-1)}, {"delete_rate_limit": 0}])
-def test_options_that_make_no_sense_are_refused(make: Make, options: dict[str, Any]) -> None:
+def test_invalid_clean_up_options_are_refused(make: Make, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         make(1).cleanup_old_versions(**options)
 
 
-def test_files_of_row_id_sequences_are_needed(make: Make) -> None:
+def test_clean_up_keeps_files_of_row_id_sequences(make: Make) -> None:
     manifest = make().snapshot.manifest
     first, *others = manifest.fragments
     outside = replace(first, row_ids=ExternalFile("data/sequences", 0, 4))

@@ -1,4 +1,4 @@
-"""Clean-ups beside those who hold old versions, in turns drawn by lot: each call of the store is somebody's turn."""
+"""Interleave clean-ups with callers that tag or restore old versions: each store call is a turn, in random order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lance_ops.transactions import read_manifest
 from tests.maintenance.conftest import rows
 
 WANTED = 2
-"""The old version that clean-ups remove and others hold."""
+"""The old version that clean-ups remove and other actors tag or restore."""
 
 NEWEST_ONLY = CleanupOptions(timedelta(0), error_if_tagged_old_versions=False, delete_concurrency=1)
 SEEDS = 60
@@ -33,7 +33,7 @@ CALLS = {"get", "put", "put_hint", "put_if_absent", "delete", "exists", "list", 
 
 
 class Actor(MemoryStore):
-    """Somebody's view of a store, who waits before each call until it is his turn."""
+    """The store of one actor: each call waits until the test gives the actor its turn."""
 
     def __init__(self, root: str, work: Callable[[Snapshot], object]) -> None:
         super().__init__(root)
@@ -61,12 +61,12 @@ class Actor(MemoryStore):
         assert self._waits.acquire(timeout=30)
 
     def step(self) -> None:
-        """Let one call happen, and all that comes before the next."""
+        """Let the actor make one call and run up to its next one."""
         self._may_go.release()
         assert self._waits.acquire(timeout=30)
 
     def until(self, call: str) -> None:
-        """Step until that is the next call."""
+        """Step until the actor's next call starts with `call`."""
         while not self.next_call.startswith(call):
             assert not self.is_done, self.outcome
             self.step()
@@ -128,7 +128,7 @@ def actors_on_a_copy(original: lance_ops.LanceDataset, *works: Callable[[Snapsho
 
 
 def take_turns(original: lance_ops.LanceDataset, random: Random, *works: Callable[[Snapshot], object]) -> list[Actor]:
-    """Let all work, now one for long, now another for a moment."""
+    """Run all actors: choose one at random and let it make a random number of calls, until all are done."""
     actors = actors_on_a_copy(original, *works)
     while at_work := [actor for actor in actors if not actor.is_done]:
         actor = random.choice(at_work)
@@ -140,7 +140,7 @@ def take_turns(original: lance_ops.LanceDataset, random: Random, *works: Callabl
 
 @pytest.mark.parametrize("hold", [tag, move_tag, bring_back])
 @pytest.mark.parametrize("num_clean_ups", [1, 2, 3])
-def test_who_was_given_an_old_version_has_it_whole(
+def test_a_caller_that_holds_an_old_version_has_all_its_files(
     original: lance_ops.LanceDataset, hold: Callable[[Snapshot], object], num_clean_ups: int
 ) -> None:
     outcomes: Counter[bool] = Counter()
@@ -151,11 +151,11 @@ def test_who_was_given_an_old_version_has_it_whole(
         except AssertionError as error:
             error.add_note(f"seed {seed}")
             raise
-    assert min(outcomes[True], outcomes[False]) > SEEDS / 20  # or this shows nothing
+    assert min(outcomes[True], outcomes[False]) > SEEDS / 20  # else the seeds do not cover both outcomes
 
 
 def judge(actors: list[Actor]) -> bool:
-    """Return whether the first was given what it wanted; nobody else may fail, and no version may have a hole."""
+    """Return whether the first actor succeeded; no other may fail, and every version must have all its files."""
     holder, *others = actors
     assert [other.outcome for other in others] == [None] * len(others)
     assert holder.outcome is None or isinstance(holder.outcome, VersionNotFound)
@@ -174,15 +174,15 @@ def judge(actors: list[Actor]) -> bool:
     return was_given
 
 
-def test_a_tag_that_one_clean_up_missed_and_another_saw_is_not_given(original: lance_ops.LanceDataset) -> None:
-    """One looked before the tag was written; another removed the version before that, and looks after it."""
+def test_a_tag_between_two_clean_ups_is_refused(original: lance_ops.LanceDataset) -> None:
+    """One clean-up reads tags before the tag is written; the other has removed the version and reads tags after it."""
     tagger, one, other = actors_on_a_copy(original, tag, clean_up, clean_up)
     tagger.until("put_if_absent _refs")
-    one.until("delete _versions")  # its plan is made
+    one.until("delete _versions")  # after its plan
     for _ in range(WANTED):
         other.until("delete _versions")
         other.step()
-    one.until("delete data")  # it found the version gone, and looked for tags
+    one.until("delete data")  # it found the version missing and read the tags
     tagger.step()
     other.finish()
     tagger.finish()

@@ -1,4 +1,4 @@
-"""Clean-up beside others: what they tag, restore or ingest meanwhile is neither lost nor there twice."""
+"""Clean-up beside concurrent tags, pins, restores, ingestion and other clean-ups: nothing is lost or ingested twice."""
 
 import os
 from collections.abc import Callable
@@ -26,7 +26,7 @@ NOW = timedelta(0)
 
 
 def doing_first(monkeypatch: pytest.MonkeyPatch, version: int, action: Callable[[], object]) -> None:
-    """Let something happen in the moment before clean-up removes a version."""
+    """Run an action just before clean-up removes a version."""
     remove = PutIfAbsentCommitter.remove
 
     def after_action(self: PutIfAbsentCommitter, removed: int) -> None:
@@ -37,7 +37,7 @@ def doing_first(monkeypatch: pytest.MonkeyPatch, version: int, action: Callable[
     monkeypatch.setattr(PutIfAbsentCommitter, "remove", after_action)
 
 
-def test_a_version_tagged_while_clean_up_removes_it_stays_with_its_files(
+def test_a_version_tagged_during_its_removal_is_put_back_with_its_files(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = make()
@@ -50,7 +50,7 @@ def test_a_version_tagged_while_clean_up_removes_it_stays_with_its_files(
     assert kept.count_rows() == 40
 
 
-def test_who_comes_while_clean_up_removes_a_version_is_not_given_it(
+def test_tag_restore_and_branch_are_refused_for_a_version_under_removal(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = make()
@@ -81,7 +81,7 @@ def test_who_comes_while_clean_up_removes_a_version_is_not_given_it(
     assert [info.path for folder in (PINS_DIR, REMOVALS_DIR) for info in dataset.snapshot.store.list(folder)] == []
 
 
-def test_a_note_of_a_clean_up_that_died_counts_for_a_while_and_is_cleaned_up(
+def test_an_interrupted_clean_up_s_announcement_counts_until_it_is_old(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die() -> None:
@@ -96,7 +96,7 @@ def test_a_note_of_a_clean_up_that_died_counts_for_a_while_and_is_cleaned_up(
     third = dataset.checkout_version(3)
     with pytest.raises(VersionNotFound, match=f"version 3 is being cleaned up .*{note.path}"):
         third.tags.create("third")
-    dataset.tags.create("newest")  # which it did not want
+    dataset.tags.create("newest")  # the announcement does not contain the newest version
 
     week_ago = (note.modified - timedelta(days=7, seconds=1)).timestamp()
     os.utime(Path(dataset.uri) / note.path, (week_ago, week_ago))
@@ -106,14 +106,14 @@ def test_a_note_of_a_clean_up_that_died_counts_for_a_while_and_is_cleaned_up(
     assert lance_ops.dataset(dataset.uri, "third").to_table().num_rows == 60
 
 
-def test_a_note_that_is_none_is_named(make: Make) -> None:
+def test_a_corrupt_announcement_is_named_in_the_error(make: Make) -> None:
     dataset = make(3)
     dataset.snapshot.store.put(f"{REMOVALS_DIR}/a.json", b"{]")
     with pytest.raises(CorruptFile, match=r"removals/a\.json"):
         dataset.tags.create("tag", 2)
 
 
-def test_a_clean_up_that_fails_leaves_no_note(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_clean_up_leaves_no_announcement(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise StoreError("no")
 
@@ -133,7 +133,7 @@ def test_a_tag_made_after_the_plan_keeps_its_version(make: Make) -> None:
     assert lance_ops.dataset(dataset.uri, version="late").to_table().num_rows == 40
 
 
-def test_a_version_that_goes_while_it_is_tagged_leaves_no_tag(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tagging_a_version_that_is_removed_meanwhile_leaves_no_tag(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make(3)
     dataset.tags.create("moving", 3)
     second = dataset.checkout_version(2)
@@ -145,10 +145,8 @@ def test_a_version_that_goes_while_it_is_tagged_leaves_no_tag(make: Make, monkey
     assert {name: tag["version"] for name, tag in dataset.tags.list().items()} == {"moving": 3}
 
 
-def test_a_restore_that_is_about_to_commit_keeps_the_files_it_will_name(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The restore read version 2 already; clean-up looks for newer versions before the restore makes one."""
+def test_clean_up_during_a_restore_keeps_the_restored_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The restore has read version 2; clean-up reads the newest versions before the restore commits one."""
     dataset = make()
     dataset.optimize.compact_files()
     old, commit = lance_ops.dataset(dataset.uri, version=2), PutIfAbsentCommitter.commit
@@ -166,7 +164,7 @@ def test_a_restore_that_is_about_to_commit_keeps_the_files_it_will_name(
     assert list(again.snapshot.store.list(PINS_DIR)) == []
 
 
-def test_a_restore_of_a_version_that_is_gone_says_so(make: Make) -> None:
+def test_restoring_a_removed_version_is_refused(make: Make) -> None:
     dataset = make(3)
     old = lance_ops.dataset(dataset.uri, version=2)
     dataset.cleanup_old_versions(NOW)
@@ -174,7 +172,7 @@ def test_a_restore_of_a_version_that_is_gone_says_so(make: Make) -> None:
         old.restore()
 
 
-def test_a_pin_left_by_a_crash_goes_with_the_unverified_files(make: Make) -> None:
+def test_a_pin_left_by_a_crash_is_removed_with_unverified_files(make: Make) -> None:
     dataset = make(3)
     with pytest.raises(KeyboardInterrupt), pinned(dataset.checkout_version(2).snapshot):
         raise KeyboardInterrupt
@@ -188,9 +186,7 @@ def test_a_pin_left_by_a_crash_goes_with_the_unverified_files(make: Make) -> Non
     assert not pin.exists()
 
 
-def test_a_version_that_cannot_be_removed_keeps_its_files_and_the_others_go(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_version_that_cannot_be_removed_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make()
     dataset.optimize.compact_files()
 
@@ -204,7 +200,7 @@ def test_a_version_that_cannot_be_removed_keeps_its_files_and_the_others_go(
     assert lance_ops.dataset(dataset.uri, version=3).to_table().num_rows == 60
 
 
-def test_two_clean_ups_at_once_do_not_hinder_each_other(make: Make) -> None:
+def test_two_concurrent_clean_ups_both_succeed(make: Make) -> None:
     dataset = make()
     plan = plan_cleanup(dataset.snapshot, CleanupOptions(NOW))
     dataset.cleanup_old_versions(NOW)
@@ -213,13 +209,13 @@ def test_two_clean_ups_at_once_do_not_hinder_each_other(make: Make) -> None:
 
 
 def ingest(uri: str, key: str, mode: str = "append") -> Snapshot:
-    """Commit one row under a batch's key."""
+    """Commit one row as the batch of this key."""
     made = lance_ops.write_dataset(rows(0, 1), uri, mode=mode, transaction_properties=batch_properties({key: key}))
     return made.snapshot
 
 
-def test_a_reader_of_an_older_version_finds_its_batches_after_a_clean_up(dataset_uri: str) -> None:
-    """Two versions are retained; who still stands on the older one must not ingest the first batch again."""
+def test_batches_of_an_older_version_are_found_after_a_clean_up(dataset_uri: str) -> None:
+    """Two versions are retained; a reader of the older one must still find the first batch."""
     for key in ("a", "b", "c"):
         snapshot = ingest(dataset_uri, key)
     older = snapshot.at(2)
@@ -228,7 +224,7 @@ def test_a_reader_of_an_older_version_finds_its_batches_after_a_clean_up(dataset
     assert set(ingested_batches(snapshot)) == {"a", "b", "c"}
 
 
-def test_a_restore_behind_a_checkpoint_brings_the_batches_of_then_back(dataset_uri: str) -> None:
+def test_a_restore_to_before_a_checkpoint_brings_its_batches_back(dataset_uri: str) -> None:
     ingest(dataset_uri, "a")
     dataset = lance_ops.dataset(dataset_uri)
     dataset.tags.create("first")
@@ -239,9 +235,7 @@ def test_a_restore_behind_a_checkpoint_brings_the_batches_of_then_back(dataset_u
     assert set(ingested_batches(lance_ops.dataset(dataset_uri).snapshot)) == {"a"}
 
 
-def test_batches_are_found_although_a_clean_up_runs_while_they_are_looked_for(
-    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_found_during_a_concurrent_clean_up(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("a", "b", "c"):
         snapshot = ingest(dataset_uri, key)
     versions = PutIfAbsentCommitter.versions
@@ -259,10 +253,10 @@ def test_batches_are_found_although_a_clean_up_runs_while_they_are_looked_for(
 
 
 @pytest.mark.parametrize("planned", ["before", "meanwhile"])
-def test_of_two_clean_ups_neither_takes_the_files_of_a_version_that_the_other_puts_back(
+def test_concurrent_clean_ups_keep_the_files_of_a_version_put_back(
     make: Make, monkeypatch: pytest.MonkeyPatch, planned: str
 ) -> None:
-    """The tag comes before the first removes its version; the second finds neither that version nor who removed it."""
+    """A tag is written before the first clean-up removes its version; the second finds that version missing."""
     monkeypatch.setattr(cleanup_plan, "UNVERIFIED_AGE", timedelta(-1))
     dataset = make()
     dataset.optimize.compact_files()
@@ -291,7 +285,7 @@ def test_of_two_clean_ups_neither_takes_the_files_of_a_version_that_the_other_pu
     assert len(list(snapshot.store.list("data"))) == 1
 
 
-def test_a_version_put_back_since_the_plan_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_put_back_after_the_plan_keeps_its_files(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup_plan, "UNVERIFIED_AGE", timedelta(-1))
     dataset = make()
     dataset.optimize.compact_files()

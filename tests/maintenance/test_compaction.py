@@ -37,7 +37,7 @@ def test_small_fragments_become_one_and_rows_stay_in_order(make: Make) -> None:
 
 
 @pytest.mark.parametrize("gathered_bytes", [1, 900, 1 << 20])
-def test_rows_are_the_same_however_many_are_written_at_once(
+def test_compacted_rows_do_not_depend_on_the_batch_size(
     make: Make, gathered_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "_GATHERED_BYTES", gathered_bytes)
@@ -49,7 +49,7 @@ def test_rows_are_the_same_however_many_are_written_at_once(
     assert sum(fragment.physical_rows for fragment in dataset.get_fragments()) == len(before)
 
 
-def test_dictionaries_that_do_not_fit_into_one_are_written_apart(dataset_uri: str) -> None:
+def test_dictionaries_too_large_to_join_are_written_separately(dataset_uri: str) -> None:
     parts = [[f"{number}: {i}" for i in range(100)] for number in range(3)]
     for part in parts:
         column = pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array(part))
@@ -67,7 +67,7 @@ def test_a_second_compaction_finds_nothing_to_do(make: Make) -> None:
     assert dataset.version == version
 
 
-def test_deleted_rows_are_dropped_for_good(make: Make) -> None:
+def test_compaction_drops_deleted_rows(make: Make) -> None:
     dataset = make(num_fragments=2)
     dataset.delete("id % 4 = 0")
     before = dataset.to_table()
@@ -89,7 +89,7 @@ def test_a_large_fragment_is_rewritten_only_for_its_deletions(make: Make) -> Non
     assert dataset.count_rows() == 80
 
 
-def test_groups_are_cut_at_the_target_and_at_what_indices_cover(make: Make) -> None:
+def test_groups_end_at_the_target_size_and_at_index_coverage(make: Make) -> None:
     dataset = make(num_fragments=4)
     dataset.create_scalar_index("key", "BTREE")
     lance_ops.write_dataset(dataset.to_table(limit=20), dataset.uri, mode="append")
@@ -105,7 +105,7 @@ def test_groups_are_cut_at_the_target_and_at_what_indices_cover(make: Make) -> N
     assert [task.fragment_ids for task in excluded.tasks] == [(2, 3), (4, 5)]
 
 
-def test_fragments_that_would_only_be_cut_elsewhere_are_left_alone(make: Make) -> None:
+def test_fragments_that_a_rewrite_would_not_reduce_are_kept(make: Make) -> None:
     dataset = make(num_fragments=2, num_rows=60)
     assert dataset.optimize.compact_files(target_rows_per_fragment=100).fragments_removed == 0
     lance_ops.write_dataset(dataset.to_table(limit=60), dataset, mode="append")
@@ -115,7 +115,7 @@ def test_fragments_that_would_only_be_cut_elsewhere_are_left_alone(make: Make) -
     assert dataset.optimize.compact_files(target_rows_per_fragment=100).fragments_removed == 0
 
 
-def test_plan_tasks_and_outcomes_travel_as_small_pickles(make: Make) -> None:
+def test_plans_tasks_and_outcomes_pickle_small(make: Make) -> None:
     snapshot = make().snapshot
     plan = pickle.loads(pickle.dumps(Compaction.plan(snapshot, CompactionOptions())))
     outcomes = pickle.loads(pickle.dumps([execute(task) for task in plan.tasks]))
@@ -125,7 +125,7 @@ def test_plan_tasks_and_outcomes_travel_as_small_pickles(make: Make) -> None:
     assert committed.num_rows == 100
 
 
-def test_an_index_follows_its_rows_and_never_finds_a_deleted_one(make: Make) -> None:
+def test_a_remapped_index_finds_moved_rows_and_no_deleted_row(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     dataset.delete("id % 3 = 0")
@@ -153,7 +153,7 @@ def test_rows_deleted_between_plan_and_commit_stay_deleted(make: Make) -> None:
     assert again.to_table(filter="key < 800") == again.to_table(filter="key < 800", use_scalar_index=False)
 
 
-def test_a_delete_lands_behind_a_compaction(make: Make) -> None:
+def test_a_delete_planned_before_a_compaction_is_committed_after_it(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     plan = plan_deletion(dataset.snapshot, bind_filter(dataset.snapshot, "id % 10 = 3"))
@@ -166,7 +166,7 @@ def test_a_delete_lands_behind_a_compaction(make: Make) -> None:
     assert again.to_table(filter="key < 500") == again.to_table(filter="key < 500", use_scalar_index=False)
 
 
-def test_compactions_of_other_fragments_both_land_and_share_their_index(make: Make) -> None:
+def test_compactions_of_different_fragments_both_commit_and_remap_the_index(make: Make) -> None:
     dataset = make(num_fragments=6)
     dataset.create_scalar_index("key", "BTREE")
     snapshot = dataset.snapshot
@@ -178,7 +178,7 @@ def test_compactions_of_other_fragments_both_land_and_share_their_index(make: Ma
 
 
 @pytest.mark.parametrize("change", ["create", "replace", "optimize", "drop"])
-def test_an_index_that_changes_meanwhile_is_remapped_and_no_data_rewritten(make: Make, change: str) -> None:
+def test_a_concurrently_changed_index_is_remapped_without_another_rewrite(make: Make, change: str) -> None:
     dataset = make()
     if change != "create":
         dataset.create_scalar_index("key", "BTREE")
@@ -206,7 +206,7 @@ def test_an_index_that_changes_meanwhile_is_remapped_and_no_data_rewritten(make:
         assert_indexed(dataset.uri, num_rows=committed.num_rows, num_fragments=len(committed.fragments))
 
 
-def test_an_index_over_a_part_of_what_was_rewritten_means_to_plan_again(make: Make) -> None:
+def test_a_new_index_over_part_of_a_rewritten_group_is_a_retryable_conflict(make: Make) -> None:
     dataset = make(num_fragments=2)
     early = dataset.snapshot
     rewrites = [execute(task) for task in plan_compaction(early, CompactionOptions()).tasks]
@@ -234,7 +234,7 @@ def assert_indexed(uri: str, num_rows: int, num_fragments: int) -> None:
         assert dataset.to_table(filter=predicate) == dataset.to_table(filter=predicate, use_scalar_index=False)
 
 
-def test_rows_appended_meanwhile_stay(make: Make) -> None:
+def test_rows_appended_during_a_compaction_are_kept(make: Make) -> None:
     dataset = make()
     snapshot = dataset.snapshot
     rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
@@ -244,7 +244,7 @@ def test_rows_appended_meanwhile_stay(make: Make) -> None:
     assert len(committed.fragments) == 2
 
 
-def test_two_compactions_of_the_same_fragments_land_once(make: Make) -> None:
+def test_of_two_compactions_of_the_same_fragments_one_commits(make: Make) -> None:
     dataset = make()
     snapshot = dataset.snapshot
     plan = plan_compaction(snapshot, CompactionOptions())
@@ -255,7 +255,7 @@ def test_two_compactions_of_the_same_fragments_land_once(make: Make) -> None:
     assert lance_ops.dataset(dataset.uri).count_rows() == 100
 
 
-def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
+def test_a_failed_task_leaves_no_files_of_the_other_tasks(make: Make) -> None:
     dataset = make()
     snapshot = dataset.snapshot
     before = set(Path(dataset.uri).rglob("*"))
@@ -280,12 +280,12 @@ def test_a_task_that_fails_leaves_no_file_of_the_others(make: Make) -> None:
         ({"compaction_mode": "force_binary_copy"}, UnsupportedFeature),
     ],
 )
-def test_options_that_cannot_be_are_refused(make: Make, options: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_compaction_options_are_refused(make: Make, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         make(1).optimize.compact_files(**options)
 
 
-def test_a_fragment_that_is_full_by_its_bytes_is_left_alone(dataset_uri: str) -> None:
+def test_a_fragment_at_its_byte_limit_is_not_rewritten(dataset_uri: str) -> None:
     table = pa.table({"b": [os.urandom(1 << 14) for _ in range(64)]})
     dataset = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=8)
     first = dataset.optimize.compact_files(max_bytes_per_file=1 << 18)

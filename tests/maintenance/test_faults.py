@@ -1,4 +1,4 @@
-"""Every verb, failed at every step of the store: nothing lost, nothing twice, nothing left behind."""
+"""Fail every verb at every store call: rows are neither lost nor doubled, and no files are left behind."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def own_files(store: Store) -> set[str]:
 def attempts(
     template: MemoryStore, verb: Verb, monkeypatch: pytest.MonkeyPatch, when: When, *, crash: bool
 ) -> Iterator[tuple[MemoryStore, FaultyStore, BaseException | None]]:
-    """Run the verb once for every step; yield what it left, and its error."""
+    """Run the verb once for each store call, which fails; yield the resulting dataset and the error."""
     for step in steps(template, verb, monkeypatch, when):
         plain = copy_of(template)
         faulty = FaultyStore(plain, Fault(call=step, when=when, crash=crash))
@@ -130,7 +130,7 @@ def attempts(
 
 
 def steps(template: MemoryStore, verb: Verb, monkeypatch: pytest.MonkeyPatch, when: When) -> list[int]:
-    """Return the numbers of the calls at which a fault of that kind makes a difference."""
+    """Return the numbers of the calls at which a fault of this kind has an effect."""
     watched = FaultyStore(copy_of(template))
     run_over(watched, verb, monkeypatch)
     calls = enumerate(watched.calls, 1)

@@ -1,4 +1,4 @@
-"""Every verb on a table with an external manifest store, failed at every step by which a version comes to be."""
+"""Fail every verb on a table with an external manifest store at every step of its commit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS = [(when, False) for when in When] + [(When.BEFORE, True), (When.AFTER, Tr
 
 @dataclass
 class Rows(ManifestStore):
-    """Rows in memory, which fail together with a store: each call is one of its steps."""
+    """A manifest store in memory that shares a faulty store's count of calls, so that its calls fail too."""
 
     known: dict[int, ManifestRow] = field(default_factory=dict)
     steps: FaultyStore | None = None
@@ -77,7 +77,7 @@ class Rows(ManifestStore):
 
 @dataclass
 class Table:
-    """A dataset in memory, reached with or without faults."""
+    """A dataset in memory that can be opened with or without faults."""
 
     store: MemoryStore
     rows: Rows
@@ -89,7 +89,7 @@ class Table:
         return Table(store, Rows(dict(self.rows.known)))
 
     def use(self, patch: pytest.MonkeyPatch, store: Store, steps: FaultyStore | None) -> None:
-        """Let everybody come to the dataset through a store, and its rows through the same."""
+        """Open the dataset through a store, and its manifest store rows through the same faults."""
         self.rows.steps = steps
         patch.setattr(opening, "open_store", lambda uri, options: store)
         patch.setattr(opening, "PutIfAbsentCommitter", lambda store, **_: ExternalManifestCommitter(store, self.rows))
@@ -111,7 +111,7 @@ def template() -> Table:
 
 
 def run(table: Table, name: str, monkeypatch: pytest.MonkeyPatch, *faults: Fault) -> FaultyStore:
-    """Do a verb over a store with faults."""
+    """Run a verb over a store with faults."""
     faulty = FaultyStore(table.store, *faults)
     with monkeypatch.context() as patch:
         table.use(patch, faulty, faulty)
@@ -125,7 +125,7 @@ def makes_a_version(call: Call) -> bool:
 
 @pytest.mark.parametrize("name", VERBS)
 @pytest.mark.parametrize(("when", "crash"), KINDS, ids=[f"{when.value}{'-crash' * crash}" for when, crash in KINDS])
-def test_a_verb_that_fails_where_its_version_is_made_leaves_all_or_nothing(
+def test_a_verb_that_fails_in_its_commit_leaves_all_or_nothing(
     template: Table, monkeypatch: pytest.MonkeyPatch, name: str, when: When, crash: bool
 ) -> None:
     after = VERBS[name][1]
@@ -174,7 +174,7 @@ def check(table: Table, faulty: FaultyStore, error: BaseException | None, after:
 
 
 @pytest.mark.parametrize(("when", "crash"), KINDS, ids=[f"{when.value}{'-crash' * crash}" for when, crash in KINDS])
-def test_where_a_creation_failed_the_next_succeeds_unless_the_first_did(
+def test_a_creation_after_a_failed_one_succeeds_unless_the_first_did(
     monkeypatch: pytest.MonkeyPatch, when: When, crash: bool
 ) -> None:
     def create(store: Store, steps: FaultyStore | None, first: int) -> None:

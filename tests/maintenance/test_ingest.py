@@ -51,7 +51,7 @@ def test_many_batches_become_one_version(landing: Path, dataset_uri: str) -> Non
     assert transaction.transaction_properties["lance_ops.batch.d3"] == batches[3].token
 
 
-def test_stable_row_ids_are_given_to_a_new_table_and_never_to_an_old_one(landing: Path, dataset_uri: str) -> None:
+def test_ingest_enables_stable_row_ids_only_on_a_new_table(landing: Path, dataset_uri: str) -> None:
     stable = IngestOptions(enable_stable_row_ids=True)
     ingest(dataset_uri, [land(landing, "d0", day(0))], options=stable)
     ingest(dataset_uri, [land(landing, "d1", day(1))], options=stable)
@@ -95,7 +95,7 @@ def test_a_replay_after_clean_up_still_commits_nothing(landing: Path, dataset_ur
     assert lance_ops.dataset(dataset_uri).count_rows() == 40
 
 
-def test_a_batch_that_a_restore_took_out_may_come_again(landing: Path, dataset_uri: str) -> None:
+def test_a_batch_removed_by_a_restore_can_be_ingested_again(landing: Path, dataset_uri: str) -> None:
     first, second = land(landing, "d0", day(0)), land(landing, "d1", day(1))
     ingest(dataset_uri, [first])
     ingest(dataset_uri, [second])
@@ -111,7 +111,7 @@ def test_the_same_key_with_other_content_is_refused(landing: Path, dataset_uri: 
         ingest(dataset_uri, [land(landing, "d0", day(0, num_rows=11))])
 
 
-def test_two_runs_of_one_batch_at_once_append_it_once(landing: Path, dataset_uri: str) -> None:
+def test_two_concurrent_runs_append_a_batch_once(landing: Path, dataset_uri: str) -> None:
     ingest(dataset_uri, [land(landing, "d0", day(0))])
     batch = land(landing, "d1", day(1))
     plans = [plan_ingest(dataset_uri, [batch]) for _ in range(2)]
@@ -133,7 +133,7 @@ def test_two_runs_of_one_batch_at_once_append_it_once(landing: Path, dataset_uri
     assert lance_ops.dataset(dataset_uri).count_rows("day = 2") == 10
 
 
-def test_a_file_that_does_not_fit_is_named_and_nothing_is_appended(landing: Path, dataset_uri: str) -> None:
+def test_a_file_that_does_not_fit_the_schema_is_named_and_nothing_is_appended(landing: Path, dataset_uri: str) -> None:
     ingest(dataset_uri, [land(landing, "d0", day(0))])
     good = land(landing, "d1", day(1))
     bad = land(landing, "d2", pa.table({"day": ["two"], "flight": [1]}))
@@ -143,7 +143,7 @@ def test_a_file_that_does_not_fit_is_named_and_nothing_is_appended(landing: Path
     assert set(Path(dataset_uri).rglob("*")) == before
 
 
-def test_an_unreadable_file_is_named(landing: Path, dataset_uri: str) -> None:
+def test_an_unreadable_raw_file_is_named_in_the_error(landing: Path, dataset_uri: str) -> None:
     path = landing / "broken.parquet"
     path.write_bytes(b"PAR1 this is not parquet PAR1")
     with pytest.raises(InvalidInput, match=r"broken\.parquet"):
@@ -152,7 +152,7 @@ def test_an_unreadable_file_is_named(landing: Path, dataset_uri: str) -> None:
         ingest(dataset_uri, [IngestBatch("x", (RawFile(str(landing / "x.docx"), 1, "t"),))])
 
 
-def test_the_first_schema_holds_every_file_s_columns(landing: Path, dataset_uri: str) -> None:
+def test_a_new_table_has_the_columns_of_all_raw_files(landing: Path, dataset_uri: str) -> None:
     narrow = land(landing, "a", pa.table({"x": pa.array([1], pa.int32())}))
     wide = land(landing, "b", pa.table({"x": pa.array([1 << 40]), "y": ["late column"]}))
     ingest(dataset_uri, [narrow, wide])
@@ -162,7 +162,7 @@ def test_the_first_schema_holds_every_file_s_columns(landing: Path, dataset_uri:
     ]
 
 
-def test_other_raw_formats_are_read_by_their_ending(landing: Path, dataset_uri: str) -> None:
+def test_raw_files_are_read_by_their_file_ending(landing: Path, dataset_uri: str) -> None:
     table = day(1)
     pyarrow.csv.write_csv(table, landing / "a.csv")
     pyarrow.feather.write_feather(table, landing / "b.arrow", compression="uncompressed")
@@ -171,7 +171,7 @@ def test_other_raw_formats_are_read_by_their_ending(landing: Path, dataset_uri: 
     assert ingest(dataset_uri, batches).num_rows == 30
 
 
-def test_batches_without_key_or_files_or_twice_are_refused(landing: Path, dataset_uri: str) -> None:
+def test_batches_without_key_or_files_and_duplicates_are_refused(landing: Path, dataset_uri: str) -> None:
     batch = land(landing, "d0", day(0))
     with pytest.raises(InvalidInput, match="twice"):
         ingest(dataset_uri, [batch, batch])

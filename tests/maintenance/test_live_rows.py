@@ -1,4 +1,4 @@
-"""What a compaction reads: rows in order, small files several at once, deleted rows never."""
+"""Live rows that a compaction reads: in order, small files together, deleted rows never."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(dataset: lance_ops.LanceDataset) -> pa.Table:
     return pa.concat_tables(live_rows(dataset.snapshot, dataset.snapshot.fragments)).combine_chunks()
 
 
-def test_small_files_are_read_as_one_and_deleted_rows_left_out(make: Make, joined: list[int]) -> None:
+def test_small_files_are_read_together_without_deleted_rows(make: Make, joined: list[int]) -> None:
     dataset = make()
     dataset.delete("id % 3 = 0 or id between 40 and 59")
     dataset = lance_ops.dataset(dataset.uri)
@@ -36,18 +36,18 @@ def test_small_files_are_read_as_one_and_deleted_rows_left_out(make: Make, joine
     assert dataset.to_table() == before
 
 
-def test_files_are_read_as_one_up_to_a_size(make: Make, joined: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_together_up_to_a_size(make: Make, joined: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = make()
     size = dataset.snapshot.fragments[0].files[0].file_size_bytes
     monkeypatch.setattr(room, "_JOINED_BYTES", 2 * size - 50)
     assert read(dataset).equals(dataset.to_table().combine_chunks())
-    assert sorted(joined) == [1, 2, 2]  # of several threads
+    assert sorted(joined) == [1, 2, 2]  # the groups are read in several threads
     monkeypatch.setattr(room, "_SMALL_BYTES", 10)
     assert read(dataset).equals(dataset.to_table().combine_chunks())
-    assert sorted(joined) == [1, 2, 2]  # of several threads
+    assert sorted(joined) == [1, 2, 2]  # the groups are read in several threads
 
 
-def test_fragments_of_several_files_are_read_between_the_others_in_order(make: Make, joined: list[int]) -> None:
+def test_fragments_of_several_files_are_read_separately_in_order(make: Make, joined: list[int]) -> None:
     dataset = make(num_fragments=2)
     dataset.add_columns({"more": "id * 2"})
     lance_ops.write_dataset(dataset.to_table(), dataset.uri, mode="append", max_rows_per_file=7)
@@ -56,7 +56,7 @@ def test_fragments_of_several_files_are_read_between_the_others_in_order(make: M
     assert joined == [len(dataset.snapshot.fragments) - 2]
 
 
-def test_a_column_that_a_file_does_not_hold_is_null(make: Make, joined: list[int]) -> None:
+def test_a_column_missing_in_a_file_is_null(make: Make, joined: list[int]) -> None:
     dataset = make()
     dataset.add_columns(pa.schema({"nothing": pa.string()}))
     dataset = lance_ops.dataset(dataset.uri)
@@ -64,7 +64,7 @@ def test_a_column_that_a_file_does_not_hold_is_null(make: Make, joined: list[int
     assert joined == []
 
 
-def test_more_than_one_read_may_make_is_read_file_by_file(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_too_large_for_one_read_are_read_separately(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     def refusing(files: Sequence[FileRows], schema: Schema) -> pa.Table:
         raise ReadTooLarge("too much")
 
@@ -73,7 +73,7 @@ def test_more_than_one_read_may_make_is_read_file_by_file(make: Make, monkeypatc
     assert read(dataset).equals(dataset.to_table().combine_chunks())
 
 
-def test_of_files_read_as_one_the_corrupt_one_is_named(make: Make) -> None:
+def test_a_corrupt_file_among_files_read_together_is_named(make: Make) -> None:
     dataset = make()
     place = Path(dataset.uri) / "data" / dataset.snapshot.fragments[2].files[0].path
     data = bytearray(place.read_bytes())

@@ -12,7 +12,7 @@ from tests.maintenance.conftest import rows
 Make = Callable[..., lance_ops.LanceDataset]
 
 
-def test_an_index_answers_what_a_scan_answers(make: Make) -> None:
+def test_an_index_search_returns_what_a_scan_returns(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     plan = dataset.scanner(filter="key > 500 AND text != 't3'").explain_plan()
@@ -28,7 +28,7 @@ def test_an_index_answers_what_a_scan_answers(make: Make) -> None:
     assert "ScalarIndexQuery" not in dataset.scanner(filter="key > 500", use_scalar_index=False).explain_plan()
 
 
-def test_rows_that_no_index_covers_are_found_by_a_scan_until_they_are_indexed(make: Make) -> None:
+def test_rows_outside_an_index_are_scanned_until_they_are_indexed(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     dataset = lance_ops.write_dataset(rows(100, 140), dataset, mode="append")
@@ -44,7 +44,7 @@ def test_rows_that_no_index_covers_are_found_by_a_scan_until_they_are_indexed(ma
     assert dataset.version == version
 
 
-def test_an_index_that_another_writer_drops_meanwhile_is_not_extended(make: Make) -> None:
+def test_a_concurrently_dropped_index_is_not_extended(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     stale = lance_ops.write_dataset(rows(100, 140), dataset, mode="append")
@@ -68,7 +68,7 @@ def test_an_index_of_the_same_name_is_replaced_or_refused(make: Make) -> None:
         dataset.create_scalar_index("key", "BTREE", name="k", replace=False)
 
 
-def test_what_cannot_be_indexed_is_named(make: Make) -> None:
+def test_columns_that_cannot_be_indexed_are_refused_by_name(make: Make) -> None:
     dataset = make(1)
     with pytest.raises(InvalidInput, match="'nope'"):
         dataset.create_scalar_index("nope", "BTREE")
@@ -85,7 +85,7 @@ def test_what_cannot_be_indexed_is_named(make: Make) -> None:
             verb("gone")
 
 
-def test_a_dropped_index_is_used_no_more(make: Make) -> None:
+def test_a_dropped_index_is_not_used(make: Make) -> None:
     dataset = make(1)
     dataset.create_scalar_index("key", "BTREE")
     dataset.drop_index("key_idx")
@@ -98,7 +98,7 @@ def test_a_healthy_table_has_no_findings(make: Make) -> None:
     assert report.is_healthy and report.num_rows == 20 and report.indexed_ratio is None
 
 
-def test_each_ailment_is_found_with_its_cure(make: Make) -> None:
+def test_each_problem_is_a_finding_with_advice(make: Make) -> None:
     dataset = make()
     dataset.create_scalar_index("key", "BTREE")
     dataset.delete("id < 60")
@@ -119,7 +119,7 @@ def test_health_reads_no_data_file(make: Make) -> None:
     assert health(dataset.snapshot).num_rows == 100
 
 
-def test_the_timeline_tells_each_version(make: Make) -> None:
+def test_the_timeline_summarises_each_version(make: Make) -> None:
     dataset = make(2)
     dataset.tags.create("two")
     dataset.create_scalar_index("key", "BTREE")

@@ -1,4 +1,4 @@
-"""Maintenance of tables of stable row ids: ids move with their rows, and whatever holds them stays true."""
+"""Maintenance of tables with stable row ids: rows keep their ids and versions, and indices stay right."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def assert_index_answers(dataset: lance_ops.LanceDataset) -> None:
         assert dataset.to_table(filter=predicate) == expected, predicate
 
 
-def test_a_compaction_keeps_ids_and_versions_and_merges_their_runs(dataset: lance_ops.LanceDataset) -> None:
+def test_compaction_keeps_row_ids_and_versions_and_merges_their_runs(dataset: lance_ops.LanceDataset) -> None:
     before = dataset.to_table(LINEAGE)
     dataset.optimize.compact_files()
     assert dataset.to_table(LINEAGE) == before
@@ -79,7 +79,7 @@ def test_a_compaction_keeps_ids_and_versions_and_merges_their_runs(dataset: lanc
     dataset.validate()
 
 
-def test_a_compaction_into_several_fragments_cuts_the_sequences_where_it_cuts_the_rows(
+def test_compaction_into_several_fragments_splits_row_sequences_with_the_rows(
     dataset: lance_ops.LanceDataset,
 ) -> None:
     dataset.update({"text": "'new'"}, where="id % 6 = 1")
@@ -91,7 +91,7 @@ def test_a_compaction_into_several_fragments_cuts_the_sequences_where_it_cuts_th
     dataset.validate()
 
 
-def test_rows_deleted_and_updated_between_plan_and_commit_stay_so(dataset: lance_ops.LanceDataset) -> None:
+def test_rows_deleted_or_updated_between_plan_and_commit_stay_so(dataset: lance_ops.LanceDataset) -> None:
     snapshot = dataset.snapshot
     rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]
     dataset.delete("id in (42, 77)")
@@ -105,7 +105,7 @@ def test_rows_deleted_and_updated_between_plan_and_commit_stay_so(dataset: lance
     again.validate()
 
 
-def test_an_update_that_lands_behind_a_compaction_keeps_ids_and_when_rows_came(
+def test_an_update_committed_after_a_compaction_keeps_row_ids_and_creation_versions(
     dataset: lance_ops.LanceDataset,
 ) -> None:
     snapshot = dataset.snapshot
@@ -137,7 +137,7 @@ def test_a_btree_holds_addresses_and_is_remapped(dataset: lance_ops.LanceDataset
     assert_index_answers(dataset)
 
 
-def test_an_index_of_ids_is_answered_by_the_row_id_index_and_never_remapped(dataset: lance_ops.LanceDataset) -> None:
+def test_an_index_by_row_id_is_used_and_never_remapped(dataset: lance_ops.LanceDataset) -> None:
     index_by_id(dataset)
     [before] = segments(dataset)
     dataset.delete("id % 3 = 0")
@@ -150,7 +150,7 @@ def test_an_index_of_ids_is_answered_by_the_row_id_index_and_never_remapped(data
     assert (after.uuid, after.index_version) == (before.uuid, 0)
 
 
-def test_an_index_of_ids_is_built_anew_not_merged_with_addresses(dataset: lance_ops.LanceDataset) -> None:
+def test_an_index_by_row_id_is_rebuilt_and_not_merged(dataset: lance_ops.LanceDataset) -> None:
     index_by_id(dataset)
     dataset.delete("id < 30")
     lance_ops.write_dataset(rows(100, 120), dataset.uri, mode="append")
@@ -162,7 +162,7 @@ def test_an_index_of_ids_is_built_anew_not_merged_with_addresses(dataset: lance_
     assert_index_answers(dataset)
 
 
-def test_what_cannot_be_remapped_is_scanned_and_stops_no_compaction(dataset: lance_ops.LanceDataset) -> None:
+def test_an_index_that_cannot_be_remapped_does_not_stop_compaction(dataset: lance_ops.LanceDataset) -> None:
     dataset.create_scalar_index("key", "BTREE")
     [known] = segments(dataset)
     newer = IndexMetadata(
@@ -176,7 +176,7 @@ def test_what_cannot_be_remapped_is_scanned_and_stops_no_compaction(dataset: lan
     assert_index_answers(dataset)
 
 
-def test_clean_up_and_health_know_such_tables(dataset: lance_ops.LanceDataset) -> None:
+def test_clean_up_and_health_work_with_stable_row_ids(dataset: lance_ops.LanceDataset) -> None:
     dataset.delete("id < 10")
     dataset.optimize.compact_files()
     before = dataset.to_table(LINEAGE)

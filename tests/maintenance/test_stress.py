@@ -1,4 +1,4 @@
-"""One process compacts and reindexes without a pause while others append, delete and update."""
+"""One process compacts and reindexes in a loop while others append, delete and update."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(writer: int, start: int, stop: int) -> pa.Table:
 
 
 def write(uri: str, writer: int, turns: int, outcome: str) -> None:
-    """Append, delete and update, and in the end write down which rows there must be."""
+    """Append, delete and update, and then write the expected rows to a file."""
     random = Random(writer)
     known = dict.fromkeys(rows(writer, 0, FIRST_ROWS).column("id").to_pylist(), 0)
     for turn in range(turns):
@@ -45,7 +45,7 @@ def write(uri: str, writer: int, turns: int, outcome: str) -> None:
 
 
 def compact(uri: str, done: str) -> None:
-    """Compact again and again. A conflict would be an error: nothing that goes on beside it may void its work."""
+    """Compact in a loop. A conflict is an error, since no concurrent change may make a rewrite useless."""
     compactions = 0
     while not Path(done).exists() or not compactions:
         snapshot = lance_ops.dataset(uri).snapshot
@@ -90,12 +90,12 @@ def run_beside(uri: str, folder: Path, turns: int) -> None:
     assert sorted(by_index) == sorted(number for number in known if number < 60)
 
 
-def test_compaction_never_loses_to_writers(dataset_uri: str, tmp_path: Path) -> None:
+def test_compaction_commits_beside_concurrent_writers(dataset_uri: str, tmp_path: Path) -> None:
     run_beside(dataset_uri, tmp_path, turns=8)
 
 
 @pytest.mark.soak
-def test_compaction_never_loses_to_writers_for_long(dataset_uri: str, tmp_path: Path) -> None:
+def test_compaction_commits_beside_concurrent_writers_for_long(dataset_uri: str, tmp_path: Path) -> None:
     started = time.monotonic()
     while time.monotonic() - started < 600:
         folder = tmp_path / f"{time.monotonic_ns()}"

@@ -1,4 +1,4 @@
-"""The change feed against what two versions hold, row by row."""
+"""Compare the change feed with the rows of both versions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def dataset(past: str, dataset_uri: str) -> lance_ops.LanceDataset:
-    """A copy of the table, to go on with."""
+    """Return a copy of the table that a test can change."""
     shutil.copytree(past, dataset_uri)
     return lance_ops.dataset(dataset_uri)
 
@@ -61,7 +61,7 @@ def content(dataset: lance_ops.LanceDataset, version: int) -> dict[int, dict[str
 
 
 @pytest.mark.parametrize("end", range(1, 13))
-def test_every_pair_of_versions_differs_by_what_it_says(past: str, end: int) -> None:
+def test_changes_between_any_two_versions_equal_the_compared_rows(past: str, end: int) -> None:
     dataset = lance_ops.dataset(past)
     after = content(dataset, end)
     for begin in range(end + 1):
@@ -77,7 +77,7 @@ def test_every_pair_of_versions_differs_by_what_it_says(past: str, end: int) -> 
             assert {name: row[name] for name in ("a", "b", "_rowid")} == after[row_id]
 
 
-def test_the_columns_are_the_tables_and_those_of_the_row(dataset: lance_ops.LanceDataset) -> None:
+def test_change_feed_has_the_table_columns_and_the_row_columns(dataset: lance_ops.LanceDataset) -> None:
     reader = dataset.delta(11).get_updated_rows()
     assert reader.schema.names == ["a", "b", "_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
     assert reader.read_all().to_pylist() == [
@@ -85,7 +85,7 @@ def test_the_columns_are_the_tables_and_those_of_the_row(dataset: lance_ops.Lanc
     ]
 
 
-def test_a_restore_is_seen_for_what_it_brings_back(dataset: lance_ops.LanceDataset) -> None:
+def test_changes_across_a_restore_are_the_rows_that_it_brought_back(dataset: lance_ops.LanceDataset) -> None:
     delta = dataset.delta(begin_version=9, end_version=11)
     assert delta.get_inserted_rows().read_all().column("a").to_pylist() == [0, 62, 2]
     assert delta.get_updated_rows().read_all().num_rows == 0
@@ -99,7 +99,7 @@ def test_transactions_in_between_are_listed_oldest_first(dataset: lance_ops.Lanc
     assert [made.operation.name for made in listed if made is not None] == ["Delete", "Overwrite", "Restore"]
 
 
-def test_what_a_compaction_left_alone_is_not_compared_and_no_data_is_read(
+def test_shared_fragments_are_not_compared_and_no_data_file_is_read(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lance_ops.write_dataset(rows(200, 300), dataset.uri, mode="append")
@@ -121,7 +121,7 @@ def test_what_a_compaction_left_alone_is_not_compared_and_no_data_is_read(
     assert set(decoded) == {(13, latest.fragments[-1].id)}
 
 
-def test_of_a_version_that_was_cleaned_up_the_versions_of_rows_still_tell(dataset: lance_ops.LanceDataset) -> None:
+def test_changes_since_a_removed_version_come_from_row_versions(dataset: lance_ops.LanceDataset) -> None:
     made = lance_ops.write_dataset(rows(300, 303), dataset.uri, mode="append")
     made.update({"b": "'last'"}, where="a in (30, 301)")
     made.cleanup_old_versions(timedelta(0))
@@ -139,12 +139,14 @@ def test_of_a_version_that_was_cleaned_up_the_versions_of_rows_still_tell(datase
     "versions",
     [{}, {"begin_version": 1}, {"end_version": 1}, {"compared_against": 1, "begin_version": 1, "end_version": 2}],
 )
-def test_versions_are_named_in_one_of_two_ways(dataset: lance_ops.LanceDataset, versions: dict[str, int]) -> None:
+def test_change_feed_with_unclear_versions_is_refused(
+    dataset: lance_ops.LanceDataset, versions: dict[str, int]
+) -> None:
     with pytest.raises(InvalidInput, match="pass compared_against"):
         dataset.delta(**versions)
 
 
-def test_a_table_without_stable_row_ids_has_no_feed(dataset_uri: str) -> None:
+def test_change_feed_without_stable_row_ids_is_refused(dataset_uri: str) -> None:
     made = lance_ops.write_dataset(rows(0, 5), dataset_uri)
     with pytest.raises(InvalidInput, match="stable row ids"):
         made.delta(0).get_inserted_rows()

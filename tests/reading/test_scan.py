@@ -1,4 +1,4 @@
-"""What a scan reads, and what it refuses to."""
+"""Scans: limits, fragments, old manifests, memory and open files."""
 
 import os
 import pickle
@@ -45,7 +45,7 @@ def test_limit_and_offset_cut_the_whole_answer(
     assert looked_at <= len(whole[offset:stop]) + 40 - len(whole)
 
 
-def test_deleted_rows_count_where_they_are_asked_for(dataset: lance_ops.LanceDataset) -> None:
+def test_limit_and_offset_count_deleted_rows_if_they_are_included(dataset: lance_ops.LanceDataset) -> None:
     dataset.delete("id % 2 = 0")
     table = dataset.to_table(with_row_id=True, include_deleted_rows=True, offset=8, limit=4)
     assert ids(table) == [8, 9, 10, 11]
@@ -59,12 +59,12 @@ def test_fragments_come_in_the_order_asked_for(dataset: lance_ops.LanceDataset) 
     assert dataset.scanner(fragments=[third], filter="id > 27").count_rows() == 2
 
 
-def test_a_fragment_that_is_not_there_is_named(dataset: lance_ops.LanceDataset) -> None:
+def test_an_unknown_fragment_is_named_in_the_error(dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(InvalidInput, match="no fragment 9"):
         list(scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema, fragment_ids=(1, 9))))
 
 
-def test_rows_that_pack_well_are_not_all_decoded_at_once(dataset_uri: str) -> None:
+def test_highly_compressed_rows_are_decoded_in_several_blocks(dataset_uri: str) -> None:
     wide = pa.FixedSizeListArray.from_arrays(pa.array([0.0] * (1 << 20)), 1 << 14)
     dataset = lance_ops.write_dataset(pa.table({"v": pa.concat_arrays([wide] * 8)}), dataset_uri)
     blocks = plan_scan(dataset.snapshot, ScanRequest(dataset.snapshot.schema)).blocks
@@ -85,11 +85,11 @@ def test_a_scan_keeps_few_files_open_and_a_take_few_threads(dataset_uri: str, mo
 
 
 def forged(dataset: lance_ops.LanceDataset, manifest: Manifest) -> lance_ops.LanceDataset:
-    """Return the dataset as if its manifest said something else, in memory only."""
+    """Return the dataset with another manifest, in memory only."""
     return lance_ops.LanceDataset.of(dataset.snapshot.with_manifest(manifest))
 
 
-def test_rows_that_an_old_writer_did_not_count_are_counted(dataset: lance_ops.LanceDataset) -> None:
+def test_missing_row_counts_are_read_from_data_files(dataset: lance_ops.LanceDataset) -> None:
     dataset.delete("id = 3")
     manifest = dataset.snapshot.manifest
     uncounted = tuple(
@@ -109,7 +109,7 @@ def _uncounted(file: DeletionFile | None) -> DeletionFile | None:
     return None if file is None else replace(file, num_deleted_rows=0)
 
 
-def test_deletions_under_a_base_that_is_not_declared_are_refused_and_not_looked_for_here(
+def test_a_deletion_file_under_an_undeclared_base_is_refused(
     dataset: lance_ops.LanceDataset,
 ) -> None:
     dataset.delete("id = 3")
@@ -122,7 +122,7 @@ def test_deletions_under_a_base_that_is_not_declared_are_refused_and_not_looked_
     assert clone.get_fragments()[0].deletion_file() is None
 
 
-def test_what_was_read_of_versions_that_are_left_is_forgotten(dataset: lance_ops.LanceDataset) -> None:
+def test_the_cache_drops_deletion_vectors_that_the_version_does_not_name(dataset: lance_ops.LanceDataset) -> None:
     for row in range(5):
         dataset.delete(f"id = {row}")
         dataset.to_table()
@@ -130,7 +130,7 @@ def test_what_was_read_of_versions_that_are_left_is_forgotten(dataset: lance_ops
     assert len(list((Path(dataset.uri) / "_deletions").iterdir())) == 5
 
 
-def test_a_task_is_small_when_pickled_and_opens_the_version_where_it_arrives(dataset: lance_ops.LanceDataset) -> None:
+def test_a_pickled_task_is_small_and_opens_its_version(dataset: lance_ops.LanceDataset) -> None:
     task = plan_deletion(dataset.snapshot, bind_filter(dataset.snapshot, "id = 3")).tasks[0]
     assert task.snapshot.open() is dataset.snapshot
     arrived = pickle.loads(pickle.dumps(task))
@@ -143,9 +143,7 @@ def test_a_task_is_small_when_pickled_and_opens_the_version_where_it_arrives(dat
         find_rows(arrived)
 
 
-def test_a_scan_in_batches_holds_a_few_blocks_and_not_the_table(
-    dataset_uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scan_in_batches_holds_only_a_few_blocks_in_memory(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lance_ops.reading.scan_plan.BLOCK_BYTES", 1 << 18)
     texts = pa.array([f"a text of its own, number {i * 7919 % 1_000_003}" for i in range(20_000)])
     table = pa.table({"id": range(400_000), "text": pa.concat_arrays([texts] * 20)})

@@ -1,4 +1,4 @@
-"""What of a block is read, and how often."""
+"""Columns that the scan of a block reads, and how often."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count the columns read of a fragment, in ranges or one by one."""
+    """Count the columns that are read of a fragment, by ranges and by offsets."""
     names: Counter[str] = Counter()
 
     def counting(function: Any) -> Any:
@@ -56,7 +56,7 @@ FILTERS: dict[str, Callable[[int], bool]] = {
 @pytest.mark.parametrize("late", [None, True, False, ["text"]])
 @pytest.mark.parametrize("columns", [["id"], ["text", "id"], ["parts", "text"], ["parts.twice", "id"]])
 @pytest.mark.parametrize("condition", FILTERS)
-def test_rows_that_match_come_whole_whatever_was_read_to_test_them(
+def test_matching_rows_have_all_columns_whatever_columns_were_tested(
     dataset: lance_ops.LanceDataset, condition: str, columns: list[str], late: Any, gone: str
 ) -> None:
     dataset.delete(gone)
@@ -70,20 +70,18 @@ def test_rows_that_match_come_whole_whatever_was_read_to_test_them(
 
 
 @pytest.mark.parametrize("condition", ["id % 2 = 0", "id % 100 = 77"])
-def test_a_column_that_was_tested_is_not_read_again(
-    dataset: lance_ops.LanceDataset, read: Counter[str], condition: str
-) -> None:
+def test_a_tested_column_is_read_once(dataset: lance_ops.LanceDataset, read: Counter[str], condition: str) -> None:
     dataset.to_table(filter=condition)
     assert read == {"id": 2, "text": 2, "parts": 2}
 
 
-def test_a_column_of_which_a_part_was_tested_is_read_whole(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:
+def test_a_partly_tested_struct_is_read_whole(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:
     table = dataset.to_table(columns=["parts"], filter="parts.rest = 3")
     assert table.column("parts").combine_chunks().field("rest").unique().to_pylist() == [3]
     assert read == {"parts": 4}
 
 
-def test_what_an_index_leaves_to_test_is_not_read_again(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:
+def test_a_column_tested_after_an_index_is_read_once(dataset: lance_ops.LanceDataset, read: Counter[str]) -> None:
     dataset.create_scalar_index("id", "BTREE")
     read.clear()
     found = dataset.to_table(columns=["id", "text"], filter="id < 30 AND text != 'row 3'")

@@ -1,4 +1,4 @@
-"""A large scan decodes its blocks side by side, and answers as one thread would; files are opened in a row."""
+"""Large scans decode blocks in several threads with the result of one thread, and preload files' metadata."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
     read = FragmentReader.read
 
     def recording(self: FragmentReader, schema: Schema, start: int = 0, stop: int | None = None) -> pa.Table:
-        if len(threads) < 2:  # two blocks must be in work at once for either to go on
+        if len(threads) < 2:  # each of two blocks waits for the other to start
             threads.add(threading.get_ident())
             together.wait()
         return read(self, schema, start, stop)
@@ -47,7 +47,7 @@ def test_blocks_are_decoded_in_several_threads_and_stay_in_order(
 
 
 @pytest.mark.parametrize("condition", [None, "n >= 0"])
-def test_files_are_opened_in_a_row_before_any_is_read_and_a_broken_one_is_told_in_its_place(
+def test_files_are_preloaded_before_reads_and_a_corrupt_one_fails_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str | None
 ) -> None:
     dataset = lance_ops.write_dataset(
@@ -78,7 +78,7 @@ def test_files_are_opened_in_a_row_before_any_is_read_and_a_broken_one_is_told_i
         next(batches)
 
 
-def test_under_a_limit_no_file_is_opened_that_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_with_a_limit_opens_only_files_that_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = lance_ops.write_dataset(pa.table({"n": range(40)}), tmp_path / "table", max_rows_per_file=10)
     monkeypatch.setattr(scan, "available_cores", lambda: 1)
     monkeypatch.setattr(FragmentReader, "load", lambda *_: pytest.fail("a file was opened ahead"))

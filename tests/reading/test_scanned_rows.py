@@ -1,4 +1,4 @@
-"""Rows of a scan that say where they stand."""
+"""Scanned rows and their physical offsets."""
 
 import pyarrow as pa
 import pytest
@@ -16,7 +16,7 @@ def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
     return lance_ops.write_dataset(pa.table({"id": range(40)}), dataset_uri, max_rows_per_file=10)
 
 
-def test_whole_blocks_stand_in_ranges(dataset: lance_ops.LanceDataset) -> None:
+def test_offsets_of_whole_blocks_are_ranges(dataset: lance_ops.LanceDataset) -> None:
     found = list(scan_rows(dataset.snapshot, ScanRequest(dataset.snapshot.schema)))
     assert [rows.offsets for rows in found] == [range(10)] * 4
     assert [rows.table.column_names for rows in found] == [["id"]] * 4
@@ -24,7 +24,7 @@ def test_whole_blocks_stand_in_ranges(dataset: lance_ops.LanceDataset) -> None:
 
 @pytest.mark.parametrize("gone", ["false", "id = 9", "id % 3 = 0", "id < 20"])
 @pytest.mark.parametrize("predicate", [None, "id % 2 = 0", "_rowaddr % 2 = 1", "true"])
-def test_rows_stand_where_their_addresses_say(
+def test_offsets_of_scanned_rows_match_their_addresses(
     dataset: lance_ops.LanceDataset, gone: str, predicate: str | None
 ) -> None:
     dataset.delete(gone)
@@ -37,7 +37,7 @@ def test_rows_stand_where_their_addresses_say(
 
 
 @pytest.mark.parametrize("gone", ["false", "id = 9"])
-def test_rows_of_no_columns_are_counted_by_where_they_stand(dataset: lance_ops.LanceDataset, gone: str) -> None:
+def test_scanned_rows_without_columns_have_a_length(dataset: lance_ops.LanceDataset, gone: str) -> None:
     dataset.delete(gone)
     found = list(scan_rows(dataset.snapshot, ScanRequest(Schema(()))))
     assert sum(map(len, found)) == dataset.count_rows()
@@ -45,7 +45,7 @@ def test_rows_of_no_columns_are_counted_by_where_they_stand(dataset: lance_ops.L
 
 
 @pytest.mark.parametrize("gone", ["false", "id = 3"])
-def test_a_slice_of_rows_stands_where_it_did(dataset: lance_ops.LanceDataset, gone: str) -> None:
+def test_a_slice_of_scanned_rows_keeps_its_offsets(dataset: lance_ops.LanceDataset, gone: str) -> None:
     dataset.delete(gone)
     rows = next(iter(scan_rows(dataset.snapshot, ScanRequest(dataset.snapshot.schema, with_row_address=True))))
     part = rows.slice(2, 5)

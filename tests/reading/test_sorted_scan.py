@@ -1,4 +1,4 @@
-"""Ordered scans: any columns, any directions, in memory or through the disk, and never a deleted row."""
+"""Sorted scans: any columns and directions, in memory or through the disk, without deleted rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def ids(table: pa.Table) -> list[int]:
 
 
 def expected_ids(*orderings: ColumnOrdering) -> list[int]:
-    """Sort in Python, last key first, each time stably."""
+    """Sort in Python by one key after the other, the last key first, with a stable sort."""
     found = [row for row in rows().to_pylist() if row["id"] % 7 != 3]
     for ordering in reversed(orderings):
         name, _, below = ordering.column_name.partition(".")
@@ -86,7 +86,7 @@ ORDERS = [
 
 @pytest.mark.parametrize("orderings", ORDERS, ids=str)
 @pytest.mark.parametrize("columns", [None, ["vector", "id"]], ids=str)
-def test_rows_come_in_the_order_asked_for_ties_as_they_lie(
+def test_sorted_rows_keep_ties_in_scan_order(
     dataset: lance_ops.LanceDataset,
     orderings: tuple[ColumnOrdering, ...],
     columns: list[str] | None,
@@ -106,7 +106,7 @@ def test_rows_come_in_the_order_asked_for_ties_as_they_lie(
 
 
 @pytest.mark.parametrize("sort_bytes", [1, 20_000])
-def test_an_order_larger_than_memory_goes_through_the_disk(
+def test_a_sort_larger_than_its_budget_uses_the_disk(
     dataset: lance_ops.LanceDataset, sort_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -121,7 +121,7 @@ def test_an_order_larger_than_memory_goes_through_the_disk(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_first_rows_are_found_by_the_columns_of_the_order_alone(
+def test_a_sorted_scan_with_a_limit_reads_other_columns_only_of_its_rows(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scanned: set[str] = set()
@@ -138,7 +138,7 @@ def test_the_first_rows_are_found_by_the_columns_of_the_order_alone(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 250, 1000])
-def test_limits_offsets_and_filters_cut_the_ordered_answer(dataset: lance_ops.LanceDataset, limit: int) -> None:
+def test_limit_offset_and_filter_apply_to_the_sorted_answer(dataset: lance_ops.LanceDataset, limit: int) -> None:
     expected = [row for row in expected_ids(ColumnOrdering("text")) if row > 100]
     for offset in (0, 3, 500):
         scanner = dataset.scanner(["id"], "id > 100", limit, offset, order_by="text")
@@ -147,7 +147,7 @@ def test_limits_offsets_and_filters_cut_the_ordered_answer(dataset: lance_ops.La
         assert [row for batch in scanner.to_batches() for row in batch["id"].to_pylist()] == ids(scanner.to_table())
 
 
-def test_deleted_rows_are_ordered_where_they_are_asked_for(dataset: lance_ops.LanceDataset) -> None:
+def test_included_deleted_rows_are_sorted_too(dataset: lance_ops.LanceDataset) -> None:
     table = dataset.to_table(
         ["id"], order_by=[ColumnOrdering("id", ascending=False)], limit=9, with_row_id=True, include_deleted_rows=True
     )
@@ -155,21 +155,21 @@ def test_deleted_rows_are_ordered_where_they_are_asked_for(dataset: lance_ops.La
     assert [row for row, key in zip(ids(table), table["_rowid"].to_pylist(), strict=True) if key is None] == [297]
 
 
-def test_a_plan_says_how_its_rows_will_be_ordered(dataset: lance_ops.LanceDataset) -> None:
+def test_an_explained_plan_names_the_sort_order(dataset: lance_ops.LanceDataset) -> None:
     orderings = [ColumnOrdering("few", ascending=False), ColumnOrdering("deep.x", nulls_first=True)]
     plan = dataset.scanner(["id"], order_by=orderings, limit=2, offset=1).explain_plan()
     assert plan.splitlines()[0] == "SortExec: TopK(fetch=3), expr=[few DESC NULLS LAST, deep.x ASC NULLS FIRST]"
     assert "num_fragments=5" in plan
 
 
-def test_what_has_no_order_is_named(dataset: lance_ops.LanceDataset) -> None:
+def test_sorting_by_a_column_without_an_order_is_refused(dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(InvalidInput, match="no column 'nope'"):
         dataset.scanner(order_by=["nope"])
     with pytest.raises(InvalidInput, match="order_by must be a list of names or ColumnOrdering"):
         dataset.scanner(order_by=[3])  # type: ignore[list-item]  # what is refused
 
 
-def test_memory_holds_no_more_than_the_budget_of_a_sort(dataset_uri: str) -> None:
+def test_a_sort_stays_within_its_memory_budget(dataset_uri: str) -> None:
     budget = 4 << 20
     values = np.random.default_rng(3).permutation(600_000)
     wide = pa.table({"key": values, "a": values * 2, "b": values * 3})

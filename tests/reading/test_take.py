@@ -1,4 +1,4 @@
-"""Rows of many fragments are read at once, and what is known of files is kept."""
+"""Takes: rows of many fragments are read together, and open files are cached."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def dataset(uri: str, rows: pa.Table, **options: object) -> lance_ops.LanceDatas
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_rows_of_many_fragments_are_read_at_once_in_the_order_asked_for(
+def test_rows_of_many_fragments_are_taken_together_in_the_given_order(
     dataset_uri: str, joined: list[int], version: str
 ) -> None:
     rows = table()
@@ -65,7 +65,7 @@ def test_rows_of_many_fragments_are_read_at_once_in_the_order_asked_for(
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_row_columns_come_with_rows_that_are_read_at_once(dataset_uri: str, joined: list[int], stable: bool) -> None:
+def test_rows_taken_together_have_their_row_columns(dataset_uri: str, joined: list[int], stable: bool) -> None:
     rows = table().select(["id"])
     taken_of = dataset(dataset_uri, rows, enable_stable_row_ids=stable)
     taken_of.delete("id % 10 = 3")
@@ -78,7 +78,7 @@ def test_row_columns_come_with_rows_that_are_read_at_once(dataset_uri: str, join
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.0"])
-def test_older_files_are_read_one_by_one(dataset_uri: str, joined: list[int], version: str) -> None:
+def test_older_file_versions_are_taken_separately(dataset_uri: str, joined: list[int], version: str) -> None:
     rows = table().select(["id", "text"])
     taken_of = dataset(dataset_uri, rows, data_storage_version=version)
     assert taken_of.take([1100, 3, 500])["id"].to_pylist() == [1100, 3, 500]
@@ -86,7 +86,7 @@ def test_older_files_are_read_one_by_one(dataset_uri: str, joined: list[int], ve
 
 
 @pytest.mark.parametrize("versions", [("2.0", "2.2"), ("2.2", "2.0")])
-def test_files_of_which_one_is_older_are_read_one_by_one(
+def test_files_of_mixed_versions_are_taken_separately(
     dataset_uri: str, joined: list[int], versions: tuple[str, str]
 ) -> None:
     rows = table().select(["id"])
@@ -96,7 +96,7 @@ def test_files_of_which_one_is_older_are_read_one_by_one(
     assert joined == []
 
 
-def test_fragments_of_several_files_and_dictionaries_are_read_one_by_one(dataset_uri: str, joined: list[int]) -> None:
+def test_fragments_of_several_files_and_dictionaries_are_taken_separately(dataset_uri: str, joined: list[int]) -> None:
     rows = table().select(["id"]).append_column("kind", pa.array(["a", "b"] * (ROWS // 2)).dictionary_encode())
     taken_of = dataset(dataset_uri, rows)
     assert taken_of.take([1100, 3])["kind"].to_pylist() == ["a", "b"]
@@ -108,7 +108,7 @@ def test_fragments_of_several_files_and_dictionaries_are_read_one_by_one(dataset
     assert joined == [2]
 
 
-def test_many_rows_of_a_fragment_are_read_by_themselves(
+def test_many_rows_of_one_fragment_are_taken_separately(
     dataset_uri: str, joined: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "_MAX_JOINED_ROWS", 5)
@@ -119,7 +119,7 @@ def test_many_rows_of_a_fragment_are_read_by_themselves(
     assert joined == [2]
 
 
-def test_of_files_read_at_once_the_corrupt_one_is_named(dataset_uri: str) -> None:
+def test_a_corrupt_file_among_files_taken_together_is_named(dataset_uri: str) -> None:
     taken_of = dataset(dataset_uri, table().select(["text"]))
     place = Path(dataset_uri) / "data" / taken_of.snapshot.fragments[7].files[0].path
     data = bytearray(place.read_bytes())
@@ -129,7 +129,7 @@ def test_of_files_read_at_once_the_corrupt_one_is_named(dataset_uri: str) -> Non
         lance_ops.dataset(dataset_uri).take([5, 100 * 7 + 1, 1100])
 
 
-def test_files_of_a_table_of_many_fragments_are_opened_once(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_takes_open_each_file_once(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"id": np.arange(300)})
     taken_of = lance_ops.write_dataset(rows, dataset_uri, max_rows_per_file=1)
     opened: list[str] = []
@@ -153,7 +153,7 @@ def test_files_of_a_table_of_many_fragments_are_opened_once(dataset_uri: str, mo
         lance_ops.dataset(dataset_uri, metadata_cache_size_bytes=-1)
 
 
-def test_open_files_are_kept_up_to_a_size_those_read_last_before_others(dataset_uri: str) -> None:
+def test_the_least_recently_read_files_are_evicted_above_the_capacity(dataset_uri: str) -> None:
     snapshot = lance_ops.write_dataset(pa.table({"id": np.arange(6)}), dataset_uri, max_rows_per_file=1).snapshot
     places = [ObjectLocation(snapshot.store, path) for fragment in snapshot.fragments for path in fragment.data_paths()]
     files = OpenFiles(3 * FileReader(snapshot.store, places[0].path).memory_bytes)

@@ -1,4 +1,4 @@
-"""What holds of a branch whose creation died, wherever versions are decided."""
+"""A check of interrupted branch creations, for every kind of committer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check_a_dead_creation_is_removed"]
 
 
 def check_a_dead_creation_is_removed(dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begin a branch without its file: it is in the way until it is deleted, and then begins anew."""
+    """Commit a branch without its file: creating it again fails until the branch is deleted."""
     num_rows = dataset.count_rows()
 
     def dies(*_: object) -> None:

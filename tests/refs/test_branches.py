@@ -1,4 +1,4 @@
-"""Branches: their names, and what happens to them when others work at the same moment."""
+"""Branches: allowed names, tags and handles of branches, and concurrent creations and removals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_other_names_are_directories_beneath_tree(name: str) -> None:
     assert check_branch_name(name) == name and branch_directory(name) == f"tree/{name}"
 
 
-def test_what_is_not_there_is_named(dataset: lance_ops.LanceDataset) -> None:
+def test_an_unknown_branch_is_named_in_the_error(dataset: lance_ops.LanceDataset) -> None:
     dataset.create_branch("dev")
     with pytest.raises(ReferenceNotFound, match="'gone'"):
         dataset.checkout_version(("gone", None))
@@ -106,7 +106,7 @@ def test_branches_in_memory_and_one_beneath_another(dataset: lance_ops.LanceData
     assert inner.count_rows() == 9 and list(inner.branches.list()) == ["a/b"]
 
 
-def test_tags_are_of_one_line(dataset: lance_ops.LanceDataset) -> None:
+def test_a_tag_belongs_to_one_branch(dataset: lance_ops.LanceDataset) -> None:
     branch = dataset.create_branch("dev")
     branch.delete("id = 1")
     branch.tags.create("t")
@@ -123,21 +123,21 @@ def test_tags_are_of_one_line(dataset: lance_ops.LanceDataset) -> None:
     assert branch.cleanup_old_versions(NOW).old_versions == 2
 
 
-def test_a_file_that_is_no_branch_is_named(dataset: lance_ops.LanceDataset) -> None:
+def test_a_corrupt_branch_file_is_named_in_the_error(dataset: lance_ops.LanceDataset) -> None:
     dataset.create_branch("dev")
     (Path(dataset.uri) / "_refs/branches/dev.json").write_text('{"parentBranch": "../x", "parentVersion": 1}')
     with pytest.raises(CorruptFile, match="dev.json"):
         dataset.cleanup_old_versions(NOW)
 
 
-def test_what_a_creation_that_died_left_is_removed(
+def test_delete_removes_the_files_of_an_interrupted_creation(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_a_dead_creation_is_removed(dataset, monkeypatch)
 
 
 class TestRaces:
-    """Something else happens between two steps of a verb."""
+    """Another process acts between two steps of a verb."""
 
     def test_a_branch_begun_while_clean_up_runs_keeps_its_files(self, dataset: lance_ops.LanceDataset) -> None:
         lance_ops.write_dataset(rows(0, 1), dataset.uri, mode="overwrite")
@@ -178,7 +178,7 @@ class TestRaces:
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, act: Callable[[], object]) -> None:
-    """Do something just before the first call of a function."""
+    """Run an action just before the first call of a function."""
     original = getattr(owner, name)
     done: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""Branches of a dataset whose versions an external manifest store decides: each line has rows of its own there."""
+"""Branches of a dataset with an external manifest store, in which each branch has its own rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ids(dataset: lance_ops.LanceDataset, branch: str | None) -> list[int]:
     return sorted(line.to_table().column("id").to_pylist())
 
 
-def test_each_line_goes_its_own_way(dataset: lance_ops.LanceDataset) -> None:
+def test_branches_commit_independently_of_each_other(dataset: lance_ops.LanceDataset) -> None:
     branch = pickle.loads(pickle.dumps(dataset.create_branch("dev", 1)))
     append(branch.snapshot, rows(50, 55).to_batches(), FragmentLimits(), {})
     append(branch.snapshot, rows(55, 60).to_batches(), FragmentLimits(), {})
@@ -69,7 +69,7 @@ def test_each_line_goes_its_own_way(dataset: lance_ops.LanceDataset) -> None:
     assert ids(dataset, None) == list(range(15))
 
 
-def test_a_version_that_clean_up_took_from_a_branch_is_not_made_again(dataset: lance_ops.LanceDataset) -> None:
+def test_a_version_removed_from_a_branch_is_not_committed_again(dataset: lance_ops.LanceDataset) -> None:
     stale = dataset.create_branch("dev").snapshot
     branch = dataset.checkout_version(("dev", None))
     branch.delete("id = 1")
@@ -82,7 +82,7 @@ def test_a_version_that_clean_up_took_from_a_branch_is_not_made_again(dataset: l
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_removed_branch_can_be_begun_again(dataset: lance_ops.LanceDataset, version: int) -> None:
+def test_a_removed_branch_can_be_created_again(dataset: lance_ops.LanceDataset, version: int) -> None:
     branch = dataset.create_branch("dev", 2)
     branch.delete("id = 1")
     stale = branch.snapshot
@@ -99,13 +99,13 @@ def test_a_removed_branch_can_be_begun_again(dataset: lance_ops.LanceDataset, ve
     assert ids(dataset, "dev") == list(range(10 * version))
 
 
-def test_what_a_creation_that_died_left_is_removed(
+def test_delete_removes_the_files_of_an_interrupted_creation(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_a_dead_creation_is_removed(dataset, monkeypatch)
 
 
-def test_a_row_whose_manifest_was_not_finished_is_finished_by_who_removes_the_branch(
+def test_branch_removal_finishes_an_unfinished_manifest_store_row(
     dataset: lance_ops.LanceDataset, options: Options, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def dies(*_: object) -> None:
@@ -123,7 +123,7 @@ def test_a_row_whose_manifest_was_not_finished_is_finished_by_who_removes_the_br
     assert dataset.create_branch("dev", 1).count_rows() == 10
 
 
-def test_of_two_that_begin_a_branch_at_other_versions_one_is_there(
+def test_two_concurrent_creations_of_a_branch_leave_one(
     dataset: lance_ops.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = ExternalManifestCommitter.commit

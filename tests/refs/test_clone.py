@@ -1,4 +1,4 @@
-"""Clones: what is shared, what is refused, and what is left behind when one does not come about."""
+"""Clones: shared and copied files, refused clones, and the files that failed clones leave."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def files(uri: str | Path) -> set[str]:
     return {str(path.relative_to(uri)) for path in Path(uri).rglob("*") if path.is_file()}
 
 
-def test_a_clone_is_pickled_and_finds_its_bases_again(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
+def test_a_pickled_clone_reads_its_base_paths(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
     clone = source.shallow_clone(tmp_path / "clone", 2)
     again = pickle.loads(pickle.dumps(clone))
     assert again.version == 2 and ids(again) == ids(source)
 
 
-def test_a_clone_from_one_kind_of_store_to_another(source: lance_ops.LanceDataset) -> None:
+def test_a_clone_into_another_kind_of_store_reads_its_source(source: lance_ops.LanceDataset) -> None:
     target = f"memory://clone-of{source.uri}"
     shallow = shallow_clone(source.snapshot, target)
     validate(shallow)
@@ -71,7 +71,7 @@ def test_a_clone_from_one_kind_of_store_to_another(source: lance_ops.LanceDatase
 
 
 @pytest.mark.parametrize("verb", ["shallow_clone", "deep_clone"])
-def test_a_place_that_is_taken_stays_as_it_is(source: lance_ops.LanceDataset, tmp_path: Path, verb: str) -> None:
+def test_a_clone_onto_a_dataset_is_refused(source: lance_ops.LanceDataset, tmp_path: Path, verb: str) -> None:
     taken = lance_ops.write_dataset(rows(0, 1), str(tmp_path / "taken"))
     before = files(taken.uri)
     with pytest.raises(DatasetAlreadyExists):
@@ -81,7 +81,7 @@ def test_a_place_that_is_taken_stays_as_it_is(source: lance_ops.LanceDataset, tm
     assert files(taken.uri) == before and not (tmp_path / "free").exists()
 
 
-def test_a_copy_that_fails_midway_leaves_nothing(
+def test_a_failed_deep_clone_leaves_no_files(
     source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original, opened = LocalStore.open_writer, []
@@ -100,7 +100,7 @@ def test_a_copy_that_fails_midway_leaves_nothing(
     assert ids(source.deep_clone(tmp_path / "copy", 2)) == ids(source)
 
 
-def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
+def test_two_concurrent_clones_with_different_version_numbers_leave_one(
     source: lance_ops.LanceDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri, original = str(tmp_path / "clone"), PutIfAbsentCommitter.commit
@@ -118,14 +118,14 @@ def test_of_two_clones_begun_at_once_under_different_numbers_one_is_withdrawn(
     assert lance_ops.dataset(uri).version == 1 and len(ids(lance_ops.dataset(uri))) == 30
 
 
-def test_a_clone_is_no_change_of_a_table(source: lance_ops.LanceDataset) -> None:
+def test_a_clone_operation_cannot_be_committed_to_a_table(source: lance_ops.LanceDataset) -> None:
     snapshot = source.snapshot
     with pytest.raises(UnsupportedFeature, match="creates a table"):
         commit(snapshot.committer, snapshot.store, Transaction(2, Clone(True, 2, "/elsewhere")))
     assert source.latest_version == 2
 
 
-def test_concurrent_changes_of_a_clone_meet_over_deletions_it_took_over(
+def test_concurrent_changes_of_a_clone_merge_inherited_deletions(
     source: lance_ops.LanceDataset, tmp_path: Path
 ) -> None:
     clone = source.shallow_clone(tmp_path / "clone", 2)
@@ -141,7 +141,7 @@ def test_concurrent_changes_of_a_clone_meet_over_deletions_it_took_over(
     assert files(source.uri) == before
 
 
-def test_clean_up_of_a_clone_leaves_its_source_alone(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
+def test_clean_up_of_a_clone_removes_no_file_of_its_source(source: lance_ops.LanceDataset, tmp_path: Path) -> None:
     before = files(source.uri)
     clone = source.shallow_clone(tmp_path / "clone", 2)
     clone.delete("id < 20")
@@ -151,8 +151,8 @@ def test_clean_up_of_a_clone_leaves_its_source_alone(source: lance_ops.LanceData
     assert files(source.uri) == before and ids(clone) == list(range(20, 30))
 
 
-def test_clean_up_knows_its_own_root_under_a_base(source: lance_ops.LanceDataset) -> None:
-    """A base that is the table's own root, by whatever name, hides none of its files from what is still needed."""
+def test_clean_up_keeps_files_named_through_a_base_path_to_its_own_root(source: lance_ops.LanceDataset) -> None:
+    """Files named through a base path to the table's own root count as needed, however the root is written."""
     snapshot = source.snapshot
     link = Path(f"{source.uri}-link")
     link.symlink_to(source.uri)
@@ -173,7 +173,7 @@ def test_clean_up_knows_its_own_root_under_a_base(source: lance_ops.LanceDataset
     assert {path for path in files(source.uri) if path.startswith(("data", "_deletions"))} == before
 
 
-def test_row_sequences_with_files_of_their_own_come_along_inline(dataset_uri: str, tmp_path: Path) -> None:
+def test_a_clone_holds_external_row_sequences_inline(dataset_uri: str, tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True)
     snapshot = dataset.snapshot
     (fragment,) = snapshot.manifest.fragments
@@ -187,7 +187,7 @@ def test_row_sequences_with_files_of_their_own_come_along_inline(dataset_uri: st
 
 
 class TestWhatABaseMayBe:
-    """A manifest is written by others: what it names must lie where it says that its files are."""
+    """A manifest is not trusted: the files that it names must be under its base paths."""
 
     def test_a_link_out_of_a_base_is_refused(self, source: lance_ops.LanceDataset, tmp_path: Path) -> None:
         clone = source.shallow_clone(tmp_path / "clone", 2)
@@ -229,7 +229,7 @@ class TestWhatABaseMayBe:
 
 
 @pytest.mark.parametrize("verb", [deep_clone, shallow_clone])
-def test_a_clone_that_cannot_look_whether_it_is_alone_deletes_nothing(
+def test_a_clone_that_cannot_check_for_concurrent_clones_deletes_nothing(
     verb: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = lance_ops.write_dataset(pa.table({"a": range(5)}), str(tmp_path / "source"))
@@ -246,7 +246,7 @@ def test_a_clone_that_cannot_look_whether_it_is_alone_deletes_nothing(
     assert copy.to_table() == source.to_table()
 
 
-def test_a_deep_clone_that_is_interrupted_when_its_version_is_there_keeps_its_files(
+def test_a_deep_clone_interrupted_after_its_commit_keeps_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = lance_ops.write_dataset(pa.table({"a": range(5)}), str(tmp_path / "source"))

@@ -1,4 +1,4 @@
-"""A drop that dies can be done again, and leaves no memory of the dataset anywhere."""
+"""Drop: it can be repeated after an interrupt, and leaves nothing of the dataset in any store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = pa.table({"id": range(10)})
 
 
 def made(uri: str, **options: dict[str, str]) -> LanceDataset:
-    """A dataset of three versions and a branch."""
+    """Return a dataset of three versions and a branch."""
     dataset = lance_ops.write_dataset(ROWS, uri, **options)  # type: ignore[arg-type]  # storage options, if any
     dataset.delete("id = 1")
     dataset.create_branch("dev").delete("id = 2")
@@ -25,7 +25,7 @@ def made(uri: str, **options: dict[str, str]) -> LanceDataset:
     return dataset
 
 
-def test_a_drop_that_dies_at_any_step_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drop_interrupted_at_any_step_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     delete, calls, dies_at = LocalStore.delete, 0, 0
 
     def counted(store: LocalStore, path: str) -> None:
@@ -52,7 +52,7 @@ def test_a_drop_that_dies_at_any_step_is_done_again(tmp_path: Path, monkeypatch:
     assert dies_at > 10
 
 
-def test_a_manifest_store_forgets_the_dataset_and_its_branches(tmp_path: Path) -> None:
+def test_drop_removes_the_manifest_store_rows_of_all_branches(tmp_path: Path) -> None:
     uri, options = str(tmp_path / "table"), {"manifest_store": f"sqlite:///{tmp_path / 'versions.db'}"}
     made(uri, storage_options=options)
     beside = made(str(tmp_path / "beside"), storage_options=options)
@@ -67,7 +67,7 @@ def test_a_manifest_store_forgets_the_dataset_and_its_branches(tmp_path: Path) -
     assert beside.latest_version == 3 and beside.checkout_version(("dev", None)).count_rows() == 8
 
 
-def test_secrets_are_in_no_refusal(tmp_path: Path) -> None:
+def test_error_messages_of_drop_contain_no_secrets(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match="is not a dataset") as caught:
         LanceDataset.drop(tmp_path, {"aws_secret_access_key": "hunter2"})

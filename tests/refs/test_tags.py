@@ -15,7 +15,7 @@ def store(request: pytest.FixtureRequest) -> Store:
     return MemoryStore(request.node.name)
 
 
-def test_a_tag_is_created_once_moved_and_removed(store: Store) -> None:
+def test_a_tag_is_created_once_updated_and_deleted(store: Store) -> None:
     create_tag(store, "v1", 3, 100)
     with pytest.raises(InvalidInput, match="'v1' exists"):
         create_tag(store, "v1", 4, 100)
@@ -28,7 +28,7 @@ def test_a_tag_is_created_once_moved_and_removed(store: Store) -> None:
     assert list_tags(store) == {}
 
 
-def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None:
+def test_replacing_metadata_keeps_the_times_of_a_tag(store: Store) -> None:
     tag = create_tag(store, "v1", 3, 100)
     replace_tag_metadata(store, "v1", {"a": "1", "b": "2"})
     assert dict(replace_tag_metadata(store, "v1", {"c": "3"}).metadata) == {"c": "3"}
@@ -46,17 +46,17 @@ def test_metadata_is_replaced_as_a_whole_and_moves_no_time(store: Store) -> None
         lambda store, name: replace_tag_metadata(store, name, {}),
     ],
 )
-def test_a_tag_that_is_not_there_is_named(store: Store, verb: Callable[[Store, str], object]) -> None:
+def test_an_unknown_tag_is_named_in_the_error(store: Store, verb: Callable[[Store, str], object]) -> None:
     with pytest.raises(ReferenceNotFound, match="'gone'"):
         verb(store, "gone")
 
 
-def test_a_name_that_leaves_the_folder_is_refused(store: Store) -> None:
+def test_a_tag_name_that_leaves_the_tags_folder_is_refused(store: Store) -> None:
     with pytest.raises(InvalidInput, match="tag name"):
         create_tag(store, "../evil", 1, 1)
 
 
-def test_the_reference_s_file_is_read_with_its_nanoseconds() -> None:
+def test_a_tag_file_of_the_reference_with_nanoseconds_is_read() -> None:
     content = {
         "branch": None,
         "version": 2,
@@ -71,7 +71,7 @@ def test_the_reference_s_file_is_read_with_its_nanoseconds() -> None:
     assert Tag.decode(tag.encode(), "t.json") == tag
 
 
-def test_an_older_file_with_only_a_version_is_read() -> None:
+def test_a_tag_file_of_an_older_writer_is_read() -> None:
     assert Tag.decode(b'{"version": 2, "manifestSize": 5}', "t.json") == Tag(2, 5)
 
 
@@ -90,16 +90,14 @@ def test_an_older_file_with_only_a_version_is_read() -> None:
         b"[" * 100_000,
     ],
 )
-def test_a_file_that_is_no_tag_is_corrupt_by_name(data: bytes) -> None:
+def test_a_corrupt_tag_file_is_named_in_the_error(data: bytes) -> None:
     with pytest.raises(CorruptFile, match=r"t\.json"):
         Tag.decode(data, "t.json")
 
 
 @pytest.mark.parametrize("replaces_at_once", [True, False])
-def test_a_tag_that_is_removed_while_tags_are_listed_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, replaces_at_once: bool
-) -> None:
-    """But where a tag that is moved is absent for a moment, its absence tells nothing."""
+def test_a_tag_removed_during_a_listing_is_left_out(monkeypatch: pytest.MonkeyPatch, replaces_at_once: bool) -> None:
+    """In a store where a file is absent for a moment while it is replaced, the missing tag is an error."""
     store = MemoryStore()
     for name in ("a", "b"):
         create_tag(store, name, 1, 0)

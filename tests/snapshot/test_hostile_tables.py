@@ -1,4 +1,4 @@
-"""Tables and names made to reach for what is not theirs: files beside the root, other servers, secrets."""
+"""Hostile tables and names that try to reach files outside the root, other servers or secrets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OUTSIDE = "kept safe"
 
 @pytest.fixture
 def dataset(dataset_uri: str, tmp_path: Path) -> Iterator[LanceDataset]:
-    """Three versions beside a file that is not theirs, which is still there at the end."""
+    """Return a table of three versions; a file beside its root must still exist at the end."""
     secret = tmp_path / "secret"
     secret.write_text(OUTSIDE)
     made = lance_ops.write_dataset(pa.table({"id": range(10)}), dataset_uri)
@@ -51,7 +51,7 @@ def dataset(dataset_uri: str, tmp_path: Path) -> Iterator[LanceDataset]:
 
 
 def forged(dataset: LanceDataset, change: Callable[[Manifest], Manifest], version: int | None = None) -> LanceDataset:
-    """Return the table with the manifest of a version exchanged."""
+    """Return the table with another manifest for a version."""
     snapshot = dataset.snapshot if version is None else dataset.snapshot.at(version)
     path = Path(snapshot.uri, snapshot.committer.location(snapshot.version))
     path.write_bytes(encode_manifest(change(snapshot.manifest), b""))
@@ -60,7 +60,7 @@ def forged(dataset: LanceDataset, change: Callable[[Manifest], Manifest], versio
 
 class TestPaths:
     @pytest.mark.parametrize("name", ["../../secret", "/etc/passwd", "a/../../../secret", "s3://x/y", "a\0b"])
-    def test_a_transaction_s_file_is_in_its_folder(self, dataset: LanceDataset, name: str) -> None:
+    def test_a_transaction_file_outside_its_folder_is_refused(self, dataset: LanceDataset, name: str) -> None:
         forged(dataset, lambda manifest: replace(manifest, transaction_file=name), 2)
         opened = lance_ops.dataset(dataset.uri)
         with pytest.raises(UnsafePath):
@@ -70,13 +70,11 @@ class TestPaths:
         assert opened.count_rows() == 18
 
     @pytest.mark.parametrize("path", ["/a/../../etc", "..", "file:///a/../b", "s3://b/../c", "a\0b", "x\\..\\y"])
-    def test_a_base_path_does_not_climb(self, dataset: LanceDataset, path: str) -> None:
+    def test_an_unsafe_base_path_is_refused(self, dataset: LanceDataset, path: str) -> None:
         with pytest.raises(UnsafePath, match="base path 1"):
             forged(dataset, lambda manifest: replace(manifest, base_paths=(BasePath(1, path),)))
 
-    def test_clean_up_removes_nothing_beside_the_root_whatever_a_manifest_names(
-        self, dataset: LanceDataset, tmp_path: Path
-    ) -> None:
+    def test_clean_up_removes_nothing_outside_the_root(self, dataset: LanceDataset, tmp_path: Path) -> None:
         fragment = dataset.snapshot.fragments[0]
         stolen = replace(fragment, files=(replace(fragment.files[0], path="secret", base_id=1),))
         bases = (BasePath(1, str(tmp_path)), BasePath(2, str(tmp_path), is_dataset_root=True))
@@ -91,7 +89,7 @@ class TestPaths:
         opened.cleanup_old_versions(NOW, delete_unverified=True)
         assert [version["version"] for version in opened.versions()] == [3]
 
-    def test_a_version_s_content_is_that_of_its_name(self, dataset: LanceDataset) -> None:
+    def test_a_manifest_with_another_version_number_is_refused(self, dataset: LanceDataset) -> None:
         with pytest.raises(CorruptFile, match="says version 99"):
             forged(dataset, lambda manifest: replace(manifest, version=99))
 
@@ -123,12 +121,12 @@ class TestPaths:
             "zip://x::/tmp/y.zip",
         ],
     )
-    def test_a_blob_elsewhere_is_looked_for_in_known_stores_only(self, dataset: LanceDataset, uri: str) -> None:
+    def test_an_external_blob_is_read_from_supported_stores_only(self, dataset: LanceDataset, uri: str) -> None:
         with pytest.raises(UnsafePath, match="not an allowed location"):
             blob_at(dataset.snapshot, uri)
 
     @pytest.mark.parametrize("uri", ["/etc/passwd", "file:///etc/passwd", "memory://x/y"])
-    def test_a_table_in_a_bucket_shows_no_file_of_this_machine(self, dataset: LanceDataset, uri: str) -> None:
+    def test_a_remote_table_cannot_read_local_files(self, dataset: LanceDataset, uri: str) -> None:
         root = open_root("s3://bucket/table", {"region": "x"})
         remote = replace(dataset.snapshot, store=root.store, committer=root.committer)
         with pytest.raises(UnsafePath, match="not an allowed location"):
@@ -136,7 +134,7 @@ class TestPaths:
 
 
 def blob_at(snapshot: Snapshot, uri: str) -> object:
-    """Look for a blob that a data file says is at a URI."""
+    """Read a blob that a data file says is at a URI."""
     described = pa.array(
         [{"kind": BlobKind.EXTERNAL, "position": 0, "size": 1, "blob_id": 0, "blob_uri": uri}], pa.struct(DESCRIPTOR)
     )
@@ -150,7 +148,7 @@ class TestNames:
     @example("%2e%2e%2fx")
     @example("x.lock")
     @example("main")
-    def test_a_name_that_is_allowed_is_one_file_of_its_folder(self, name: str) -> None:
+    def test_an_allowed_name_is_a_single_file_in_its_folder(self, name: str) -> None:
         store = MemoryStore()
         dataset = lance_ops.write_dataset(pa.table({"id": [1]}), store.uri)
         before = {info.path for info in store.list()}
@@ -177,13 +175,13 @@ class TestNames:
             check(name)
 
     @pytest.mark.parametrize("name", ["__lance_frag_reuse", "__lance_mem_wal", "a\x00b", ""])
-    def test_an_index_has_none_of_the_format_s_own_names(self, dataset: LanceDataset, name: str) -> None:
+    def test_an_index_cannot_have_a_reserved_name(self, dataset: LanceDataset, name: str) -> None:
         with pytest.raises(InvalidInput, match="index name"):
             dataset.create_scalar_index("id", "BTREE", name)
         assert not dataset.list_indices()
 
     @pytest.mark.parametrize("name", ["..%2F..%2Fsecret", "%2Fetc", "a%2F%2Fb", "main"])
-    def test_a_branch_that_none_may_have_stops_what_looks_at_branches(self, dataset: LanceDataset, name: str) -> None:
+    def test_a_branch_file_with_a_forbidden_name_is_refused(self, dataset: LanceDataset, name: str) -> None:
         store = dataset.snapshot.store
         store.put(f"_refs/branches/{name}.json", b'{"parentVersion": 1}')
         for look in (dataset.branches.list, lambda: dataset.cleanup_old_versions(NOW)):
@@ -191,7 +189,7 @@ class TestNames:
                 look()
 
     @pytest.mark.parametrize("branch", ["../../secret", "/etc", "a//b", "a\0b"])
-    def test_a_tag_or_a_parent_of_no_branch_is_corrupt(self, dataset: LanceDataset, branch: str) -> None:
+    def test_a_tag_or_parent_with_a_forbidden_branch_name_is_corrupt(self, dataset: LanceDataset, branch: str) -> None:
         text = branch.replace("\0", "\\u0000")
         dataset.snapshot.store.put("_refs/tags/t.json", f'{{"version": 1, "branch": "{text}"}}'.encode())
         with pytest.raises(CorruptFile, match=r"t\.json"):
@@ -201,7 +199,7 @@ class TestNames:
         with pytest.raises(CorruptFile, match=r"b\.json"):
             dataset.branches.list()
 
-    def test_a_manifest_s_branch_leads_nowhere_but_to_where_it_is(self, dataset: LanceDataset, tmp_path: Path) -> None:
+    def test_a_hostile_branch_in_a_manifest_is_ignored(self, dataset: LanceDataset, tmp_path: Path) -> None:
         opened = forged(dataset, lambda manifest: replace(manifest, branch="../../secret"))
         opened.tags.create("t")
         assert Path(dataset.uri, "_refs/tags/t.json").is_file() and opened.branches.list() == {}
@@ -210,7 +208,7 @@ class TestNames:
 class TestSecrets:
     OPTIONS: ClassVar = {"aws_secret_access_key": SECRET, "base_1.account_key": SECRET, "ignored": "x"}
 
-    def test_they_are_in_no_text_of_a_table_or_of_its_plans(self, dataset: LanceDataset) -> None:
+    def test_secrets_are_in_no_repr_of_tables_and_plans(self, dataset: LanceDataset) -> None:
         opened = lance_ops.dataset(dataset.uri, storage_options=self.OPTIONS)
         snapshot = opened.snapshot
         raw = Path(dataset.uri).with_name("raw.parquet")
@@ -244,7 +242,7 @@ class TestSecrets:
         assert compaction.tasks and ingest.tasks
         assert pickle.loads(pickle.dumps(compaction.tasks[0])).snapshot.storage_options == self.OPTIONS
 
-    def test_they_are_in_no_file_and_no_log(self, dataset_uri: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_secrets_are_in_no_file_and_no_log(self, dataset_uri: str, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.DEBUG):
             made = lance_ops.write_dataset(pa.table({"id": range(10)}), dataset_uri, storage_options=self.OPTIONS)
             made.add_bases([DatasetBasePath("/elsewhere")])
@@ -263,7 +261,7 @@ class TestSecrets:
     @pytest.mark.parametrize(
         "uri", [f"s3://key:{SECRET}@bucket/x", f"ftp://user:{SECRET}@host/x", f"gs://:{SECRET}@bucket"]
     )
-    def test_a_place_s_name_holds_no_password(self, dataset: LanceDataset, uri: str) -> None:
+    def test_a_uri_with_a_password_is_refused(self, dataset: LanceDataset, uri: str) -> None:
         for name in (
             lambda: open_store(uri),
             lambda: lance_ops.dataset(uri),
@@ -303,11 +301,11 @@ def test_nothing_on_disk_is_a_pickle(dataset: LanceDataset, tmp_path: Path) -> N
     assert len(files) >= 10 and (tmp_path / "checkpoint").is_file()
     for path in files:
         with pytest.raises((pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, TypeError)):
-            assert pickle.loads(path.read_bytes()) is None  # an opcode by chance makes no object
+            assert pickle.loads(path.read_bytes()) is None  # bytes that happen to be an opcode make no object
         assert not path.read_bytes().startswith(b"\x80"), path
 
 
-def test_a_fragment_that_names_something_else_cannot_even_be_made(dataset: LanceDataset) -> None:
+def test_a_fragment_with_a_path_outside_the_root_cannot_be_constructed(dataset: LanceDataset) -> None:
     file = dataset.snapshot.fragments[0].files[0]
     for path in ("../../secret", "/etc/passwd", "s3://x/y", "a\0b"):
         with pytest.raises(UnsafePath):

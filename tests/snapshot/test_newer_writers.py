@@ -1,4 +1,4 @@
-"""Tables that a newer writer has written to: what this release does not know survives every verb."""
+"""Tables of newer writers: protobuf fields that this release does not know survive every verb."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lance_ops.transactions import read_version
 from tests.table.marked import marked, marks
 
 OURS = {"manifest.writer_version"}
-"""Says in every version who wrote that one."""
+"""The part of the manifest that names the writer of each version."""
 
 
 @pytest.fixture
 def dataset(dataset_uri: str) -> LanceDataset:
-    """Three fragments, one of them thinned, an index and a base path; a field of a newer writer in every message."""
+    """Return a table of three fragments, deletions, an index and a base path; every message has an unknown field."""
     table = pa.table({"id": range(30), "s": pa.array([{"x": str(i)} for i in range(30)])})
     made = lance_ops.write_dataset(table, dataset_uri, max_rows_per_file=10)
     made.add_bases([lance_ops.DatasetBasePath("/elsewhere")])
@@ -61,11 +61,11 @@ VERBS: dict[str, tuple[Callable[[LanceDataset], object], tuple[str, ...]]] = {
         ("manifest.fragments", "manifest.fields", "manifest.data_format", "indices"),
     ),
 }
-"""What is done, and whose messages it replaces."""
+"""Verbs, and the messages that each replaces."""
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_is_not_known_survives(dataset: LanceDataset, verb: str) -> None:
+def test_unknown_protobuf_fields_survive_every_verb(dataset: LanceDataset, verb: str) -> None:
     do, replaced = VERBS[verb]
     before = marks(manifest_of(dataset).read_bytes()) - OURS
     version = dataset.version
@@ -75,7 +75,7 @@ def test_what_is_not_known_survives(dataset: LanceDataset, verb: str) -> None:
     assert {place for place in before - after if not place.startswith(replaced)} == set()
 
 
-def test_clones_and_branches_carry_it_along(dataset: LanceDataset) -> None:
+def test_unknown_protobuf_fields_survive_clones_and_branches(dataset: LanceDataset) -> None:
     before = marks(manifest_of(dataset).read_bytes()) - OURS
     branch = dataset.create_branch("dev")
     shallow = dataset.shallow_clone(f"{dataset.uri}-shallow", dataset.version)
@@ -86,7 +86,7 @@ def test_clones_and_branches_carry_it_along(dataset: LanceDataset) -> None:
 
 
 @pytest.mark.parametrize("bit", [6, 11, 12, 40, 63])
-def test_a_flag_that_is_not_known_keeps_readers_or_writers_away(dataset: LanceDataset, bit: int) -> None:
+def test_an_unknown_feature_flag_refuses_readers_or_writers(dataset: LanceDataset, bit: int) -> None:
     path = manifest_of(dataset)
     store, committer = dataset.snapshot.store, dataset.snapshot.committer
     landed = read_version(store, committer, dataset.version)

@@ -1,4 +1,4 @@
-"""Stable row ids of an opened version: sequences in files of their own, what validation finds, what is kept."""
+"""Stable row ids of an opened version: external sequences, caching, validation and reuse."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dataset(dataset_uri: str) -> lance_ops.LanceDataset:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The fragments whose sequences were decoded, once for each time."""
+    """Return a list that records a fragment each time its row ids are decoded."""
     numbers: list[int] = []
     read = Snapshot._read_lineage
 
@@ -39,13 +39,13 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def changed(dataset: lance_ops.LanceDataset, change: Callable[[Fragment], Fragment]) -> lance_ops.LanceDataset:
-    """Return the dataset as if its manifest said something else of the fragments."""
+    """Return the dataset with other fragments in its manifest, in memory only."""
     manifest = dataset.snapshot.manifest
     fragments = FragmentList(map(change, manifest.fragments))
     return lance_ops.LanceDataset.of(dataset.snapshot.with_manifest(replace(manifest, fragments=fragments)))
 
 
-def test_sequences_in_a_file_of_their_own_are_read(dataset: lance_ops.LanceDataset) -> None:
+def test_row_sequences_in_external_files_are_read(dataset: lance_ops.LanceDataset) -> None:
     def outside(fragment: Fragment) -> Fragment:
         sequences = (fragment.row_ids, fragment.created_at_versions, fragment.last_updated_at_versions)
         path, data, parts = f"data/{fragment.id}.rowids", b"something before", []
@@ -64,9 +64,7 @@ def test_sequences_in_a_file_of_their_own_are_read(dataset: lance_ops.LanceDatas
     external.validate()
 
 
-def test_the_index_is_built_once_and_only_for_those_who_ask(
-    dataset: lance_ops.LanceDataset, decoded: list[int]
-) -> None:
+def test_the_row_id_index_is_built_once_on_first_use(dataset: lance_ops.LanceDataset, decoded: list[int]) -> None:
     dataset.to_table()
     dataset.take([1, 50])
     assert decoded == []
@@ -75,7 +73,7 @@ def test_the_index_is_built_once_and_only_for_those_who_ask(
     assert decoded == [0, 1, 2]
 
 
-def test_a_fragments_ids_are_decoded_once_for_all_of_its_blocks(
+def test_row_ids_of_a_fragment_are_decoded_once_for_all_blocks(
     dataset: lance_ops.LanceDataset, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lance_ops.reading.scan_plan._MAX_BLOCK_ROWS", 10)
@@ -97,7 +95,7 @@ def test_a_fragments_ids_are_decoded_once_for_all_of_its_blocks(
         ),
     ],
 )
-def test_validation_finds_what_is_wrong(
+def test_validation_finds_wrong_row_ids_and_versions(
     dataset: lance_ops.LanceDataset, change: Callable[[Fragment], Fragment], reason: str
 ) -> None:
     dataset.validate()
@@ -105,20 +103,20 @@ def test_validation_finds_what_is_wrong(
         changed(dataset, change).validate()
 
 
-def test_a_fragment_that_states_no_versions_is_of_the_first(dataset: lance_ops.LanceDataset) -> None:
+def test_rows_without_recorded_versions_have_the_first_version(dataset: lance_ops.LanceDataset) -> None:
     silent = changed(dataset, lambda f: replace(f, created_at_versions=None))
     table = silent.to_table(["_row_created_at_version"])
     assert set(table.column(0).to_pylist()) == {1}
 
 
-def test_ids_of_deleted_rows_are_left_out_and_not_given_again(dataset: lance_ops.LanceDataset) -> None:
+def test_ids_of_deleted_rows_are_not_found_and_not_reused(dataset: lance_ops.LanceDataset) -> None:
     dataset.delete("a in (5, 60) or a >= 80")
     again = lance_ops.write_dataset(pa.table({"a": range(200, 203)}), dataset.uri, mode="append")
     taken = again._take_rows(np.array([102, 5, 60, 61, 99, 100, 4, 4, 10**12]))
     assert taken.column("a").to_pylist() == [202, 61, 200, 4, 4]
 
 
-def test_an_overwrite_and_a_restore_go_on_counting(dataset: lance_ops.LanceDataset) -> None:
+def test_overwrite_and_restore_do_not_reuse_row_ids(dataset: lance_ops.LanceDataset) -> None:
     lance_ops.write_dataset(pa.table({"b": range(10)}), dataset.uri, mode="overwrite")
     lance_ops.dataset(dataset.uri, version=1).restore()
     again = lance_ops.write_dataset(pa.table({"a": [7]}), dataset.uri, mode="append")
