@@ -49,8 +49,8 @@ def test_other_spellings_are_read(text: str, duration: timedelta) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "5", "h", "1.5h", "-1s", "1 fortnight", "1h,2m", "P1D"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="no duration"):
+def test_text_that_is_not_a_duration_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="not a duration"):
         parse_duration(text)
 
 

@@ -1,4 +1,4 @@
-"""New values for columns: an expression for each, computed and stored as the column's type."""
+"""Assignments of new values to columns: parse an expression, evaluate it, and cast it to the column's type."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Assignment", "parse_assignment", "parse_value"]
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a column of that type gets."""
+    """A column, its type, and the expression of its new values."""
 
     column: str
     arrow_type: pa.DataType
     value: Expression
 
     def evaluate(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return the value for each row, in the column's type; raise `InvalidInput` where one cannot be computed."""
+        """Return the value for each row, in the column's type; raise `InvalidInput` if one cannot be computed."""
         try:
             values = self.value.evaluate(rows)
             if isinstance(values, pa.Scalar):
@@ -36,9 +36,9 @@ class Assignment:
 
 
 def parse_value(text: str, schema: pa.Schema) -> Expression:
-    """Read an expression over the columns of a schema, in the dialect of `parse_filter`.
+    """Parse an expression over the columns of a schema, in the dialect of `parse_filter`.
 
-    Raises `InvalidFilter` and `UnsupportedFeature` as that does.
+    Raises `InvalidFilter` and `UnsupportedFeature` as `parse_filter` does.
     """
     if not isinstance(text, str):
         raise InvalidFilter(f"an expression is SQL text, not {type(text).__name__}: {text!r}")
@@ -46,7 +46,7 @@ def parse_value(text: str, schema: pa.Schema) -> Expression:
 
 
 def parse_assignment(column: str, arrow_type: pa.DataType, text: str, schema: pa.Schema) -> Assignment:
-    """Read what a column gets, cast to its type as SQL casts; numbers become text only where they are whole."""
+    """Parse a column's new value, cast to its type as SQL does; only whole numbers can become text."""
     value = parse_value(text, schema)
     target = compute_type(arrow_type)
     if value.type == target or pa.types.is_null(value.type):
@@ -57,7 +57,7 @@ def parse_assignment(column: str, arrow_type: pa.DataType, text: str, schema: pa
 
 
 def _fits(value: Expression, target: pa.DataType) -> bool:
-    """Whether SQL casts without being asked to: between types of one kind, from text, and to text."""
+    """Whether SQL casts implicitly: between types of one kind, from literal text, and to text."""
     given = value.type
     if is_text(target) or (is_text(given) and isinstance(value, Literal)):
         return not pa.types.is_nested(given)

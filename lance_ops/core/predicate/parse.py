@@ -1,4 +1,4 @@
-"""The one door for filters, whatever a user wrote them in."""
+"""Parse a filter of any form (SQL text, pyarrow expression, predicate) into a predicate on a schema."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["parse_filter"]
 def parse_filter(
     given: str | pc.Expression | Predicate, schema: pa.Schema, *, whatever_arrow_can: bool = False
 ) -> Predicate:
-    """Turn a filter into a predicate on tables of that schema.
+    """Return a filter as a predicate on tables of that schema.
 
-    Text is SQL as the reference implementation reads it: back quotes around names, single or double quotes around text.
-    A predicate made for another schema is bound again. With `whatever_arrow_can`, conditions of a pyarrow expression
-    that have no translation are left to pyarrow; the predicate may then have no spelling in SQL.
+    Text is SQL in the dialect of the reference: back quotes around names, single or double quotes around text. A
+    predicate for another schema is bound to this one. With `whatever_arrow_can`, pyarrow evaluates the conditions of a
+    pyarrow expression that have no translation; such a predicate has no SQL text.
 
     Raises `InvalidFilter` for text that does not parse, an unknown column, types that do not fit or a value that is not
     a condition; `UnsupportedFeature` for a function or construct that this library does not know.

@@ -1,7 +1,7 @@
-"""The types predicates compute in, and values turned from one into another.
+"""The types in which predicates compute, and the conversion of values between them.
 
-Some Arrow types have no comparison in pyarrow (views, half floats, dictionaries as such): columns of them are computed
-in a type that has, without loss.
+pyarrow cannot compare some Arrow types (views, half floats, dictionaries). Columns of such a type are converted without
+loss to a type that it can compare.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["cast_each", "common_type", "compute_type", "convert", "exact_type", 
 
 
 def compute_type(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type that values of a column are computed in."""
+    """Return the type in which a column's values are computed."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return compute_type(arrow_type.storage_type)
     if pa.types.is_dictionary(arrow_type):
@@ -44,12 +44,12 @@ def is_numeric(arrow_type: pa.DataType) -> bool:
 
 
 def exact_type(number: pa.DataType) -> pa.DataType:
-    """Return the decimal type that holds every value of a whole-number type; decimals stay what they are."""
+    """Return the decimal type that holds every value of an integer type; return a decimal type unchanged."""
     return number if pa.types.is_decimal(number) else pa.decimal128(20, 0)
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which values of both compare by value, None when they do not compare."""
+    """Return the type in which values of both types compare, None if they do not compare."""
     if left == right:
         return left
     if is_numeric(left) and is_numeric(right):
@@ -70,8 +70,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 def convert(values: Any, target: pa.DataType) -> Any:
     """Cast values (array or scalar); raises `pa.ArrowInvalid` for one that does not fit.
 
-    Numbers and instants lose what the target cannot hold (fractions, smaller units) as in SQL. A timestamp without a
-    zone is taken as wall time where the target has one, the earlier of two.
+    As in SQL, numbers and instants lose the digits that the target cannot hold (fractions, smaller units). If only the
+    target has a time zone, a timestamp is wall time in it, and the earlier instant of two.
     """
     source = values.type
     if source == target:
@@ -92,7 +92,7 @@ def convert(values: Any, target: pa.DataType) -> Any:
 
 
 def cast_each(values: Any, target: pa.DataType) -> Any:
-    """Cast what fits and make null what does not."""
+    """Cast the values that fit the target; the others become null."""
     try:
         return convert(values, target)
     except pa.ArrowInvalid:
@@ -110,7 +110,7 @@ def _cast_one(value: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _whole(values: Any, target: pa.DataType) -> Any:
-    """Cast floats to integers, dropping fractions; pyarrow's own cast turns NaN and what is too large into anything."""
+    """Cast floats to integers, dropping fractions; pyarrow's cast gives arbitrary numbers for NaN and overflow."""
     whole = pc.trunc(pc.cast(values, pa.float64()))
     kept = pc.cast(whole, options=pc.CastOptions(target_type=target, allow_float_truncate=True))
     fits = pc.and_(pc.is_finite(whole), pc.equal(pc.cast(kept, pa.float64(), safe=False), whole))

@@ -1,4 +1,4 @@
-"""`pyarrow.compute` expressions as predicates."""
+"""Translate `pyarrow.compute` expressions into predicates."""
 
 from lance_ops.core.predicate.arrow.arrow_expression import parse_arrow
 

@@ -1,4 +1,4 @@
-"""A condition in pyarrow's own terms, for what the tree has no words for."""
+"""A condition that pyarrow evaluates, for pyarrow expressions without a translation into the tree."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _POSITION = "position of the row"
 
 @dataclass(frozen=True)
 class ArrowCondition(Predicate):
-    """A pyarrow expression, which two conditions share if it is serialized alike.
+    """A pyarrow expression as a condition; two conditions are equal if their serialized expressions are.
 
-    It says of a row that it matches or does not, never that this is unknown, so it may be part of a conjunction only.
+    The result is true or false, never unknown, so the condition may only be a part of a conjunction.
     """
 
     expression: pc.Expression = field(compare=False)
@@ -52,9 +52,9 @@ class ArrowCondition(Predicate):
 def arrow_condition(
     expression: pc.Expression, paths: Sequence[tuple[str, ...]], schema: pa.Schema
 ) -> ArrowCondition | None:
-    """Return the condition on columns of that schema; None if pyarrow cannot tell either.
+    """Return the condition on columns of that schema; None if pyarrow cannot evaluate it.
 
-    It could not for a column whose values are stored in another form than the user's expression takes them to have.
+    pyarrow cannot evaluate it on a column whose values are stored in another form than the expression expects.
     """
     try:
         columns = tuple(resolve(schema, [Name(name) for name in path]) for path in paths)

@@ -1,4 +1,4 @@
-"""Build a predicate's tree from parts, with every name resolved and every type checked."""
+"""Bind a predicate to a schema: resolve names, check types, and build the tree from its parts."""
 
 from lance_ops.core.predicate.binding.calls import call
 from lance_ops.core.predicate.binding.column_names import Name, resolve

@@ -1,8 +1,8 @@
-"""Build a predicate from parts, with every type checked: what the SQL text, pyarrow's expressions and Spark's pushed
-filters are all translated by.
+"""Build predicates and expressions from parts, with their types checked.
 
-Each function raises `InvalidFilter` for parts that do not fit together and returns the tree in its normal shape:
-literals on the right and in the type of the other side, negations pushed inward, constants folded.
+The translations of SQL text, pyarrow expressions and Spark's pushed filters all use these functions. Each raises
+`InvalidFilter` for parts whose types do not fit, and returns the tree in normal form: literals on the right and in the
+type of the other side, negations pushed inward, constants folded.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _ONE_ROW = pa.record_batch([pa.nulls(1)], names=["nothing"])
 
 
 def as_condition(value: Expression) -> Predicate:
-    """Take a boolean value as a condition."""
+    """Return a boolean value as a condition."""
     if isinstance(value, Predicate):
         return value
     if pa.types.is_null(value.type):
@@ -96,12 +96,12 @@ def compare(op: CompareOp, left: Expression, right: Expression) -> Predicate:
 
 
 def between(value: Expression, low: Expression, high: Expression) -> Predicate:
-    """Ask whether a value lies within two others, both included."""
+    """Test whether a value lies between two others, both included."""
     return all_of(compare(CompareOp.GE, value, low), compare(CompareOp.LE, value, high))
 
 
 def is_in(operand: Expression, items: Sequence[Expression]) -> Predicate:
-    """Ask whether a value is among others, as SQL does: a null among them leaves it open when no other is equal."""
+    """Test whether a value is in a list, as in SQL: without a match, a null in the list makes the result unknown."""
     literals = [item for item in items if isinstance(item, Literal)]
     if len(literals) < len(items) or isinstance(operand, Literal):
         return any_of(*(compare(CompareOp.EQ, operand, item) for item in items))
@@ -118,12 +118,12 @@ def is_in(operand: Expression, items: Sequence[Expression]) -> Predicate:
 
 
 def is_null(operand: Expression) -> Predicate:
-    """Ask whether a value is null."""
+    """Test whether a value is null."""
     return IsNull(operand)
 
 
 def is_true(operand: Expression, value: bool | None = True) -> Predicate:
-    """Ask whether a condition is true (or false, or unknown), with no third answer."""
+    """Test whether a condition is true (or false, or unknown for None); the result is never unknown."""
     condition = as_condition(operand)
     if value is None:
         return IsNull(condition)
@@ -131,12 +131,12 @@ def is_true(operand: Expression, value: bool | None = True) -> Predicate:
 
 
 def is_not_distinct(left: Expression, right: Expression) -> Predicate:
-    """Compare for equality with two nulls equal; never unknown."""
+    """Test equality with nulls equal to each other; the result is never unknown."""
     return any_of(all_of(IsNull(left), IsNull(right)), IsTrue(compare(CompareOp.EQ, left, right)))
 
 
 def like(operand: Expression, pattern: Expression, ignore_case: bool = False, escape: str = "\\") -> Predicate:
-    """Match a LIKE pattern, as the plainest condition that says the same."""
+    """Match a LIKE pattern; return the simplest equivalent condition."""
     text = literal_text("LIKE", operand, pattern)
     if text is None:
         return UNKNOWN
@@ -163,25 +163,25 @@ def like(operand: Expression, pattern: Expression, ignore_case: bool = False, es
 
 
 def starts_with(operand: Expression, prefix: Expression) -> Predicate:
-    """Ask whether a text starts with another."""
+    """Test whether a text starts with another."""
     text = literal_text("starts_with", operand, prefix)
     return UNKNOWN if text is None else StartsWith(operand, text)
 
 
 def ends_with(operand: Expression, suffix: Expression) -> Predicate:
-    """Ask whether a text ends with another."""
+    """Test whether a text ends with another."""
     text = literal_text("ends_with", operand, suffix)
     return UNKNOWN if text is None else EndsWith(operand, text)
 
 
 def contains(operand: Expression, part: Expression) -> Predicate:
-    """Ask whether a text holds another."""
+    """Test whether a text contains another."""
     text = literal_text("contains", operand, part)
     return UNKNOWN if text is None else Contains(operand, text)
 
 
 def matches(operand: Expression, pattern: Expression, ignore_case: bool = False) -> Predicate:
-    """Ask whether a regular expression matches somewhere in a text."""
+    """Test whether a regular expression matches anywhere in a text."""
     text = literal_text("regexp_like", operand, pattern)
     if text is None:
         return UNKNOWN
@@ -205,14 +205,14 @@ def arithmetic(op: ArithmeticOp, left: Expression, right: Expression) -> Express
 
 
 def minus(operand: Expression) -> Expression:
-    """Turn the sign of a number."""
+    """Negate a number."""
     if not is_numeric(operand.type):
         raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and - needs a number")
     return fold(Minus(operand))
 
 
 def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Expression:
-    """Turn a value into another type."""
+    """Cast a value to another type."""
     if operand.type == target:
         return operand
     if isinstance(operand, Literal) and is_text(operand.type) and pa.types.is_timestamp(target):
@@ -223,14 +223,14 @@ def cast(operand: Expression, target: pa.DataType, lenient: bool = False) -> Exp
 
 
 def fold(value: Expression) -> Expression:
-    """Compute what depends on literals alone."""
+    """Return an expression of literals as one literal; return any other expression unchanged."""
     if not all(isinstance(child, Literal) for child in value.children):
         return value
     return Literal(_checked(value))
 
 
 def literal_text(function: str, operand: Expression, pattern: Expression) -> str | None:
-    """Return the text of a pattern; None for null, for which every answer is unknown."""
+    """Return the text of a pattern; None for a null pattern, whose result is unknown for every row."""
     if not is_text(operand.type):
         raise InvalidFilter(f"{operand.to_sql()} is {operand.type}, and {function} needs text")
     if not isinstance(pattern, Literal):
@@ -250,7 +250,7 @@ def _checked(value: Expression) -> pa.Scalar:
 
 
 def _cast_text(text: Literal, target: pa.DataType, lenient: bool) -> Literal:
-    """Read a timestamp written with more digits, fewer, or a zone, which pyarrow's own cast refuses."""
+    """Parse a timestamp with any number of digits or with a zone; pyarrow's cast refuses some of these."""
     instant = parse_instant(text.value.as_py()) if text.value.is_valid else None
     if instant is None and text.value.is_valid and not lenient:
         raise InvalidFilter(f"{text.to_sql()} is not a timestamp")
@@ -259,7 +259,7 @@ def _cast_text(text: Literal, target: pa.DataType, lenient: bool) -> Literal:
 
 
 def _number_type(side: Expression, other: Expression) -> pa.DataType:
-    """Return the type a number takes part with: one written with a point is a double unless it meets a decimal."""
+    """Return the type of an operand: a literal with a decimal point is a double unless the other side is decimal."""
     if isinstance(side, Literal) and pa.types.is_decimal(side.type) and not pa.types.is_decimal(other.type):
         return pa.float64()
     return side.type

@@ -1,4 +1,4 @@
-"""A call by name: to a condition of the tree, or to a function of the table."""
+"""Build a call of a function by name: a condition of the tree, or a function of the function table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["call"]
 def call(name: str, arguments: Sequence[Expression]) -> Expression:
     """Call a function by name.
 
-    Raises `UnsupportedFeature` for a name that is not known, `InvalidFilter` for arguments it cannot take.
+    Raises `UnsupportedFeature` for an unknown name, `InvalidFilter` for arguments of the wrong number or type.
     """
     name = name.lower()
     if name in _CONDITIONS:
@@ -52,12 +52,12 @@ def _call(name: str, function: Function, arguments: Sequence[Expression]) -> Exp
 
 
 def _without_rows(argument: Expression) -> Any:
-    """Return what stands for an argument when only the type of the result is asked for."""
+    """Return a placeholder for an argument, to find the type of the result: a literal's value or an empty array."""
     return argument.value if isinstance(argument, Literal) else pa.array([], argument.type)
 
 
 def _array_call(name: str, function: Function, arguments: Sequence[Expression]) -> Expression:
-    """Search lists for literals, turned exactly into the type of the items, which may have no such value."""
+    """Search lists for literals, converted exactly to the items' type; one that the type cannot hold never matches."""
     lists, literal = arguments
     wanted = literal.value if isinstance(literal, Literal) else pa.scalar(None)
     if not wanted.is_valid:
@@ -73,7 +73,7 @@ def _array_call(name: str, function: Function, arguments: Sequence[Expression]) 
 
 
 def _fit(item: pa.Scalar, item_type: pa.DataType) -> pa.Scalar | None:
-    """Return a literal as an item of that type; None when no item can equal it."""
+    """Return a literal in the items' type; None if no value of the type equals it."""
     if not item.is_valid:
         return pa.scalar(None, item_type)
     match compare_with_literal(CompareOp.EQ, Literal(pa.scalar(None, item_type)), Literal(item)):

@@ -1,4 +1,4 @@
-"""Dates, times and timestamps written as text, to the nanosecond."""
+"""Parse dates, times and timestamps from text, to the nanosecond."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Instant:
 
 
 def parse_instant(text: str) -> Instant | None:
-    """Read a date, or a date and a time, with or without a zone; None when the text is neither."""
+    """Parse a date, or a date and a time, with or without a zone; return None for any other text."""
     match = _INSTANT_TEXT.fullmatch(text.strip())
     if match is None:
         return None
@@ -54,7 +54,7 @@ def parse_instant(text: str) -> Instant | None:
 
 
 def parse_time(text: str) -> int | None:
-    """Read a time of day as nanoseconds; None when the text is not one."""
+    """Parse a time of day as nanoseconds; return None for any other text."""
     match = _TIME_TEXT.fullmatch(text.strip())
     return _nanoseconds(match) if match else None
 

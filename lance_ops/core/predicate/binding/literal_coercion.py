@@ -1,8 +1,8 @@
-"""A literal made to fit the type of what it is compared with, without changing the answer.
+"""Convert a literal to the type of the value that it is compared with, without changing the result.
 
-Numbers and instants are compared exactly: the literal is placed on the ladder of values the type can hold. Where it
-stands on a rung it becomes that value; between two rungs, or beyond either end, the comparison is turned into the one
-that says the same about values of the type. A literal compared with floats is rounded to the type, as SQL engines do.
+Numbers and instants are compared exactly. A type's values are whole numbers of steps, such as microseconds. A literal
+on a step becomes that value. For a literal between two steps, or outside the type's range, the comparison becomes one
+that is equivalent for all values of the type. A literal that is compared with floats is rounded, as SQL engines do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NANOSECONDS_A_DAY = 86_400 * 10**9
 
 
 def compare_with_literal(op: CompareOp, operand: Expression, literal: Literal) -> Predicate:
-    """Compare, with the literal turned into the operand's type; raises `InvalidFilter` when it has no place in it."""
+    """Compare with the literal converted to the operand's type; raise `InvalidFilter` if the types do not compare."""
     value, kind = literal.value, operand.type
     if not value.is_valid:
         return UNKNOWN
@@ -61,12 +61,12 @@ def compare_with_literal(op: CompareOp, operand: Expression, literal: Literal) -
 
 
 def same_for_all(operand: Expression, answer: bool) -> Predicate:
-    """Answer the same whatever the value is, and unknown when it is null."""
+    """Return a condition with one answer for every value, and unknown for null."""
     return any_of(Not(IsNull(operand)), UNKNOWN) if answer else all_of(IsNull(operand), UNKNOWN)
 
 
 def number_literal(text: str) -> Literal:
-    """Read a number as SQL writes it: whole as int64, else exactly as a decimal, else as the nearest double."""
+    """Parse a number in SQL: as int64 if whole, else as an exact decimal, else as the nearest double."""
     exact = Decimal(text)
     if exact == exact.to_integral_value() and "." not in text and "e" not in text.lower() and -(2**63) <= exact < 2**63:
         return Literal(pa.scalar(int(exact), pa.int64()))
@@ -74,7 +74,7 @@ def number_literal(text: str) -> Literal:
 
 
 def decimal_literal(number: Decimal) -> Literal | None:
-    """Hold a decimal number as it is; None for one of more than 76 digits."""
+    """Return a decimal number as an exact literal; None for more than 76 digits."""
     _, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         return None
@@ -88,7 +88,10 @@ def decimal_literal(number: Decimal) -> Literal | None:
 
 @dataclass(frozen=True)
 class _Steps:
-    """The values of a type as whole numbers from `lowest` to `highest`, so many to a unit (one, a nanosecond)."""
+    """The values of a type as whole numbers of steps from `lowest` to `highest`.
+
+    A unit, which is 1 for numbers and a nanosecond for times, has `steps_per_unit` steps.
+    """
 
     lowest: int
     highest: int
@@ -112,7 +115,7 @@ def _steps_of(kind: pa.DataType) -> _Steps | None:
 
 
 def _position(value: pa.Scalar, kind: pa.DataType) -> Fraction | float | None:
-    """Return where a value stands, in units of the ladder (or an infinity, or NaN); None when it has no place."""
+    """Return a value in units (or an infinity, or NaN); None if it does not compare with the type."""
     source = value.type
     if is_numeric(source) and is_numeric(kind):
         number = value.as_py()
@@ -180,7 +183,7 @@ def _compare_at(op: CompareOp, operand: Expression, steps: _Steps, position: Fra
 
 
 def _compare_beyond(op: CompareOp, operand: Expression, above: bool) -> Predicate:
-    """Compare with something above (or below) all values of the type."""
+    """Compare with a literal above (or below) all values of the type."""
     always = (CompareOp.NE, CompareOp.LT, CompareOp.LE) if above else (CompareOp.NE, CompareOp.GT, CompareOp.GE)
     return same_for_all(operand, op in always)
 
@@ -206,6 +209,6 @@ def _rounded(value: pa.Scalar, operand: Expression) -> pa.Scalar:
 def _compare_bytes(op: CompareOp, operand: Expression, literal: Literal) -> Predicate:
     kind, plain = operand.type, literal.value.as_py()
     if pa.types.is_fixed_size_binary(kind) and len(plain) != kind.byte_width:
-        # Only values of one width exist: others compare by their bytes, which a variable-width literal does.
+        # The type holds values of one width only, so a literal of another width stays variable-width binary.
         return Compare(op, operand, Literal(pa.scalar(plain, pa.binary())))
     return Compare(op, operand, Literal(pa.scalar(plain, kind)))

@@ -1,4 +1,4 @@
-"""What an index or a zone map can answer of a predicate, and what remains."""
+"""Split a predicate into the part that an index or a zone map can answer and the rest."""
 
 from lance_ops.core.predicate.pushdown.column_queries import (
     Bound,

@@ -1,7 +1,7 @@
-"""What a predicate asks of one column, in the few forms that ordered indices and zone maps answer.
+"""Convert a predicate on one column into a query: values, a range, null or not null.
 
 Values are in the column's compute type (`Column.type`) and ordered as everywhere in this package: NaN above all numbers
-and equal to itself, -0.0 equal to 0.0. A query stands for the rows on which its predicate is true; only `Nulls` has
+and equal to itself, -0.0 equal to 0.0. A query selects the rows for which its predicate is true; only `Nulls` selects
 rows whose value is null.
 """
 
@@ -87,7 +87,7 @@ ColumnQuery: TypeAlias = Equals | Range | Nulls | NotNull
 
 
 def column_query(predicate: Predicate) -> ColumnQuery | None:
-    """Return the query that a predicate is; None when it is about more than one column or no such form says it."""
+    """Return the query that a predicate is equivalent to; None if it reads several columns or has no such form."""
     match predicate:
         case Compare(op, Column() as column, Literal(value)) if value.is_valid and value.type == column.type:
             return _comparison(op, column, value)
@@ -134,16 +134,18 @@ def _prefix(column: Column, prefix: str) -> ColumnQuery | None:
 
 
 def _text_successor(prefix: str) -> str | None:
-    """Return the least text above all that start with the prefix: text orders by code point as its bytes do."""
+    """Return the least text above all texts with the prefix. Text orders by code point, as its UTF-8 bytes do."""
     stem = prefix.rstrip("\U0010ffff")
     if not stem:
         return None
     following = ord(stem[-1]) + 1
-    return stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # between the two lie surrogates, no text
+    return stem[:-1] + chr(
+        0xE000 if following == 0xD800 else following
+    )  # the code points between are surrogates, which text cannot hold
 
 
 def _all(parts: Iterable[Predicate]) -> ColumnQuery | None:
-    """Return the query for the rows that all parts ask for; None unless they are about one column."""
+    """Return the query for the rows that all parts select; None unless all are queries on one column."""
     queries = [column_query(part) for part in parts]
     result = queries[0]
     for query in queries[1:]:
@@ -154,7 +156,7 @@ def _all(parts: Iterable[Predicate]) -> ColumnQuery | None:
 
 
 def _any(parts: Iterable[Predicate]) -> ColumnQuery | None:
-    """Return the query for the rows that any part asks for; None unless all want single values of one column."""
+    """Return the query for the rows that any part selects; None unless all select values of one column."""
     queries = [column_query(part) for part in parts]
     wanted = [query for query in queries if isinstance(query, Equals)]
     column = wanted[0].column if wanted else None
@@ -176,7 +178,7 @@ def _intersection(left: ColumnQuery, right: ColumnQuery) -> ColumnQuery | None:
             return Equals(column, _keep(values, left))
         case (Range(column), Range()):
             return Range(column, _tighter(left.lower, right.lower, True), _tighter(left.upper, right.upper, False))
-        case _:  # null and not null at once: rare enough to be left to the scan
+        case _:  # null and not null at once is rare, so the scan answers it
             return None
 
 

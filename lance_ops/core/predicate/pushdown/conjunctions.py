@@ -1,4 +1,4 @@
-"""A predicate taken apart: what an index can answer, and what must still be checked row by row."""
+"""Split a predicate into conjuncts: those that an index can answer, and those to check row by row."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ T = TypeVar("T")
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """Return the parts that must all be true; none for the predicate that always is."""
+    """Return the parts that must all be true; no parts for a predicate that is always true."""
     if predicate == TRUE:
         return ()
     return predicate.parts if isinstance(predicate, And) else (predicate,)
 
 
 def split_servable(predicate: Predicate, servable: Callable[[Predicate], T | None]) -> tuple[list[T], Predicate | None]:
-    """Offer the conjuncts to `servable`; return its answers that are not None and the conjunction of the rest.
+    """Pass the conjuncts to `servable`; return its results other than None and the conjunction of the other conjuncts.
 
-    Conjuncts on the same single column are offered together first, so that `x > 1 AND x < 9` is one range of an index,
-    then each by itself. The rest is None when nothing remains.
+    Conjuncts on the same single column are first passed together, so that `x > 1 AND x < 9` is one range of an index,
+    then each alone. The second result is None if no conjunct remains.
     """
     served: list[T] = []
     rest: list[Predicate] = []
@@ -39,7 +39,7 @@ def split_servable(predicate: Predicate, servable: Callable[[Predicate], T | Non
 
 
 def _by_column(parts: tuple[Predicate, ...]) -> list[list[Predicate]]:
-    """Group the parts that read one and the same column alone; every other part stays by itself."""
+    """Group the parts that read only one, the same, column; every other part is a group of its own."""
     groups: list[list[Predicate]] = []
     of_column: dict[str, list[Predicate]] = {}
     for part in parts:

@@ -1,6 +1,6 @@
-"""SQL text as predicates and expressions; sqlglot, which reads it, is imported with the first text.
+"""Parse SQL text into predicates and expressions; the first use imports sqlglot.
 
-Say `sql.parse_sql(...)`: importing the functions themselves would bring it at once.
+Call `sql.parse_sql(...)`: importing the function by name would import sqlglot at once.
 """
 
 from __future__ import annotations
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_sql", "parse_sql_value"]
 
-if not TYPE_CHECKING:  # a checker that saw it would accept any name at all
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
     __getattr__ = import_on_first_use(__name__, {"parse_sql": "parsing", "parse_sql_value": "parsing"})

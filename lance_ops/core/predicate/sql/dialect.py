@@ -1,8 +1,8 @@
-"""SQL as the reference implementation reads it, for sqlglot.
+"""The SQL dialect of the reference, as a sqlglot dialect.
 
-Back quotes make names. Single and double quotes both make text, where most dialects make names of the latter; a quote
-inside text is doubled and backslashes mean themselves. `a = b IS NULL` asks whether the comparison is null. Functions
-are left as calls by name: sqlglot's own trees for them differ from DataFusion's meaning here and there.
+Back quotes delimit names. Single and double quotes both delimit text; in most dialects double quotes delimit names. A
+quote inside text is doubled, and a backslash is an ordinary character. `a = b IS NULL` tests whether the comparison is
+null. Functions stay calls by name, because sqlglot's trees for some of them differ from their meaning in DataFusion.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A filter's text, translated into a tree bound to a schema."""
+"""Translate the SQL text of a filter or an expression into a tree bound to a schema."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["parse_sql", "parse_sql_value"]
 
 
 def parse_sql(text: str, schema: pa.Schema) -> Predicate:
-    """Read one condition; raises `InvalidFilter` naming the place, or `UnsupportedFeature` naming the construct."""
+    """Parse one condition; raises `InvalidFilter` naming the place, or `UnsupportedFeature` naming the construct."""
     return build.as_condition(_parse(text, schema, "filter", "condition"))
 
 
 def parse_sql_value(text: str, schema: pa.Schema) -> Expression:
-    """Read one expression of any type; raises as `parse_sql` does."""
+    """Parse one expression of any type; raises as `parse_sql` does."""
     return _parse(text, schema, "expression", "value")
 
 
@@ -50,7 +50,7 @@ def _parse(text: str, schema: pa.Schema, what: str, holds: str) -> Expression:
 
 
 class _Translation:
-    """One walk over sqlglot's tree. What has no line in the tables below is refused by name."""
+    """Translates sqlglot's tree. Syntax that is not in the tables below is refused by name."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -253,12 +253,12 @@ _TRANSLATIONS: dict[type[Any], Callable[[_Translation, Any], Expression]] = {
     exp.Extract: _Translation.extract,
     exp.Case: _Translation.case,
 }
-# Beside a comparison without brackets, dialects disagree on which of the two comes first.
+# Dialects disagree on the precedence of these beside a comparison without brackets.
 _BINDS_DIFFERENTLY = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
     *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Escape),
 )
-# Further arguments that a translation reads, and those that change nothing.
+# Further arguments that a translation reads; below, arguments that do not change the meaning.
 _ARGUMENTS: dict[type[Any], tuple[str, ...]] = {
     exp.Between: ("low", "high"),
     exp.Case: ("ifs", "default"),

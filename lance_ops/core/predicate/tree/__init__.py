@@ -1,4 +1,4 @@
-"""The nodes of a predicate's tree: what each evaluates to, rules out by statistics, and prints as SQL."""
+"""The nodes of a predicate's tree; each can be evaluated, tested against statistics, and printed as SQL."""
 
 from lance_ops.core.predicate.tree.case_when import Case, case
 from lance_ops.core.predicate.tree.column_stats import ColumnStats, Statistics, order_key

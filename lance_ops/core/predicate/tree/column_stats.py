@@ -1,7 +1,7 @@
-"""What is known of a column's values without reading them, and what follows for comparisons.
+"""Column statistics, the bounds on values that they prove, and how bounded values may compare.
 
 Values are ordered as the reference implementation orders them: numbers by value (-0.0 is 0.0), text and binary by
-bytes, and NaN above everything and equal to itself. Every answer here errs on the side of "may".
+bytes, and NaN above everything and equal to itself. If the statistics do not decide, the answer is "may".
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["Bounds", "ColumnStats", "Relations", "Statistics", "order_key", "suc
 class ColumnStats:
     """Statistics of one column in some set of rows (a page, a zone, a fragment, a file).
 
-    `min` and `max` bound the values that are neither null nor NaN; None says nothing. A `max` cut to its first bytes is
-    a prefix of a value it no longer bounds: say so with `max_truncated` (a cut `min` still bounds). Counts that are
-    None are not known.
+    `min` and `max` bound the values that are neither null nor NaN; None means unknown. `max_truncated` states that
+    `max` is only a prefix of the largest value and so does not bound it; a truncated `min` still bounds. Counts of None
+    are unknown.
     """
 
     min: pa.Scalar | None = None
@@ -38,7 +38,7 @@ Statistics: TypeAlias = Mapping[str, ColumnStats]
 
 
 class Relations(Flag):
-    """How a value of one side may stand to a value of the other."""
+    """The ways in which a value of one side may compare with a value of the other."""
 
     NONE = 0
     LESS = auto()
@@ -49,9 +49,9 @@ class Relations(Flag):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where the values of an expression lie: within `lower` and `upper` (order keys, None: unbounded), null, or NaN.
+    """Bounds on the values of an expression: order keys `lower` and `upper`, None for unbounded.
 
-    `values`, `nulls` and `nans` say whether any such value may occur at all.
+    `values`, `nulls` and `nans` say whether ordinary values, nulls and NaNs may occur.
     """
 
     lower: Any = None
@@ -91,7 +91,7 @@ class Bounds:
 
     @property
     def single(self) -> bool:
-        """Whether all values that are not null are one and the same."""
+        """Whether all values that are not null are equal."""
         return self.lower is not None and self.lower == self.upper and not self.nans and not self.upper_open
 
     def relations_to(self, other: Bounds) -> Relations:
@@ -127,7 +127,7 @@ class Bounds:
 
 
 def order_key(value: pa.Scalar) -> Any:
-    """Return a Python value that orders as the (valid) scalar does among scalars of its type."""
+    """Return a Python value with the order of the scalar, which is not null, among scalars of its type."""
     if pa.types.is_temporal(value.type):
         return value.value  # as_py would drop nanoseconds
     key = value.as_py()

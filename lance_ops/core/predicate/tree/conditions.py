@@ -21,7 +21,7 @@ __all__ = ["Compare", "CompareOp", "In", "IsNull"]
 
 
 class CompareOp(StrEnum):
-    """How two values of one type may be asked to stand to each other."""
+    """The comparison operators."""
 
     EQ = "="
     NE = "!="
@@ -42,7 +42,7 @@ class CompareOp(StrEnum):
 
     @property
     def mirrored(self) -> CompareOp:
-        """The comparison that says the same with its sides exchanged."""
+        """The equivalent comparison with its sides exchanged."""
         return _MIRRORED[self]
 
 
@@ -75,7 +75,7 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True)
 class Compare(Predicate):
-    """Two values compared; unknown where either is null. `build.compare` makes the types meet."""
+    """A comparison of two values; unknown if either is null. `build.compare` makes their types comparable."""
 
     op: CompareOp
     left: Expression
@@ -108,9 +108,9 @@ class Compare(Predicate):
 
 
 def _order_nans(op: CompareOp, left: Values, right: Values, result: Values) -> Values:
-    """Give NaN its place in a result that IEEE's rules made false (or true, for !=): above all, equal to itself.
+    """Correct a comparison for NaN, which is here equal to itself and above all numbers, unlike in IEEE 754.
 
-    Nulls spread through every step, as they did through the comparison.
+    A null operand stays null through every step.
     """
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
     match op:
@@ -132,7 +132,7 @@ def _order_nans(op: CompareOp, left: Values, right: Values, result: Values) -> V
 class In(Predicate):
     """Whether a value is one of several of its own type, none of them null.
 
-    With `or_null` the list held a null too: a value that is not in it might have been, so the answer is unknown.
+    `or_null` means that the list also held a null: the result is then unknown, not false, for a value not in it.
     """
 
     operand: Expression
@@ -205,6 +205,6 @@ class IsNull(Predicate):
 
 
 def _one_form(values: Values) -> Values:
-    """Write equal floats with equal bits: the hash behind is_in tells 0.0 from -0.0, and one NaN from another."""
+    """Give equal floats equal bits, because `pc.is_in` distinguishes 0.0 from -0.0 and one NaN from another."""
     zero, nan = pa.scalar(0.0, values.type), pa.scalar(float("nan"), values.type)
     return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))

@@ -101,7 +101,7 @@ class IsTrue(Predicate):
 
 @dataclass(frozen=True)
 class BooleanValue(Predicate):
-    """A boolean value (a column, a literal, a call) as a condition."""
+    """A condition that is a boolean value: a column, a literal or a call."""
 
     value: Expression
 
@@ -128,13 +128,13 @@ class BooleanValue(Predicate):
         return self.value.to_operand_sql()
 
 
-# `pa.scalar` and `pa.array` import pandas, where it is installed, before they look at anything.
+# `pa.scalar` and `pa.array` import pandas if it is installed; building from buffers does not.
 _TRUTHS = pa.Array.from_buffers(pa.bool_(), 3, [pa.py_buffer(bytes([0b011])), pa.py_buffer(bytes([0b001]))])
 TRUE, FALSE, UNKNOWN = (BooleanValue(Literal(_TRUTHS[number])) for number in range(3))
 
 
 def all_of(*parts: Predicate) -> Predicate:
-    """Return the conjunction, flat and without what changes nothing."""
+    """Return the conjunction without nested `And`s, repeated parts and parts that are always true."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,))]
     if FALSE in flat:
         return FALSE
@@ -143,7 +143,7 @@ def all_of(*parts: Predicate) -> Predicate:
 
 
 def any_of(*parts: Predicate) -> Predicate:
-    """Return the disjunction, flat and without what changes nothing."""
+    """Return the disjunction without nested `Or`s, repeated parts and parts that are always false."""
     flat = [inner for part in parts for inner in (part.parts if isinstance(part, Or) else (part,))]
     if TRUE in flat:
         return TRUE

@@ -1,8 +1,7 @@
-"""What every node of a predicate's tree answers.
+"""The base classes of the nodes of a predicate's tree.
 
-Nodes are frozen dataclasses over pyarrow types and scalars, so a tree is compared, hashed, pickled and sent to tasks as
-it is. Each knows how to evaluate itself on a batch, what its values may be given statistics, and how it is spelled
-in SQL; the three stand side by side in the node's class.
+Nodes are frozen dataclasses of pyarrow types and scalars, so a tree can be compared, hashed and pickled for tasks. A
+node's class defines how to evaluate it on a batch, how to bound its values by statistics, and how to print it as SQL.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Expression(ABC):
     @property
     @abstractmethod
     def children(self) -> tuple[Expression, ...]:
-        """The expressions this one is made of."""
+        """The expressions that this one consists of."""
 
     @abstractmethod
     def evaluate(self, batch: pa.RecordBatch) -> Values:
@@ -56,7 +55,7 @@ class Expression(ABC):
         return self.to_sql()
 
     def bounds(self, stats: Statistics) -> Bounds:
-        """Return where the values may lie; anywhere, unless a node knows better."""
+        """Return bounds on the values; by default there are none."""
         return Bounds()
 
     def walk(self) -> Iterator[Expression]:
@@ -66,7 +65,7 @@ class Expression(ABC):
             yield from child.walk()
 
     def columns(self) -> tuple[str, ...]:
-        """Return the paths of the columns that must be read, each once, in order of appearance."""
+        """Return the paths of the columns that this expression reads, each once, in order of appearance."""
         found = (name for node in self.walk() for name in node._own_columns())
         return tuple(dict.fromkeys(found))
 
@@ -75,7 +74,7 @@ class Expression(ABC):
 
 
 class Predicate(Expression):
-    """A truth value for each row: true, false or, where a null leaves it open, unknown."""
+    """A truth value for each row: true, false, or unknown because of a null."""
 
     @property
     def type(self) -> pa.DataType:
@@ -86,11 +85,11 @@ class Predicate(Expression):
         """Return the truth values that may occur among the rows the statistics describe."""
 
     def may_match(self, stats: Statistics) -> bool:
-        """Whether a row described by the statistics may match. Columns without statistics may hold anything."""
+        """Whether a row that the statistics describe may match. A column without statistics may hold any value."""
         return TruthSet.TRUE in self.possible_truths(stats)
 
     def mask(self, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray | pa.ChunkedArray:
-        """Return one truth value a row, null where it is unknown; chunked for a table.
+        """Return a truth value for each row, null for unknown; chunked for a table.
 
         Raises `InvalidInput` when the batch lacks a column, or when a value cannot be computed (a division by zero, a
         cast of a value that does not fit).
@@ -106,7 +105,7 @@ class Predicate(Expression):
         return result
 
     def true_mask(self, rows: pa.RecordBatch | pa.Table) -> BoolArray:
-        """Return for which rows it is true: neither false nor unknown. Raises as `mask` does."""
+        """Return for each row whether the predicate is true, not false or unknown. Raises as `mask` does."""
         if isinstance(rows, pa.RecordBatch):
             return _flags(self.mask(rows))
         parts = [_flags(self.mask(part)) for part in rows.to_batches()]
@@ -127,7 +126,7 @@ class Predicate(Expression):
 
 
 def _flags(truths: pa.BooleanArray) -> BoolArray:
-    """Spread the bits; Arrow's own conversion takes ten times longer."""
+    """Return truth values as numpy booleans, null as False; Arrow's own conversion takes ten times longer."""
     if truths.null_count:
         truths = truths.fill_null(False)
     if not len(truths):

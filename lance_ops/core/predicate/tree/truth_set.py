@@ -1,4 +1,4 @@
-"""What three-valued logic may say about rows nobody has read: the set of truth values that can occur."""
+"""Sets of truth values in three-valued logic: the results that can occur among rows that were not read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["TruthSet"]
 class TruthSet(Flag):
     """A set of truth values, combined as SQL combines the values themselves (Kleene's logic).
 
-    There are eight sets: each combination is worked out once.
+    There are eight sets, so each combination is computed once and cached.
     """
 
     NONE = 0
