@@ -14,7 +14,7 @@ from lance_ops.errors import InvalidInput
 from lance_ops.table import BasePath
 from lance_ops.transactions import ALL_OPERATIONS, Operation, Overwrite, UnknownOperation, Update, UpdateMode
 from lance_ops.transactions import Transaction as InternalTransaction
-from tests.transactions.samples import ONE_OF_EACH, new_fragment, thinned
+from tests.transactions.samples import ONE_OF_EACH, new_fragment, with_deletions
 
 NAMELESS = {
     "AppendFragmentReuseTransitions",
@@ -60,7 +60,7 @@ def test_an_operation_keeps_what_it_was_made_of() -> None:
 
 
 def test_modified_fields_say_the_mode_where_it_is_not_said() -> None:
-    updated = [thinned(1)]
+    updated = [with_deletions(1)]
     for mode, fields, meant in (
         ("", [], UpdateMode.REWRITE_ROWS),
         ("", [1], UpdateMode.REWRITE_COLUMNS),

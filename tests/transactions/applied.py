@@ -1,4 +1,4 @@
-"""Operations applied to a table of three fragments, and what is asked of the version after it."""
+"""Apply operations to a table of three fragments, and read the parts of the next version that tests compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATER = (TABLE.timestamp_ns or 0) + 1_000_000
 
 
 def after(operation: Operation, table: Manifest = TABLE, context: ApplyContext | None = None) -> Manifest:
-    """Return the version after `table`, which must be sound."""
+    """Return the version after `table`; assert that it breaks no invariant."""
     made = next_manifest(table, Transaction(table.version, operation), context or ApplyContext(), LATER)
     check_adds_no_violation(table if table.version else None, made)
     assert violations(made) == []

@@ -1,4 +1,4 @@
-"""Tables whose data files are lists in memory, so that a row is known wherever it goes."""
+"""Tables whose data files are lists of numbers in memory, so that tests can track each row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.transactions.tables import Table
 
 
 class RowTable(Table):
-    """A table of rows that are numbers, counted up from 0. Operations are planned on the manifest handed in."""
+    """A table whose rows are the numbers from 0 up. Operations are planned on a given manifest."""
 
     def __init__(self, fragments: int = 3, rows: int = 10) -> None:
         super().__init__(fragments=0)
@@ -43,14 +43,14 @@ class RowTable(Table):
         return [number for fragment in manifest.fragments for number in self._live(manifest, fragment)]
 
     def commit_indices(self, *indices: IndexMetadata) -> None:
-        """Add segments, of which only the metadata are there."""
+        """Add segments that have metadata and no files."""
         self.commit(CreateIndex(indices))
 
     def append(self, rows: int) -> Append:
         return Append((self.new(rows),))
 
     def deletion(self, planned: Manifest, numbers: Iterable[int]) -> Delete:
-        """Return the deletion of these rows, as far as they are there."""
+        """Return a deletion of those of these rows that exist."""
         wanted = set(numbers)
         found: dict[int, Iterable[int]] = {
             fragment.id: [at for at, number in enumerate(self.values[fragment.files[0].path]) if number in wanted]
@@ -60,14 +60,14 @@ class RowTable(Table):
         return self.delete(changed, planned.version)
 
     def update(self, planned: Manifest, numbers: Iterable[int]) -> tuple[Update, list[int]]:
-        """Return an update that moves these rows, and what it makes of them: new numbers."""
+        """Return an update that moves these rows, and their new numbers."""
         wanted = sorted(set(numbers) & set(self.rows(planned)))
         deletion, moved = self.deletion(planned, wanted), self.new(len(wanted))
         update = Update(deletion.deleted_fragment_ids, deletion.updated_fragments, (moved,))
         return update, self.values[moved.files[0].path]
 
     def rewrite(self, planned: Manifest, *groups: Iterable[int], rows: int = 1000, reserve: bool = True) -> Rewrite:
-        """Return a rewrite of groups of fragments into new ones of at most so many rows."""
+        """Return a rewrite of groups of fragments into new ones of at most `rows` rows."""
         rewritten = []
         for group in groups:
             old = tuple(fragment for key in group if (fragment := planned.fragment(key)) is not None)

@@ -1,4 +1,4 @@
-"""Operations to test with: one of each kind, and pairs that meet or do not meet."""
+"""Sample operations: one of each type, and pairs that touch the same or different parts of a table."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ FIELD = 0  # the column `a` of the sample schema
 
 
 def new_fragment(name: str, rows: int = 10) -> Fragment:
-    """Return a fragment that no commit has numbered."""
+    """Return a fragment that has no id yet."""
     return Fragment(0, (data_file(name),), physical_rows=rows)
 
 
-def thinned(fragment_id: int, deleted: int = 1, file_id: int = 99) -> Fragment:
-    """Return a fragment as a deletion states it."""
+def with_deletions(fragment_id: int, deleted: int = 1, file_id: int = 99) -> Fragment:
+    """Return a fragment with a deletion file, as a deletion lists it."""
     deletions = DeletionFile(DeletionFileType.ARROW_ARRAY, 1, file_id, deleted)
     return replace(fragment(fragment_id), deletion_file=deletions)
 
 
 def delete(*fragment_ids: int, dropped: tuple[int, ...] = ()) -> Delete:
-    return Delete(tuple(map(thinned, fragment_ids)), dropped, "a = 1")
+    return Delete(tuple(map(with_deletions, fragment_ids)), dropped, "a = 1")
 
 
 def update(*fragment_ids: int, dropped: tuple[int, ...] = ()) -> Update:
     return Update(
         removed_fragment_ids=dropped,
-        updated_fragments=tuple(map(thinned, fragment_ids)),
+        updated_fragments=tuple(map(with_deletions, fragment_ids)),
         new_fragments=(new_fragment("updated", 1),),
         fields_for_preserving_frag_bitmap=(FIELD,),
     )

@@ -1,4 +1,4 @@
-"""Small tables on a memory store, with the files that deletions need and nothing else."""
+"""Small tables on a memory store that have manifests and deletion files, but no data files."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Table:
     def commit(
         self, operation: Operation, read_version: int | None = None, properties: Mapping[str, str] | None = None
     ) -> CommitResult:
-        """Commit an operation planned on a version, the newest if not said."""
+        """Commit an operation planned on `read_version`, by default the newest."""
         planned = self.newest.version if read_version is None else read_version
         return commit(
             self.committer, self.store, Transaction(planned, operation, transaction_properties=dict(properties or {}))
         )
 
     def delete(self, rows: dict[int, Iterable[int]], read_version: int | None = None) -> Delete:
-        """Return the deletion of these offsets, by fragment, its deletion files written."""
+        """Write deletion files for these offsets, by fragment, and return the deletion."""
         planned = self.newest if read_version is None else self.read(read_version)
         updated, emptied = [], []
         for fragment_id, offsets in rows.items():

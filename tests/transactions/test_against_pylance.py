@@ -1,4 +1,4 @@
-"""Transactions and manifests of pylance read, applied and rewritten here, and ours by pylance."""
+"""This library reads, applies and encodes pylance's transactions and manifests, and pylance reads ours."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from lance_ops.transactions import (
     read_version,
     versions_newest_first,
 )
-from tests.transactions.pylance_life import live, rows
+from tests.transactions.pylance_history import rows, write_history
 
 pytestmark = pytest.mark.interop
 
@@ -61,9 +61,9 @@ def lance() -> Any:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
 def life(lance: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table with a history by pylance; tests do not change it."""
+    """A table whose history pylance wrote; tests do not change it."""
     folder = tmp_path_factory.mktemp("life") / "data.lance"
-    live(lance, str(folder), stable_row_ids=request.param)
+    write_history(lance, str(folder), stable_row_ids=request.param)
     return folder
 
 
@@ -73,7 +73,7 @@ def opened(folder: Path | str) -> tuple[LocalStore, Committer]:
 
 
 def without_positions(data: bytes) -> table_pb2.Manifest:
-    """Return a manifest's message as far as it says what the version is."""
+    """Return a manifest's message without the positions of its parts in the file."""
     position = int.from_bytes(data[-16:-8], "little")
     message = table_pb2.Manifest.FromString(data[position + 4 : -16])
     for name in ("index_section", "transaction_section", "transaction_section_deprecated", "version_aux_data"):
@@ -82,7 +82,7 @@ def without_positions(data: bytes) -> table_pb2.Manifest:
 
 
 class TestHistory:
-    def test_every_operation_of_its_api_is_known(self, life: Path) -> None:
+    def test_every_operation_of_the_api_is_decoded(self, life: Path) -> None:
         names = [
             landed.transaction.operation.name for landed in versions_newest_first(*opened(life)) if landed.transaction
         ]
@@ -90,7 +90,7 @@ class TestHistory:
         assert len(names) == len(list((life / "_versions").glob("*.manifest")))
         assert set(names) == {*THEIRS, "ReserveFragments"}
 
-    def test_manifests_are_rewritten_without_a_difference(self, life: Path) -> None:
+    def test_manifests_round_trip(self, life: Path) -> None:
         for path in (life / "_versions").glob("*.manifest"):
             data = path.read_bytes()
             again = encode_manifest(decode_manifest(data, str(path)), inline_transaction(data, str(path)) or b"")
@@ -98,7 +98,7 @@ class TestHistory:
             assert without_positions(again) == without_positions(data)
             assert decode_manifest(again, "m") == decode_manifest(data, "m")
 
-    def test_transactions_are_rewritten_without_a_difference(self, life: Path) -> None:
+    def test_transactions_round_trip(self, life: Path) -> None:
         for path in (life / "_transactions").glob("*.txn"):
             data = path.read_bytes()
             again = Transaction.decode(data, str(path)).encode()
@@ -106,17 +106,17 @@ class TestHistory:
             message = transaction_pb2.Transaction.FromString
             assert message(again) == message(data)
 
-    def test_the_inline_transaction_is_the_file(self, life: Path) -> None:
+    def test_the_inline_transaction_equals_the_file(self, life: Path) -> None:
         store, committer = opened(life)
         for landed in versions_newest_first(store, committer):
             inline = inline_transaction(committer.read(landed.version), "m")
             assert inline == store.get(f"_transactions/{landed.manifest.transaction_file}").to_pybytes()
 
-    def test_its_manifests_are_sound(self, life: Path) -> None:
+    def test_manifests_break_no_invariant(self, life: Path) -> None:
         for landed in versions_newest_first(*opened(life)):
             assert violations(landed.manifest) == []
 
-    def test_each_transaction_applied_here_makes_its_version(self, life: Path) -> None:
+    def test_each_transaction_applied_here_gives_its_version(self, life: Path) -> None:
         store, committer = opened(life)
         before = NO_TABLE
         for version in committer.versions():
@@ -133,7 +133,7 @@ class TestHistory:
             assert replace(made, writer_version=landed.manifest.writer_version) == landed.manifest
             before = landed.manifest
 
-    def test_it_reads_manifests_that_were_rewritten_here(self, lance: Any, life: Path, tmp_path: Path) -> None:
+    def test_pylance_reads_manifests_that_were_encoded_here(self, lance: Any, life: Path, tmp_path: Path) -> None:
         copy = tmp_path / "copy.lance"
         shutil.copytree(life, copy)
         for path in (copy / "_versions").glob("*.manifest"):
@@ -206,8 +206,8 @@ THEIRS: dict[str, Callable[[Any], object]] = {
     "Restore": lambda dataset: dataset.restore(),
     "UpdateConfig": lambda dataset: dataset.update_config({"theirs": "1"}),
 }
-# All touch fragment 0, deletions other rows. "-" lands, "r" is retryable, "x" is incompatible, "b" lands although the
-# reference would give up.
+# All touch fragment 0; deletions touch different rows. "-" is committed, "r" is retryable, "x" is incompatible, "b" is
+# committed although the reference would give up.
 AGAINST_THEIRS = """
                  Append Delete Update Rewrite Overwrite CreateIndex Merge Project Restore UpdateConfig
 Append           -      -      -      -       x         -           -     -       x       -
@@ -231,14 +231,14 @@ def cells() -> list[tuple[str, str, str]]:
 
 @pytest.fixture
 def uri(lance: Any, dataset_uri: str) -> str:
-    """A table by pylance of two fragments of twenty rows, a field each in the columns a, b and l."""
+    """A table that pylance wrote: two fragments of twenty rows, with the columns a, b and l."""
     lance.write_dataset(rows(0, 20), dataset_uri)
     lance.write_dataset(rows(20, 40), dataset_uri, mode="append")
     return dataset_uri
 
 
 @pytest.mark.parametrize(("ours", "theirs", "cell"), cells())
-def test_ours_against_what_pylance_committed(lance: Any, uri: str, ours: str, theirs: str, cell: str) -> None:
+def test_our_operation_after_pylance_committed_theirs(lance: Any, uri: str, ours: str, theirs: str, cell: str) -> None:
     planned = Ours(uri)
     operation = OURS[ours](planned)
     THEIRS[theirs](lance.dataset(uri))
@@ -269,7 +269,7 @@ def test_the_same_row_deleted_by_both_is_retryable(lance: Any, uri: str) -> None
 
 @pytest.mark.parametrize("ours", ["Append", "Delete", "UpdateConfig", "ReserveFragments"])
 @pytest.mark.parametrize("theirs", ["Append", "Delete", "Update", "CreateIndex", "UpdateConfig"])
-def test_pylance_rebases_over_what_we_committed(lance: Any, uri: str, ours: str, theirs: str) -> None:
+def test_pylance_rebases_over_our_commit(lance: Any, uri: str, ours: str, theirs: str) -> None:
     stale = lance.dataset(uri)
     planned = Ours(uri)
     planned.commit(OURS[ours](planned))
@@ -284,7 +284,7 @@ def test_pylance_rebases_over_what_we_committed(lance: Any, uri: str, ours: str,
 
 
 @pytest.mark.parametrize("ours", ["Overwrite", "Rewrite"])
-def test_pylance_sees_a_conflict_in_what_we_committed(lance: Any, uri: str, ours: str) -> None:
+def test_pylance_finds_a_conflict_with_our_commit(lance: Any, uri: str, ours: str) -> None:
     stale = lance.dataset(uri)
     planned = Ours(uri)
     planned.commit(OURS[ours](planned))
@@ -298,7 +298,7 @@ def test_pylance_sees_a_conflict_in_what_we_committed(lance: Any, uri: str, ours
         assert lance.dataset(uri).count_rows() == 39
 
 
-def test_a_table_created_here_is_one_to_pylance(lance: Any, tmp_path: Path) -> None:
+def test_pylance_opens_a_table_created_here(lance: Any, tmp_path: Path) -> None:
     source = tmp_path / "source.lance"
     lance.write_dataset(rows(0, 20), str(source))
     theirs, committer = opened(source)
@@ -342,9 +342,7 @@ def test_a_conflict_with_pylance_leaves_no_file_of_ours(lance: Any, uri: str) ->
 
 
 @pytest.mark.parametrize("left", [None, b"", b"\0" * 99, b"\x08\x01\x12\x24half"], ids=["none", "no", "zero", "half"])
-def test_pylance_judges_our_versions_whatever_a_power_cut_leaves_of_their_transactions_files(
-    dataset_uri: str, left: bytes | None
-) -> None:
+def test_pylance_judges_our_versions_with_damaged_transaction_files(dataset_uri: str, left: bytes | None) -> None:
     import lance
 
     rows = pa.table({"a": [1, 2, 3]})

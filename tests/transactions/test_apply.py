@@ -1,4 +1,4 @@
-"""What each operation on rows and indices makes of a manifest, and what holds of every version."""
+"""How each operation on rows and indices changes a manifest, and what every new version records."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from lance_ops.transactions import (
 )
 from tests.table.samples import SCHEMA, data_file, fragment, index, manifest
 from tests.transactions.applied import LATER, TABLE, after, coverage, ids, row_ids, stable, versions
-from tests.transactions.samples import delete, new_fragment, replacement, rewrite, set_config, thinned, update
+from tests.transactions.samples import delete, new_fragment, replacement, rewrite, set_config, update, with_deletions
 
 
 class TestEveryVersion:
-    def test_it_says_who_made_it_when_and_by_what(self) -> None:
+    def test_a_version_records_writer_time_and_transaction(self) -> None:
         transaction = Transaction(4, set_config("k"), tag="t")
 
         made = next_manifest(TABLE, transaction, ApplyContext(), LATER)
@@ -54,40 +54,40 @@ class TestEveryVersion:
         assert made.writer_version == WRITER
         assert made.transaction_file == transaction.file_name
 
-    def test_its_time_never_goes_back(self) -> None:
+    def test_the_timestamp_never_decreases(self) -> None:
         made = next_manifest(TABLE, Transaction(4, set_config("k")), ApplyContext(), 5)
 
         assert made.timestamp_ns == TABLE.timestamp_ns
 
-    def test_its_flags_say_what_is_there(self) -> None:
+    def test_the_flags_name_the_features_in_use(self) -> None:
         assert after(set_config("k")).writer_feature_flags == FeatureFlag.TABLE_CONFIG
         assert after(delete(0)).reader_feature_flags == FeatureFlag.DELETION_FILES
         assert after(rewrite(0, 1), after(delete(0))).reader_feature_flags == 0
 
-    def test_what_a_newer_writer_left_stays(self) -> None:
+    def test_unknown_parts_of_a_manifest_are_kept(self) -> None:
         made = after(Append((new_fragment("a"),)), replace(TABLE, unknown=b"\xc2\x3e\x03new"))
 
         assert made.unknown == b"\xc2\x3e\x03new"
 
-    def test_there_must_be_a_table(self) -> None:
+    def test_only_some_operations_create_a_table(self) -> None:
         with pytest.raises(InvalidInput, match="Append needs a table"):
             after(Append((new_fragment("a"),)), NO_TABLE)
 
 
 class TestAppend:
-    def test_fragments_are_numbered_after_the_highest_ever_given(self) -> None:
+    def test_new_fragment_ids_follow_the_highest_ever_assigned(self) -> None:
         made = after(Append((new_fragment("a"), new_fragment("b"))), replace(TABLE, max_fragment_id=7))
 
         assert ids(made) == [0, 1, 2, 8, 9]
         assert made.max_fragment_id == 9
 
-    def test_the_first_fragment_of_all_is_0(self) -> None:
+    def test_the_first_fragment_of_a_table_has_id_0(self) -> None:
         assert ids(after(Append((new_fragment("a"),)), manifest())) == [0]
 
     def test_indices_do_not_cover_the_new_rows(self) -> None:
         assert coverage(after(Append((new_fragment("a"),)))) == {"1": [0, 1]}
 
-    def test_stable_rows_get_the_next_ids_and_this_version(self) -> None:
+    def test_new_rows_get_the_next_row_ids_and_this_version(self) -> None:
         table = stable(next_row_id=100)
 
         made = after(Append((new_fragment("a", 3), new_fragment("b", 2))), table)
@@ -98,23 +98,23 @@ class TestAppend:
 
 
 class TestDelete:
-    def test_only_the_deletion_file_is_taken_over(self) -> None:
+    def test_a_delete_changes_only_the_deletion_file(self) -> None:
         made = after(delete(1, dropped=(2,)))
 
         assert ids(made) == [0, 1]
-        assert made.fragments[1] == replace(TABLE.fragments[1], deletion_file=thinned(1).deletion_file)
+        assert made.fragments[1] == replace(TABLE.fragments[1], deletion_file=with_deletions(1).deletion_file)
         assert made.max_fragment_id == 2
 
-    def test_files_that_changed_meanwhile_stay_changed(self) -> None:
+    def test_a_delete_keeps_files_that_changed_concurrently(self) -> None:
         changed = after(replacement(1))
 
         assert after(delete(1), changed).fragments[1].files == changed.fragments[1].files
 
-    def test_a_fragment_that_is_gone_is_named(self) -> None:
+    def test_a_missing_fragment_is_named(self) -> None:
         with pytest.raises(IncompatibleTransaction, match=r"Delete changes fragments \[9\]"):
             after(delete(9))
 
-    def test_a_segment_left_without_fragments_goes_when_another_has_some(self) -> None:
+    def test_an_empty_segment_is_dropped_if_another_covers_fragments(self) -> None:
         table = replace(TABLE, indices=(index(1, covers=(0,)), index(2, covers=(1, 2))))
 
         assert coverage(after(delete(dropped=(0,)), table)) == {"2": [1, 2]}
@@ -128,7 +128,7 @@ class TestDelete:
 class TestOverwrite:
     OTHER = Schema.from_arrow(pa.schema([("z", pa.int8())]), first_id=10)
 
-    def test_rows_schema_and_indices_are_replaced_and_counting_goes_on(self) -> None:
+    def test_an_overwrite_replaces_all_but_the_counters(self) -> None:
         table = replace(TABLE, config={"kept": "1", "set": "1"}, table_metadata={"t": "1"}, writer_feature_flags=8)
         new = replace(new_fragment("z"), files=(data_file("z", (10,)),))
 
@@ -145,7 +145,7 @@ class TestOverwrite:
 
         assert (made.version, ids(made), made.max_fragment_id) == (1, [0], 0)
 
-    def test_the_file_version_is_the_files_or_the_tables_or_the_one_asked_for(self) -> None:
+    def test_the_file_version_comes_from_the_option_the_table_or_the_files(self) -> None:
         old = replace(new_fragment("a"), files=(replace(data_file("a"), file_minor_version=0),))
 
         assert after(Overwrite((old,), SCHEMA), NO_TABLE).data_format == DataFormat("2.0")
@@ -159,7 +159,7 @@ class TestOverwrite:
             == "2.1"
         )
 
-    def test_stable_row_ids_are_chosen_at_creation_and_go_on_counting(self) -> None:
+    def test_stable_row_ids_are_set_at_creation_and_continue_to_count(self) -> None:
         first = after(Overwrite((new_fragment("a"),), SCHEMA), NO_TABLE, ApplyContext(stable_row_ids=True))
         second = after(Overwrite((new_fragment("b"),), SCHEMA), first)
 
@@ -172,7 +172,7 @@ class TestOverwrite:
     def test_an_empty_table_keeps_its_stable_row_ids(self) -> None:
         assert after(Overwrite((), SCHEMA), NO_TABLE, ApplyContext(stable_row_ids=True)).uses_stable_row_ids
 
-    def test_bases_belong_to_the_creation(self) -> None:
+    def test_only_a_creation_adds_bases(self) -> None:
         operation = Overwrite((), SCHEMA, initial_bases=(BasePath(1, "/b"),))
 
         assert after(operation, NO_TABLE).base_paths == (BasePath(1, "/b"),)
@@ -181,15 +181,15 @@ class TestOverwrite:
 
 
 class TestRewrite:
-    def test_fragments_are_exchanged_in_the_order_of_their_ids(self) -> None:
+    def test_rewritten_fragments_stand_in_the_order_of_their_ids(self) -> None:
         made = after(rewrite(0, 1, new=7), replace(TABLE, indices=(), max_fragment_id=7))
 
         assert ids(made) == [2, 7]
 
-    def test_ids_that_were_not_reserved_are_given(self) -> None:
+    def test_fragments_without_reserved_ids_get_new_ones(self) -> None:
         assert ids(after(rewrite(0, 2), replace(TABLE, indices=()))) == [1, 3]
 
-    def test_a_remapped_segment_takes_the_place_of_the_old(self) -> None:
+    def test_a_remapped_segment_replaces_the_old_one(self) -> None:
         remap = RewrittenIndex(UUID(int=1), UUID(int=9), IndexDetails("/lance.table.BTreeIndexDetails"), 0)
         table = replace(TABLE, indices=(index(1, covers=(0, 1)), index(2, "b_idx", covers=(2,))))
 
@@ -199,7 +199,7 @@ class TestRewrite:
         assert made.indices[0].files == ()
         assert made.indices[0].name == "a_idx"
 
-    def test_a_segment_that_was_not_remapped_covers_nothing_new(self) -> None:
+    def test_a_segment_that_was_not_remapped_covers_no_new_fragment(self) -> None:
         assert coverage(after(rewrite(0, 1))) == {"1": [0, 1]}
 
     def test_a_group_that_a_remapped_segment_covers_in_part_is_refused(self) -> None:
@@ -208,7 +208,7 @@ class TestRewrite:
         with pytest.raises(InvalidInput, match="covers only some"):
             after(replace(rewrite(1, 2), rewritten_indices=(remap,)))
 
-    def test_a_segment_that_is_gone_is_named(self) -> None:
+    def test_a_missing_segment_is_named(self) -> None:
         with pytest.raises(IncompatibleTransaction, match="no index segment"):
             after(replace(rewrite(0), rewritten_indices=(RewrittenIndex(UUID(int=8), UUID(int=9)),)))
 
@@ -229,7 +229,7 @@ class TestRewrite:
             ("SomethingNewDetails", 0, []),
         ],
     )
-    def test_a_segment_of_stable_ids_follows_its_rows(
+    def test_a_segment_of_stable_row_ids_covers_the_rewritten_fragments(
         self, details: str, index_version: int, expected: list[int]
     ) -> None:
         kept = [replace(fragment(number), row_ids=encode_row_id_range(10 * number, 10)) for number in range(3)]
@@ -243,10 +243,10 @@ class TestRewrite:
 
 
 class TestCreateIndex:
-    def test_a_segment_stands_beside_those_of_the_same_name(self) -> None:
+    def test_a_new_segment_is_added_to_those_of_the_same_name(self) -> None:
         assert coverage(after(CreateIndex((index(2, covers=(2,)),)))) == {"1": [0, 1], "2": [2]}
 
-    def test_removed_segments_go_by_their_id(self) -> None:
+    def test_segments_are_removed_by_their_id(self) -> None:
         assert coverage(after(CreateIndex((index(2, covers=(0, 1, 2)),), (index(1),)))) == {"2": [0, 1, 2]}
         assert coverage(after(CreateIndex((), (index(1),)))) == {}
 
@@ -256,7 +256,7 @@ class TestCreateIndex:
 
 
 class TestRestore:
-    def test_all_comes_back_but_the_counters(self) -> None:
+    def test_a_restore_brings_back_all_but_the_counters(self) -> None:
         old = replace(manifest(fragment(0), version=1), config={"k": "old"}, writer_feature_flags=8)
         table = replace(TABLE, max_fragment_id=9, next_row_id=50)
 
@@ -266,16 +266,16 @@ class TestRestore:
         assert (made.max_fragment_id, made.next_row_id) == (9, 50)
         assert made.indices == ()
 
-    def test_a_version_without_stable_ids_does_not_come_back(self) -> None:
+    def test_a_version_without_stable_row_ids_is_not_restored(self) -> None:
         with pytest.raises(InvalidInput, match="stable row ids"):
             after(Restore(1), stable(next_row_id=0), ApplyContext({1: manifest()}))
 
-    def test_a_version_that_needs_a_newer_writer_does_not_come_back(self) -> None:
+    def test_a_version_that_needs_a_newer_writer_is_not_restored(self) -> None:
         with pytest.raises(UnsupportedFeature):
             after(Restore(1), TABLE, ApplyContext({1: replace(manifest(), writer_feature_flags=1 << 20)}))
 
 
-def test_reserved_ids_are_never_given_to_others() -> None:
+def test_reserved_ids_are_not_assigned() -> None:
     assert after(ReserveFragments(3)).max_fragment_id == 5
     assert after(ReserveFragments(3), manifest()).max_fragment_id == 2
 
@@ -285,23 +285,25 @@ class TestUpdate:
         made = after(update(0, dropped=(2,)))
 
         assert ids(made) == [0, 1, 3]
-        assert made.fragments[0].deletion_file == thinned(0).deletion_file
+        assert made.fragments[0].deletion_file == with_deletions(0).deletion_file
         assert coverage(made) == {"1": [0, 1]}
 
-    def test_columns_written_in_place_are_not_indexed_any_more(self) -> None:
+    def test_an_index_does_not_cover_columns_written_in_place(self) -> None:
         changed = replace(fragment(1), files=(data_file("u"),))
         operation = Update(updated_fragments=(changed,), fields_modified=(0,), update_mode=UpdateMode.REWRITE_COLUMNS)
 
         made = after(operation, after(delete(1)))
 
         assert made.fragments[1].files == changed.files
-        assert made.fragments[1].deletion_file == thinned(1).deletion_file
+        assert made.fragments[1].deletion_file == with_deletions(1).deletion_file
         assert coverage(made) == {"1": [0]}
 
-    def test_stable_rows_keep_their_ids_and_when_they_came(self) -> None:
+    def test_updated_rows_keep_their_row_ids_and_creation_versions(self) -> None:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=100))
         moved = replace(new_fragment("m", 3), row_ids=encode_row_ids(RowIds.of(np.array([102, 100], np.uint64))))
-        operation = Update(updated_fragments=(replace(first.fragments[0], deletion_file=thinned(0).deletion_file),))
+        operation = Update(
+            updated_fragments=(replace(first.fragments[0], deletion_file=with_deletions(0).deletion_file),)
+        )
 
         made = after(replace(operation, new_fragments=(moved,)), first)
 
@@ -310,7 +312,7 @@ class TestUpdate:
         assert versions(made.fragments[1], "created_at") == [5, 5, 6]
         assert versions(made.fragments[1], "last_updated_at") == [6, 6, 6]
 
-    def test_offsets_updated_in_place_changed_now(self) -> None:
+    def test_offsets_updated_in_place_get_this_update_version(self) -> None:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=0))
         operation = Update(
             updated_fragments=(replace(first.fragments[0], files=(data_file("u"),)),),
@@ -325,13 +327,13 @@ class TestUpdate:
         assert versions(made.fragments[0], "created_at") == [5] * 4
 
     @pytest.mark.parametrize(("changed_field", "covered"), [(0, [0]), (2, [0, 1])])
-    def test_a_segment_of_row_ids_follows_rows_whose_value_stayed(self, changed_field: int, covered: list[int]) -> None:
+    def test_a_segment_of_row_ids_covers_moved_unchanged_rows(self, changed_field: int, covered: list[int]) -> None:
         first = after(Append((new_fragment("a", 4),)), stable(next_row_id=0))
         bitmap_index = replace(index(1), details=IndexDetails("/x.BitmapIndexDetails"))
         first = replace(first, indices=(bitmap_index,))
         moved = replace(new_fragment("m", 1), row_ids=encode_row_ids(RowIds.counting_from(2, 1)))
         operation = Update(
-            updated_fragments=(replace(first.fragments[0], deletion_file=thinned(0).deletion_file),),
+            updated_fragments=(replace(first.fragments[0], deletion_file=with_deletions(0).deletion_file),),
             new_fragments=(moved,),
             fields_for_preserving_frag_bitmap=(changed_field,),
         )
@@ -339,7 +341,7 @@ class TestUpdate:
         assert coverage(after(operation, first)) == {"1": covered}
 
 
-def test_an_index_without_a_bitmap_is_left_alone() -> None:
+def test_an_index_without_a_bitmap_is_not_changed() -> None:
     unknown: IndexMetadata = replace(index(1), fragment_bitmap=None)
 
     made = after(Delete((), (0, 1)), replace(TABLE, indices=(unknown,)))

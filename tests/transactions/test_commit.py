@@ -1,4 +1,4 @@
-"""The retry loop: who wins, what is left behind, and what an unknown outcome means."""
+"""The commit loop: which commit wins, which files are left, and what an unknown outcome means."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def append(name: str) -> Append:
 
 
 class RacingCommitter(PutIfAbsentCommitter):
-    """Lets somebody else commit first, the given number of times."""
+    """Lets another writer commit first, the given number of times."""
 
     def __init__(self, store: MemoryStore, races: int) -> None:
         super().__init__(store)
@@ -70,7 +70,7 @@ class RacingCommitter(PutIfAbsentCommitter):
 
 
 class TestAlone:
-    def test_what_the_version_names_is_durable_when_it_appears(self) -> None:
+    def test_files_that_a_version_names_are_durable_before_it_exists(self) -> None:
         store = FleetingStore()
         table = Table(store)
         store.put("data/a", b"x", durable=False)
@@ -81,15 +81,13 @@ class TestAlone:
         assert store.exists(transaction.path)
         assert store.lost_with == {
             table.committer.location(1): frozenset(),
-            table.committer.location(2): {transaction.path},  # of which the manifest has a copy
+            table.committer.location(2): {transaction.path},  # not durable: the manifest holds a copy
         }
 
     @pytest.mark.parametrize(
         "left", [None, b"", b"\0" * 99, b"\x08\x01\x12\x24half"], ids=["none", "no", "zero", "half"]
     )
-    def test_whatever_a_power_cut_leaves_of_a_transactions_file_commits_beside_it_are_judged(
-        self, left: bytes | None
-    ) -> None:
+    def test_a_damaged_transaction_file_after_a_power_cut_does_not_hide_a_conflict(self, left: bytes | None) -> None:
         table = Table()
         batch = {f"{BATCH_PREFIX}day": "1"}
         theirs = table.commit(append("theirs"), properties=batch).transaction
@@ -105,8 +103,8 @@ class TestAlone:
         assert find_transaction(table.store, table.committer, theirs.uuid) == 2
 
     @pytest.mark.parametrize("creates", [True, False], ids=["creation", "append"])
-    def test_a_commit_lists_once_before_it_and_once_after_it(self, creates: bool, tmp_path: Path) -> None:
-        local = LocalStore(str(tmp_path))  # where names come in no order and the hint is written
+    def test_a_commit_lists_versions_once_before_and_once_after(self, creates: bool, tmp_path: Path) -> None:
+        local = LocalStore(str(tmp_path))  # lists names in no order, and writes the version hint
         base = None if creates else Table(local).newest
         store = FaultyStore(local)
         operation = OVERWRITE if creates else append("a")
@@ -121,7 +119,7 @@ class TestAlone:
         assert looks == [listing, *(same or [legacy]), listing, *same]
 
     @pytest.mark.parametrize("where", ["memory", "disk"])
-    def test_a_version_that_would_not_be_sound_is_not_made_and_nothing_is_left(
+    def test_a_manifest_that_breaks_an_invariant_is_not_committed_and_leaves_no_file(
         self, where: str, tmp_path: Path
     ) -> None:
         table = Table(LocalStore(str(tmp_path)) if where == "disk" else MemoryStore())
@@ -180,7 +178,7 @@ class TestAlone:
         assert table.newest.version == 1
         assert [fragment.id for fragment in table.newest.fragments] == [0, 1, 2]
 
-    def test_an_old_version_comes_back(self) -> None:
+    def test_a_restore_makes_an_old_version_the_newest(self) -> None:
         table = Table()
         table.commit(append("a"))
 
@@ -191,7 +189,7 @@ class TestAlone:
 
 
 class TestConcurrent:
-    def test_an_append_goes_on_behind_the_appends_that_won(self) -> None:
+    def test_an_append_that_lost_races_commits_after_the_winners(self) -> None:
         store = MemoryStore()
         Table(store)
         table = Table(store, RacingCommitter(store, races=3))
@@ -201,14 +199,14 @@ class TestConcurrent:
         assert result.version == 5
         assert len(result.manifest.fragments) == 2 + 3 + 1
 
-    def test_what_landed_before_is_judged_too(self) -> None:
+    def test_versions_committed_before_the_first_attempt_are_judged(self) -> None:
         table = Table()
         for name in "abc":
             table.commit(append(name), read_version=1)
 
         assert [fragment.files[0].path for fragment in table.newest.fragments[2:]] == ["a.lance", "b.lance", "c.lance"]
 
-    def test_a_retryable_conflict_says_what_stands_against_what(self) -> None:
+    def test_a_retryable_conflict_names_both_operations(self) -> None:
         table = Table()
         table.commit(rewrite(0))
 
@@ -217,7 +215,7 @@ class TestConcurrent:
         ):
             table.commit(rewrite(0, 1), read_version=1)
 
-    def test_an_incompatible_transaction_says_so(self) -> None:
+    def test_an_incompatible_transaction_names_both_operations(self) -> None:
         table = Table()
         table.commit(OVERWRITE)
 
@@ -240,13 +238,13 @@ class TestConcurrent:
         with pytest.raises(TooManyConcurrentWriters, match="in time"):
             commit(committer, store, Transaction(1, append("a")), timeout_seconds=0)
 
-    def test_of_two_creations_one_wins(self) -> None:
+    def test_two_concurrent_creations_make_one_table(self) -> None:
         table = Table()
 
         with pytest.raises(DatasetAlreadyExists):
             table.commit(Overwrite((new_fragment("x"),), SCHEMA), read_version=0)
 
-    def test_many_threads_lose_nothing_and_leave_no_gap(self) -> None:
+    def test_appends_of_many_threads_are_all_committed_without_a_gap(self) -> None:
         table = Table()
 
         def work(worker: int) -> None:
@@ -277,7 +275,7 @@ class TestRefusals:
 
         assert table.files(TRANSACTIONS_DIR) == before
 
-    def test_a_result_that_is_not_sound_is_not_committed(self) -> None:
+    def test_a_result_that_breaks_an_invariant_is_not_committed(self) -> None:
         table = Table()
         before = table.files("")
 
@@ -286,7 +284,7 @@ class TestRefusals:
 
         assert table.files("") == before
 
-    def test_a_version_that_was_cleaned_up_cannot_be_built_on(self) -> None:
+    def test_a_commit_planned_on_a_version_that_was_cleaned_up_is_retryable(self) -> None:
         table = Table()
         planned = table.newest
         table.commit(append("a"))
@@ -297,7 +295,7 @@ class TestRefusals:
         with pytest.raises(RetryableConflict, match="cleaned up"):
             commit(table.committer, table.store, Transaction(1, append("b")), base=planned)
 
-    def test_a_gap_in_what_landed_is_a_conflict(self) -> None:
+    def test_a_gap_in_the_concurrent_versions_is_a_conflict(self) -> None:
         table = Table()
         table.commit(append("a"))
         table.commit(append("b"))
@@ -306,15 +304,15 @@ class TestRefusals:
         with pytest.raises(RetryableConflict, match="version 2 was cleaned up before Append could be compared"):
             table.commit(append("c"), read_version=1)
 
-    def test_a_table_that_is_not_there_is_named(self) -> None:
+    def test_a_missing_table_is_named(self) -> None:
         with pytest.raises(DatasetNotFound):
             Table(fragments=0).commit(append("a"), read_version=1)
 
-    def test_a_version_to_restore_that_is_not_there_is_named(self) -> None:
+    def test_a_missing_version_to_restore_is_named(self) -> None:
         with pytest.raises(VersionNotFound):
             Table().commit(Restore(7))
 
-    def test_a_table_that_needs_a_newer_writer_is_left_alone(self) -> None:
+    def test_a_table_that_needs_a_newer_writer_is_not_changed(self) -> None:
         table = Table()
         newer = replace(table.newest, version=2, writer_feature_flags=1 << 20)
         table.committer.commit(2, encode_manifest(newer, Transaction(1, set_config("k")).encode()))
@@ -323,14 +321,14 @@ class TestRefusals:
             table.commit(append("a"))
         assert table.committer.latest() == 2
 
-    def test_a_manifest_under_another_versions_name_is_corrupt(self) -> None:
+    def test_a_manifest_under_the_name_of_another_version_is_corrupt(self) -> None:
         table = Table()
         table.committer.commit(2, table.committer.read(1).to_pybytes())
 
         with pytest.raises(CorruptFile, match="has version 1"):
             table.commit(append("a"), read_version=1)
 
-    def test_a_missing_transaction_is_a_conflict(self) -> None:
+    def test_a_missing_concurrent_transaction_is_a_conflict(self) -> None:
         table = Table()
         silent = replace(table.newest, version=2, transaction_file="")
         table.committer.commit(2, encode_manifest(silent, b""))
@@ -338,7 +336,7 @@ class TestRefusals:
         with pytest.raises(RetryableConflict, match="made by a missing transaction"):
             table.commit(append("a"), read_version=1)
 
-    def test_a_transaction_in_its_file_only_is_found(self) -> None:
+    def test_a_transaction_that_is_only_in_its_file_is_judged(self) -> None:
         table = Table()
         transaction = Transaction(1, append("other"))
         table.store.put(transaction.path, transaction.encode())
@@ -380,7 +378,7 @@ class TestDoubt:
         assert transaction.path in table.files(TRANSACTIONS_DIR)
 
     @pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
-    def test_a_lost_answer_is_recognised(self, when: When) -> None:
+    def test_a_commit_whose_answer_was_lost_is_recognised(self, when: When) -> None:
         inner = MemoryStore()
         Table(inner)
         store = FaultyStore(inner, Fault("put_if_absent", "_versions/*", when=when))
@@ -390,7 +388,7 @@ class TestDoubt:
         assert result.version == 2
         assert Table(inner).newest == result.manifest
 
-    def test_a_transaction_handed_in_again_is_recognised(self) -> None:
+    def test_a_transaction_committed_twice_is_replayed(self) -> None:
         table = Table()
         transaction = Transaction(1, append("a"))
         first = commit(table.committer, table.store, transaction)
@@ -402,14 +400,14 @@ class TestDoubt:
         assert again.manifest == first.manifest
         assert transaction.path in table.files(TRANSACTIONS_DIR)
 
-    def test_a_creation_handed_in_again_is_recognised(self) -> None:
+    def test_a_creation_committed_twice_is_replayed(self) -> None:
         table = Table(fragments=0)
         transaction = Transaction(0, Overwrite((new_fragment("a"),), SCHEMA))
         commit(table.committer, table.store, transaction)
 
         assert commit(table.committer, table.store, transaction).replayed
 
-    def test_a_transaction_can_be_found_later(self) -> None:
+    def test_find_transaction_returns_its_version(self) -> None:
         table = Table()
         transaction = table.commit(append("a")).transaction
         table.commit(append("b"))
@@ -420,7 +418,7 @@ class TestDoubt:
 
 
 @pytest.mark.parametrize(("covers", "lands"), [((0,), False), ((1,), True)])
-def test_an_index_of_values_that_a_merge_put_into_another_file_is_built_again(
+def test_an_index_of_values_that_a_concurrent_merge_moved_to_another_file_is_retryable(
     covers: tuple[int, ...], lands: bool
 ) -> None:
     table = Table()

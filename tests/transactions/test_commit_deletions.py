@@ -1,4 +1,4 @@
-"""Deletions that race each other: both count, and no deletion file is left over."""
+"""Concurrent deletions: both are committed, and no unneeded deletion file is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_ops.transactions import Transaction, commit, read_version, versions_n
 from tests.transactions.tables import Table
 
 
-def test_different_rows_of_one_fragment_are_both_deleted() -> None:
+def test_concurrent_deletions_of_different_rows_of_a_fragment_are_merged() -> None:
     table = Table()
     ours, theirs = table.delete({0: [1, 2], 1: [5]}), table.delete({0: [3]})
     table.commit(theirs, read_version=1)
@@ -26,7 +26,7 @@ def test_different_rows_of_one_fragment_are_both_deleted() -> None:
     assert list(table.deleted(result.manifest, 1)) == [5]
 
 
-def test_deletions_of_the_version_that_was_read_count_for_nobody() -> None:
+def test_deletions_in_the_read_version_cause_no_conflict() -> None:
     table = Table()
     table.commit(table.delete({0: [9]}))
     ours, theirs = table.delete({0: [1]}), table.delete({0: [2]})
@@ -37,7 +37,7 @@ def test_deletions_of_the_version_that_was_read_count_for_nobody() -> None:
     assert list(table.deleted(result.manifest, 0)) == [1, 2, 9]
 
 
-def test_the_same_row_is_deleted_once() -> None:
+def test_concurrent_deletions_of_the_same_row_conflict() -> None:
     table = Table()
     ours, theirs = table.delete({0: [1, 2]}), table.delete({0: [2]})
     table.commit(theirs, read_version=1)
@@ -49,7 +49,7 @@ def test_the_same_row_is_deleted_once() -> None:
     assert table.files("") == before
 
 
-def test_a_fragment_that_two_emptied_leaves() -> None:
+def test_a_fragment_that_two_deletions_empty_together_is_dropped() -> None:
     table = Table()
     ours, theirs = table.delete({0: range(5)}), table.delete({0: range(5, 10)})
     table.commit(theirs, read_version=1)
@@ -59,7 +59,7 @@ def test_a_fragment_that_two_emptied_leaves() -> None:
     assert [fragment.id for fragment in result.manifest.fragments] == [1]
 
 
-def test_the_transaction_says_what_was_committed_and_no_file_is_left_over() -> None:
+def test_a_rebased_transaction_names_the_committed_files_and_no_other_is_left() -> None:
     store = MemoryStore()
     table = Table(store)
     ours, first, second = (table.delete({0: [row]}) for row in (1, 2, 3))
@@ -89,7 +89,7 @@ def test_the_transaction_says_what_was_committed_and_no_file_is_left_over() -> N
     assert table.files(DELETIONS_DIR) == named
 
 
-def test_a_transaction_committed_twice_at_once_leaves_no_deletion_file_of_the_other() -> None:
+def test_a_transaction_committed_twice_concurrently_leaves_one_deletion_file() -> None:
     table = Table()
     transaction = Transaction(1, table.delete({0: [1]}))
     table.commit(table.delete({0: [2]}, 1), 1)

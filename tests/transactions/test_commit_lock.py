@@ -1,4 +1,4 @@
-"""Threads of one process do not race each other."""
+"""Threads of one process commit to a table one after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def append(name: str) -> Transaction:
     return Transaction(1, Append((new_fragment(name),)))
 
 
-def test_threads_that_commit_at_once_lose_no_race(tmp_path: Path) -> None:
+def test_concurrent_commits_of_threads_lose_no_race(tmp_path: Path) -> None:
     Table(LocalStore(str(tmp_path)))
     stores = [FaultyStore(LocalStore(str(tmp_path))) for _ in range(WRITERS)]
     begin = threading.Barrier(WRITERS)
@@ -38,10 +38,10 @@ def test_threads_that_commit_at_once_lose_no_race(tmp_path: Path) -> None:
     assert [call.operation for store in stores for call in store.calls].count("put_if_absent") == WRITERS
 
 
-def test_a_turn_is_of_one_thread_and_of_one_table() -> None:
+def test_a_lock_is_reentrant_and_excludes_other_threads_of_the_same_table() -> None:
     def try_it(table: str) -> bool:
-        with commit_lock(table, 0.01) as has_turn:
-            return has_turn
+        with commit_lock(table, 0.01) as is_locked:
+            return is_locked
 
     with ThreadPoolExecutor(1) as other, commit_lock("a", 1.0) as mine, commit_lock("a", 0.0) as again:
         assert (mine, again) == (True, True)
@@ -50,7 +50,7 @@ def test_a_turn_is_of_one_thread_and_of_one_table() -> None:
     assert try_it("a")
 
 
-def test_a_commit_whose_turn_does_not_come_in_time_says_so() -> None:
+def test_a_commit_that_waits_too_long_for_the_lock_fails() -> None:
     table = Table()
     with ThreadPoolExecutor(1) as other, commit_lock(table.store.uri, 1.0):
         late = other.submit(commit, table.committer, table.store, append("a"), timeout_seconds=0.01)
@@ -59,8 +59,8 @@ def test_a_commit_whose_turn_does_not_come_in_time_says_so() -> None:
     assert table.newest.version == 1
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
-def test_a_forked_child_waits_for_no_thread_of_its_parent(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test forks while threads run
+def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     table = Table(store)
     with ThreadPoolExecutor(1) as other, commit_lock(store.uri, 1.0):

@@ -1,10 +1,11 @@
-"""The conflict matrix as the reference was measured, every ordered pair of operations.
+"""The conflict matrix that was measured with the reference, for every ordered pair of operations.
 
-Rows are ours, planned on the version before theirs; columns are theirs, committed. `ok` both land, `R` ours is
-retryable, `X` ours is incompatible. In lower case only where the two meet, in the same fragment, column, index or key:
-`r`, `x`, and `m` for deletions in one fragment, which land if their rows differ. Where they do not meet both land.
+Rows are our operation, planned on the version before theirs; columns are their committed operation. `ok`: both are
+committed. `R`: ours is retryable. `X`: ours is incompatible. A letter in lower case holds only if the two touch the
+same fragment, column, index or key; otherwise both are committed. `m`: deletions in one fragment, both of which are
+committed if their rows differ.
 
-`BETTER` names the cells where both land here although the reference gives up.
+`BETTER` names the cells where both are committed here although the reference gives up.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ DataReplacement ok     ok     r      r       X         r           R     ok     
 """
 
 BETTER = {
-    # The deleted rows are found again in the fragments that the rewrite made.
+    # The deletion is remapped to the fragments that the rewrite made.
     ("Delete", "Rewrite"),
     ("Update", "Rewrite"),
-    # The rewrite hides, in its new fragments, the rows that were deleted while it was at work.
+    # The rewrite deletes, in its new fragments, the rows that were deleted concurrently.
     ("Rewrite", "Delete"),
     ("Rewrite", "Update"),
 }
@@ -91,14 +92,14 @@ def cells() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("ours", "theirs", "cell"), cells())
-def test_two_that_meet(ours: str, theirs: str, cell: str) -> None:
+def test_operations_on_the_same_part(ours: str, theirs: str, cell: str) -> None:
     expected = Remap if (ours, theirs) in BETTER else VERDICTS[cell if cell == "ok" else cell.upper()]
 
     assert isinstance(judge(HERE[ours], HERE[theirs]), expected)
 
 
 @pytest.mark.parametrize(("ours", "theirs", "cell"), cells())
-def test_two_that_do_not_meet(ours: str, theirs: str, cell: str) -> None:
+def test_operations_on_different_parts(ours: str, theirs: str, cell: str) -> None:
     expected = VERDICTS[cell] if cell in "RX" else Compatible
 
     assert isinstance(judge(HERE[ours], ELSEWHERE[theirs]), expected)

@@ -1,4 +1,4 @@
-"""Conflicts that the measured matrix leaves open: reserved ids, bases, keys, columns, nulls."""
+"""Conflicts that the measured matrix does not contain: reserved ids, bases, keys, columns, nulls."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def test_a_verdict_reads_as_a_sentence() -> None:
     assert verdict.reason == "fragment 3 left the table"
 
 
-def test_rows_deleted_in_the_same_fragments_name_these() -> None:
+def test_deletions_in_the_same_fragments_are_rebased_in_these() -> None:
     assert judge(delete(0, 1, 2), delete(2, 1, 5)) == Rebase(frozenset({1, 2}))
 
 
-def test_rows_are_followed_in_the_fragments_that_were_rewritten() -> None:
+def test_a_deletion_and_a_rewrite_of_the_same_fragments_are_remapped() -> None:
     assert judge(delete(0, 3, dropped=(5,)), rewrite(3, 4, 5)) == Remap(frozenset({3, 5}))
     assert judge(rewrite(3, 4, 5), delete(0, 3, dropped=(5,))) == Remap(frozenset({3, 5}))
 
 
-def test_what_followed_a_rewrite_meets_others_where_it_is_now() -> None:
+def test_a_remapped_deletion_conflicts_in_its_new_fragments() -> None:
     moved = [(frozenset({0, 1}), frozenset({7, 8}))]
 
     for ours in (delete(0, 2), delete(2, dropped=(0,)), update(0, 2)):
@@ -77,12 +77,12 @@ def test_what_followed_a_rewrite_meets_others_where_it_is_now() -> None:
         assert isinstance(judge(ours, replacement(9), moved), Compatible)
 
 
-def test_values_written_in_place_do_not_follow_a_rewrite() -> None:
+def test_values_written_in_place_conflict_with_a_rewrite() -> None:
     assert isinstance(judge(rewrite(0), update_columns(0)), Retry)
     assert isinstance(judge(update_columns(0), rewrite(0)), Retry)
 
 
-def test_reserved_ids_go_with_everything_but_another_table() -> None:
+def test_reserved_ids_conflict_only_with_a_replaced_table() -> None:
     for other in ONE_OF_EACH.values():
         if not other.footprint().is_known:
             continue
@@ -91,13 +91,13 @@ def test_reserved_ids_go_with_everything_but_another_table() -> None:
         assert isinstance(judge(other, RESERVE), Compatible)
 
 
-def test_a_clone_is_another_table() -> None:
+def test_a_clone_replaces_the_table() -> None:
     clone = Clone(True, 3, "/elsewhere")
     assert isinstance(judge(APPEND, clone), Incompatible)
     assert isinstance(judge(Restore(1), clone), Compatible)
 
 
-def test_an_overwrite_that_sets_the_same_key_is_planned_again() -> None:
+def test_an_overwrite_that_sets_a_key_set_concurrently_is_retryable() -> None:
     ours = replace(OVERWRITE, config_upsert_values={"k": "1"})
 
     assert isinstance(judge(ours, set_config("k")), Retry)
@@ -123,11 +123,11 @@ def test_an_overwrite_that_sets_the_same_key_is_planned_again() -> None:
         ),
     ],
 )
-def test_keys_meet_within_their_map(ours: UpdateConfig, theirs: UpdateConfig, meet: bool) -> None:
+def test_keys_conflict_only_in_the_same_map(ours: UpdateConfig, theirs: UpdateConfig, meet: bool) -> None:
     assert isinstance(judge(ours, theirs), Incompatible if meet else Compatible)
 
 
-def test_metadata_of_fields_needs_the_table_that_was_read() -> None:
+def test_field_metadata_conflicts_with_a_replaced_table() -> None:
     ours = UpdateConfig(field_metadata_updates={0: UpdateMap({"a": "1"})})
 
     assert isinstance(judge(ours, OVERWRITE), Incompatible)
@@ -139,7 +139,7 @@ def test_a_new_schema_does_not_undo_metadata(ours: Operation) -> None:
     assert isinstance(judge(ours, UpdateConfig(schema_metadata_updates=UpdateMap({"a": "1"}))), Retry)
 
 
-def test_a_schema_that_may_forbid_nulls_meets_writers() -> None:
+def test_a_schema_that_may_forbid_nulls_conflicts_with_writers() -> None:
     strict = replace(PROJECT, preserves_nullability=False)
 
     assert isinstance(judge(APPEND, strict), Retry)
@@ -148,20 +148,20 @@ def test_a_schema_that_may_forbid_nulls_meets_writers() -> None:
     assert isinstance(judge(delete(0), strict), Compatible)
 
 
-def test_columns_written_in_place_meet_by_field() -> None:
+def test_columns_written_in_place_conflict_by_field() -> None:
     assert isinstance(judge(update_columns(0, 0), replacement(0, (0,))), Retry)
     assert isinstance(judge(update_columns(0, 0), replacement(0, (2,))), Compatible)
     assert isinstance(judge(update_columns(0), update(0)), Retry)
     assert isinstance(judge(delete(0), update_columns(0)), Retry)
 
 
-def test_an_index_meets_columns_that_it_is_on() -> None:
+def test_an_index_conflicts_with_writes_to_its_columns() -> None:
     assert isinstance(judge(create_index("i", fields=(2,)), replacement(0, (0,))), Compatible)
     assert isinstance(judge(create_index("i", fields=(0,)), update_columns(0, 0)), Retry)
     assert isinstance(judge(update_columns(0, 0), create_index("i", fields=(0,))), Retry)
 
 
-def test_fields_that_an_update_modified_were_written_in_place_whatever_its_mode_says() -> None:
+def test_an_update_with_modified_fields_writes_in_place_in_any_mode() -> None:
     unsaid = replace(update_columns(0, 0), update_mode=UpdateMode.REWRITE_ROWS)
 
     assert isinstance(judge(delete(0), unsaid), Retry)
@@ -169,7 +169,7 @@ def test_fields_that_an_update_modified_were_written_in_place_whatever_its_mode_
     assert isinstance(judge(update_columns(0, 2), unsaid), Compatible)
 
 
-def test_an_index_of_row_ids_and_a_rewrite_that_keeps_them_both_land() -> None:
+def test_an_index_of_row_ids_is_compatible_with_a_rewrite_that_keeps_them() -> None:
     by_row_id, by_address = (CreateIndex((replace(index(1), index_version=version),)) for version in (0, 1))
     [group] = rewrite(0).groups
     kept = tuple(replace(fragment, row_ids=b"") for fragment in group.new_fragments)
@@ -184,13 +184,13 @@ def test_an_index_of_row_ids_and_a_rewrite_that_keeps_them_both_land() -> None:
     assert judge(by_row_id, again, [moved]) == Remap(frozenset({7}))
 
 
-def test_an_index_that_does_not_say_what_it_covers_may_cover_all() -> None:
+def test_an_index_without_a_fragment_bitmap_conflicts_with_every_rewrite() -> None:
     unknown = CreateIndex((replace(index(1), fragment_bitmap=None),))
 
     assert isinstance(judge(unknown, rewrite(7)), Retry)
 
 
-def test_a_segment_is_remapped_or_replaced_by_one() -> None:
+def test_only_one_of_two_operations_remaps_or_replaces_a_segment() -> None:
     remap = Rewrite(rewrite(5).groups, (RewrittenIndex(index(1).uuid, index(9).uuid),))
     merge_segments = CreateIndex((index(2, "other", covers=(0,)),), (index(1),))
     built_meanwhile = CreateIndex((index(1, "new", covers=(5,)),))
@@ -202,7 +202,7 @@ def test_a_segment_is_remapped_or_replaced_by_one() -> None:
     assert isinstance(judge(rewrite(5), built_meanwhile), Retry)
 
 
-def test_bases_are_declared_once() -> None:
+def test_a_base_declared_by_both_is_incompatible() -> None:
     one = UpdateBases((BasePath(0, "/x"),))
 
     assert isinstance(judge(one, UpdateBases((BasePath(0, "/y"),))), Compatible)
@@ -219,7 +219,7 @@ def inserting(*hashes: int, bloom: bool = False) -> Update:
     return Update(new_fragments=(new_fragment("i"),), inserted_rows=keys.SerializeToString())
 
 
-def test_the_same_primary_key_is_inserted_once() -> None:
+def test_concurrent_inserts_of_the_same_primary_key_conflict() -> None:
     assert isinstance(judge(inserting(1, 2), inserting(3)), Compatible)
     assert isinstance(judge(inserting(1, 2), inserting(2)), Retry)
     assert isinstance(judge(inserting(1), inserting(bloom=True)), Retry)

@@ -1,8 +1,8 @@
-"""A store that fails at any one step of a commit, before, in the midst of, or after it: nothing is lost or doubled.
+"""A store that fails at any one request of a commit, before, during or after it: no commit is lost or doubled.
 
-What is promised: an acknowledged commit is in the table once; a commit that failed for certain is not, even when late
-requests arrive, and left no file that it wrote; one of unknown outcome is there at most once. The table can be read
-and written afterwards in every case.
+An acknowledged commit is in the table once. A commit that failed for certain is not in the table, even after late
+requests arrive, and leaves no file. A commit of unknown outcome is in the table at most once. In every case the table
+can be read and written afterwards.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tests.transactions.tables import Table
 
 
 def append_over_another(table: Table) -> Operation:
-    """Return an append that must be judged against one that landed."""
+    """Return an append that must be judged against a committed one."""
     table.commit(Append((new_fragment("theirs"),)))
     return Append((new_fragment("ours"),))
 
 
 def deletion_over_another(table: Table) -> Operation:
-    """Return a deletion whose vector must be merged with one that landed."""
+    """Return a deletion whose vector must be merged with a committed one."""
     ours, theirs = table.delete({0: [1, 2]}), table.delete({0: [3]})
     table.commit(theirs)
     return ours
@@ -43,13 +43,13 @@ def deletion_over_another(table: Table) -> Operation:
 
 def effects(table: Table, uuid: str) -> int:
     return sum(
-        landed.transaction is not None and landed.transaction.uuid == uuid
-        for landed in versions_newest_first(table.store, table.committer)
+        version.transaction is not None and version.transaction.uuid == uuid
+        for version in versions_newest_first(table.store, table.committer)
     )
 
 
 def attempt(store: Store, operation: Operation) -> tuple[Transaction, CommitResult | BaseException]:
-    """Commit an operation planned on version 1, the committer quick to try again."""
+    """Commit an operation planned on version 1, with a committer that retries without a pause."""
     transaction = Transaction(1, operation)
     try:
         committer = PutIfAbsentCommitter(store, retries=CreateRetries(2, 0))
@@ -59,7 +59,7 @@ def attempt(store: Store, operation: Operation) -> tuple[Transaction, CommitResu
 
 
 def steps(plan: Callable[[Table], Operation]) -> int:
-    """Return how many requests an undisturbed commit makes."""
+    """Return the number of requests of a commit without faults."""
     inner = MemoryStore()
     operation = plan(Table(inner))
     store = FaultyStore(inner)
@@ -78,7 +78,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("plan", "step", "when", "crash"), CASES)
-def test_one_step_fails(plan: Callable[[Table], Operation], step: int, when: When, crash: bool) -> None:
+def test_a_fault_at_any_request_loses_no_commit(
+    plan: Callable[[Table], Operation], step: int, when: When, crash: bool
+) -> None:
     inner = MemoryStore()
     table = Table(inner)
     operation = plan(table)
@@ -98,7 +100,7 @@ def test_one_step_fails(plan: Callable[[Table], Operation], step: int, when: Whe
         case _:
             assert landed == 0
             written = {info.path for info in inner.list()} - before
-            # A request that arrives after we gave up cannot be undone; such a file names no version.
+            # A request that arrives after the commit gave up cannot be undone; no version names such a file.
             assert when is When.LATE or not written
     for each in table.newest.fragments:
         table.deleted(table.newest, each.id)

@@ -24,7 +24,7 @@ def test_a_shared_key_is_never_missed(first: set[int], second: set[int]) -> None
     assert exact.may_share_a_key(InsertedKeys((1,), frozenset(second))) == bool(first & second)
 
 
-def test_few_different_keys_do_not_meet_and_what_does_not_compare_may() -> None:
+def test_few_different_keys_share_none_and_incomparable_filters_may() -> None:
     other = 0xEF46DB3751D8E999
     mine, theirs = made_of({0x44BC2CF5AD770999, 0x1234567890ABCDEF}), made_of({other})
     assert not mine.may_share_a_key(theirs)
@@ -35,7 +35,7 @@ def test_few_different_keys_do_not_meet_and_what_does_not_compare_may() -> None:
     assert mine.may_share_a_key(InsertedKeys((1,)))
 
 
-def test_a_filter_comes_back_from_the_wire_with_its_size_stated() -> None:
+def test_a_filter_round_trips_and_declares_its_size() -> None:
     keys = made_of({7, 8})
     assert InsertedKeys.decode(keys.encode()) == keys
     message = transaction_pb2.Transaction.KeyExistenceFilter.FromString(keys.encode())

@@ -1,4 +1,4 @@
-"""Deletes, updates, rewrites and appends planned on old versions and committed in any order, against sets of rows."""
+"""Commit deletes, updates, rewrites and appends, planned on old versions, in any order; compare with sets of rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.transactions.row_table import RowTable
 
 @dataclass(frozen=True)
 class Planned:
-    """An operation, and what it means: rows that go and rows that come."""
+    """An operation, and the rows that it removes and adds."""
 
     operation: Operation
     version: int
-    gone: frozenset[int] = frozenset()
-    come: frozenset[int] = frozenset()
+    removed: frozenset[int] = frozenset()
+    added: frozenset[int] = frozenset()
 
 
 class Interleaving:
-    """No row is lost, none returns, and who gives way has a reason."""
+    """One random history: no row is lost, none returns, and every conflict has a reason."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -33,10 +33,10 @@ class Interleaving:
         self.table = RowTable(fragments, rows)
         self.rows = {1: frozenset(range(fragments * rows))}
         self.planned: list[Planned] = []
-        self.landed: Counter[str] = Counter()
+        self.committed: Counter[str] = Counter()
 
     def run(self, steps: int) -> None:
-        """Take random steps; after each the newest version, and in the end each, has the rows of the model."""
+        """Take random steps; compare the newest version with the model after each, and every version at the end."""
         actions = (self.delete, self.delete, self.update, self.rewrite, self.append, *[self.commit] * 5)
         for _ in range(steps):
             self.random.choice(actions)()
@@ -69,7 +69,7 @@ class Interleaving:
         operation = self.table.rewrite(
             planned, *groups, rows=self.random.randint(2, 20), reserve=self.random.random() < 0.8
         )
-        self._note(self.now)  # ids may have been reserved
+        self._note(self.now)  # the rewrite may have committed a reservation of ids
         self.planned.append(Planned(operation, planned.version))
 
     def append(self) -> None:
@@ -88,15 +88,15 @@ class Interleaving:
             assert self._has_reason(planned)
             return
         assert not self._has_reason(planned)
-        self._note(self.now - planned.gone | planned.come)
+        self._note(self.now - planned.removed | planned.added)
         assert violations(made.manifest) == []
-        self.landed["rebased" if made.transaction.operation != planned.operation else "as planned"] += 1
+        self.committed["rebased" if made.transaction.operation != planned.operation else "as planned"] += 1
 
     def _pick_version(self) -> int:
         return max(1, max(self.rows) - self.random.randint(0, 6))
 
     def _pick_rows(self) -> tuple[int, frozenset[int]]:
-        """Return a version, and rows of one of its fragments: some, or all."""
+        """Return a version, and some or all rows of one of its fragments."""
         planned = self.table.read(self._pick_version())
         if not planned.fragments:
             return planned.version, frozenset()
@@ -105,13 +105,13 @@ class Interleaving:
         return planned.version, frozenset(chosen) & self.rows[planned.version]
 
     def _has_reason(self, planned: Planned) -> bool:
-        """Whether a deletion's rows are not all there any more, or another rewrite took a fragment of a rewrite."""
+        """Return whether a row to delete is gone, or a concurrent rewrite replaced a fragment of ours."""
         if not isinstance(planned.operation, Rewrite):
-            return not planned.gone <= self.now
+            return not planned.removed <= self.now
         old = _old_ids(planned.operation)
         since = range(planned.version + 1, max(self.rows) + 1)
-        landed = (read_version(self.table.store, self.table.committer, version).transaction for version in since)
-        return any(one and isinstance(one.operation, Rewrite) and old & _old_ids(one.operation) for one in landed)
+        concurrent = (read_version(self.table.store, self.table.committer, version).transaction for version in since)
+        return any(one and isinstance(one.operation, Rewrite) and old & _old_ids(one.operation) for one in concurrent)
 
     def _note(self, rows: frozenset[int]) -> None:
         for version in range(max(self.rows) + 1, self.table.newest.version + 1):
@@ -123,7 +123,7 @@ def _old_ids(rewrite: Rewrite) -> set[int]:
 
 
 def run_many(seeds: range, steps: int) -> None:
-    landed: Counter[str] = Counter()
+    committed: Counter[str] = Counter()
     for seed in seeds:
         interleaving = Interleaving(Random(seed))
         try:
@@ -131,8 +131,8 @@ def run_many(seeds: range, steps: int) -> None:
         except AssertionError as error:
             error.add_note(f"seed {seed}")
             raise
-        landed += interleaving.landed
-    assert landed["rebased"] > len(seeds)  # or this shows nothing
+        committed += interleaving.committed
+    assert committed["rebased"] > len(seeds)  # otherwise the test shows nothing
 
 
 def test_a_few_interleavings() -> None:

@@ -1,4 +1,4 @@
-"""Appends planned before the columns changed: their rows show the values that were written, or do not land."""
+"""Appends planned before the columns changed show the values that were written, or are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def append_to(stale: Snapshot) -> lance_ops.LanceDataset:
 
 
 @pytest.mark.parametrize("column", ["v", "p.x"])
-def test_values_of_a_column_that_was_cast_meanwhile_are_not_hidden(stale: Snapshot, column: str) -> None:
+def test_an_append_to_a_column_that_was_cast_concurrently_is_retryable(stale: Snapshot, column: str) -> None:
     kind = pa.int64() if column == "v" else pa.int32()
     lance_ops.dataset(stale.uri).alter_columns({"path": column, "data_type": kind})
 
@@ -37,7 +37,7 @@ def test_values_of_a_column_that_was_cast_meanwhile_are_not_hidden(stale: Snapsh
     assert append_to(lance_ops.dataset(stale.uri).snapshot).to_table(["id"]).num_rows == 5
 
 
-def test_a_new_column_does_not_show_the_values_of_a_dropped_one(dataset_uri: str) -> None:
+def test_an_append_whose_dropped_column_id_was_reused_is_retryable(dataset_uri: str) -> None:
     stale = lance_ops.write_dataset(rows(0, 3).select(["id", "v"]), dataset_uri).snapshot
     dataset = lance_ops.dataset(dataset_uri)
     dataset.drop_columns(["v"])
@@ -51,7 +51,7 @@ def test_a_new_column_does_not_show_the_values_of_a_dropped_one(dataset_uri: str
         append(stale, rows(3, 5).select(["id", "v"]).to_batches(), FragmentLimits(), {})
 
 
-def test_columns_added_dropped_and_renamed_stand_against_no_append(stale: Snapshot) -> None:
+def test_an_append_is_compatible_with_added_dropped_and_renamed_columns(stale: Snapshot) -> None:
     dataset = lance_ops.dataset(stale.uri)
     dataset.add_columns({"w": "id * 2"})
     dataset.drop_columns(["v"])

@@ -1,4 +1,4 @@
-"""Processes that append to one table on a local disk at once."""
+"""Processes append concurrently to one table on a local disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(uri: str, writer: int) -> None:
         commit(committer, store, Transaction(planned, operation), max_retries=200)
 
 
-def test_every_append_is_there_once_and_versions_have_no_gap(dataset_uri: str) -> None:
+def test_appends_of_many_processes_are_all_committed_without_a_gap(dataset_uri: str) -> None:
     table = Table(LocalStore(dataset_uri))
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=write, args=(dataset_uri, writer)) for writer in range(WRITERS)]

@@ -1,4 +1,4 @@
-"""Deletions and rewrites at once: both land, and the rows are those of one after the other."""
+"""Concurrent deletions and rewrites are both committed, and the rows are those of one after the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def but(rows: int, *gone: int) -> list[int]:
 
 
 class TestRewrite:
-    """Ours rewrites; theirs deleted meanwhile."""
+    """Ours rewrites; theirs, committed first, deletes."""
 
     @pytest.mark.parametrize("reserve", [True, False])
-    def test_it_hides_what_was_deleted_meanwhile(self, reserve: bool) -> None:
+    def test_a_rewrite_deletes_the_rows_that_were_deleted_concurrently(self, reserve: bool) -> None:
         table = RowTable()
         table.commit(table.deletion(table.newest, [3, 14]))
         planned = table.newest
@@ -34,7 +34,7 @@ class TestRewrite:
         assert [len(table.deleted(made, fragment.id)) for fragment in made.fragments] == [2, 1, 1]
         assert violations(made) == []
 
-    def test_updated_rows_are_not_brought_back(self) -> None:
+    def test_a_rewrite_does_not_bring_back_updated_rows(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.rewrite(planned, [0, 1], [2])
@@ -45,7 +45,7 @@ class TestRewrite:
 
         assert sorted(table.rows(made)) == [*but(30, 5, 25), *moved]
 
-    def test_fragments_that_left_meanwhile_stay_away(self) -> None:
+    def test_a_rewrite_does_not_bring_back_dropped_fragments(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.rewrite(planned, [0, 1, 2], rows=10)
@@ -59,7 +59,7 @@ class TestRewrite:
         operation = result.transaction.operation
         assert isinstance(operation, Rewrite)
         assert [new.num_rows for new in operation.groups[0].new_fragments] == [10, 0, 9]
-        assert len(table.files(DELETIONS_DIR)) == 2  # theirs and ours: none for the fragment that is in no version
+        assert len(table.files(DELETIONS_DIR)) == 2  # theirs and ours; none for the emptied fragment
 
     def test_data_files_of_emptied_fragments_are_removed(self) -> None:
         table = RowTable()
@@ -74,7 +74,7 @@ class TestRewrite:
 
         assert table.files(DATA_DIR) == {paths[0], paths[2]}
 
-    def test_all_rows_may_be_gone(self) -> None:
+    def test_a_rewrite_whose_rows_are_all_deleted_adds_no_fragment(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.rewrite(planned, [0, 1])
@@ -82,7 +82,7 @@ class TestRewrite:
 
         assert table.rows(table.commit(ours, planned.version).manifest) == list(range(20, 30))
 
-    def test_an_index_that_lost_all_its_fragments_needs_no_remap(self) -> None:
+    def test_a_remapped_index_that_was_dropped_is_left_out(self) -> None:
         table = RowTable()
         table.commit_indices(index(1, covers=(0,)), index(2, covers=(1, 2)))
         planned = table.newest
@@ -101,7 +101,7 @@ class TestRewrite:
         assert made.indices[0].covers(fragment.id for fragment in made.fragments)
         assert table.files("_indices") == set()
 
-    def test_new_values_void_it(self) -> None:
+    def test_a_rewrite_after_concurrent_new_values_is_retryable(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.rewrite(planned, [0, 1])
@@ -111,7 +111,7 @@ class TestRewrite:
         with pytest.raises(RetryableConflict, match="fragment 1 changed"):
             table.commit(ours, planned.version)
 
-    def test_another_rewrite_of_its_fragments_voids_it(self) -> None:
+    def test_a_rewrite_after_a_concurrent_rewrite_of_the_same_fragments_is_retryable(self) -> None:
         table = RowTable()
         planned = table.newest
         ours, theirs = table.rewrite(planned, [0, 1]), table.rewrite(planned, [1, 2])
@@ -121,7 +121,7 @@ class TestRewrite:
             table.commit(ours, planned.version)
         assert table.rows(table.newest) == list(range(30))
 
-    def test_rewrites_of_other_fragments_all_land(self) -> None:
+    def test_concurrent_rewrites_of_different_fragments_are_all_committed(self) -> None:
         table = RowTable()
         planned = table.newest
         rewrites = [table.rewrite(planned, [key]) for key in (0, 1, 2)]
@@ -134,9 +134,9 @@ class TestRewrite:
 
 
 class TestDelete:
-    """Ours deletes; theirs rewrote meanwhile."""
+    """Ours deletes; theirs, committed first, rewrites."""
 
-    def test_its_rows_are_found_where_they_are_now(self) -> None:
+    def test_a_deletion_is_remapped_to_the_rewritten_fragments(self) -> None:
         table = RowTable()
         table.commit(table.deletion(table.newest, [0, 15]))
         planned = table.newest
@@ -151,7 +151,7 @@ class TestDelete:
         assert {path for path in table.files(DELETIONS_DIR) if f"-{planned.version}-" in path} == set()
         assert named <= table.files(DELETIONS_DIR)
 
-    def test_whole_fragments_are_too(self) -> None:
+    def test_a_deletion_of_a_whole_fragment_is_remapped(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.deletion(planned, range(10, 20))
@@ -163,7 +163,7 @@ class TestDelete:
         assert table.rows(made) == but(30, *range(10, 20))
         assert len(made.fragments) == 4
 
-    def test_an_update_follows_its_rows_too(self) -> None:
+    def test_an_update_is_remapped_to_the_rewritten_fragments(self) -> None:
         table = RowTable()
         planned = table.newest
         ours, moved = table.update(planned, [3, *range(10, 20)])
@@ -171,7 +171,7 @@ class TestDelete:
 
         assert sorted(table.rows(table.commit(ours, planned.version).manifest)) == [*but(30, 3, *range(10, 20)), *moved]
 
-    def test_a_chain_is_followed_in_order(self) -> None:
+    def test_a_deletion_is_remapped_through_several_rewrites_in_order(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.deletion(planned, [2, 12, 22])
@@ -189,7 +189,7 @@ class TestDelete:
         assert sorted(table.rows(made)) == but(34, 0, 2, 12, 13, 22, 23, 24, 31)
         assert violations(made) == []
 
-    def test_a_rewrite_that_was_itself_late_is_followed(self) -> None:
+    def test_a_deletion_is_remapped_through_a_rebased_rewrite(self) -> None:
         table = RowTable()
         early = table.newest
         theirs = table.rewrite(early, [0, 1])
@@ -201,7 +201,7 @@ class TestDelete:
         assert sorted(table.rows(table.commit(ours, planned.version).manifest)) == but(30, 1, 2, 3, 11)
 
     @pytest.mark.parametrize("first", ["delete", "rewrite"])
-    def test_the_same_row_is_deleted_once(self, first: str) -> None:
+    def test_deletions_of_the_same_row_conflict_across_rewrites(self, first: str) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.deletion(planned, [5, 6])
@@ -217,7 +217,7 @@ class TestDelete:
             table.commit(ours, planned.version)
         assert sorted(table.rows(table.newest)) == but(30, 6)
 
-    def test_values_written_in_the_new_fragments_void_it(self) -> None:
+    def test_a_deletion_after_new_values_in_the_rewritten_fragments_is_retryable(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.deletion(planned, [5])
@@ -228,7 +228,7 @@ class TestDelete:
         with pytest.raises(RetryableConflict, match="new values"):
             table.commit(ours, planned.version)
 
-    def test_a_rewrite_that_lost_rows_is_not_followed(self) -> None:
+    def test_a_deletion_is_not_remapped_through_a_rewrite_that_lost_rows(self) -> None:
         table = RowTable()
         planned = table.newest
         ours = table.deletion(planned, [5])
@@ -241,7 +241,7 @@ class TestDelete:
 
 
 @pytest.mark.parametrize("ours", ["delete", "rewrite", "merge"])
-def test_deletion_files_that_clean_up_removed_make_a_conflict_to_retry(ours: str) -> None:
+def test_a_rebase_without_the_old_deletion_files_is_retryable(ours: str) -> None:
     table = RowTable()
     table.commit(table.deletion(table.newest, [1, 11]))
     planned = table.newest

@@ -1,4 +1,4 @@
-"""A writer that slept while others went on and a clean-up took the version that it is about to make."""
+"""A writer sleeps while others commit, and clean-up or a removal of the dataset changes what it was planned on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(*ids: int) -> pa.Table:
 
 @pytest.fixture(params=STORES, ids=["local", "memory", "manifest-store"])
 def table(request: pytest.FixtureRequest, dataset_uri: str, tmp_path: Path) -> LanceDataset:
-    """Two versions, on a committer of each kind."""
+    """A table of two versions, on each type of committer."""
     uri = f"memory://{request.node.name}" if request.param == "memory" else dataset_uri
     options: Mapping[str, str] | None = None
     if request.param == "sqlite":
@@ -47,8 +47,8 @@ def table(request: pytest.FixtureRequest, dataset_uri: str, tmp_path: Path) -> L
     return lance_ops.write_dataset(rows(3), uri, mode="append", storage_options=options)
 
 
-def asleep(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]) -> None:
-    """Let the next commit of a version sleep, when all is judged, while others work."""
+def while_asleep(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]) -> None:
+    """Run `meanwhile` before the next call of the committer, when all is judged."""
     kind: type[Committer] = type(table.snapshot.committer)
     commit = kind.commit
 
@@ -84,22 +84,22 @@ def compacts(other: LanceDataset) -> None:
 OTHERS: list[Others] = [appends, deletes, configures, compacts]
 
 
-def held_by_nobody(other: LanceDataset) -> None:
+def keep_the_newest(other: LanceDataset) -> None:
     cleanup_old_versions(other.snapshot, KEEP_NEWEST)
 
 
-def held_by_a_tag(other: LanceDataset) -> None:
+def keep_a_tagged_version(other: LanceDataset) -> None:
     other.tags.create("kept", 2)
     cleanup_old_versions(other.snapshot, KEEP_NEWEST)
 
 
-def only_the_one(other: LanceDataset) -> None:
+def remove_only_version_3(other: LanceDataset) -> None:
     cleanup_old_versions(other.snapshot, CleanupOptions(versions=(3,)))
 
 
 @pytest.mark.parametrize("others", OTHERS)
-@pytest.mark.parametrize("clean_up", [held_by_nobody, held_by_a_tag, only_the_one])
-def test_a_version_made_a_second_time_is_never_called_a_success(
+@pytest.mark.parametrize("clean_up", [keep_the_newest, keep_a_tagged_version, remove_only_version_3])
+def test_a_commit_of_a_version_number_that_was_cleaned_up_is_not_a_success(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch, others: Others, clean_up: Callable[[LanceDataset], None]
 ) -> None:
     stale, other = (lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options) for _ in range(2))
@@ -108,7 +108,7 @@ def test_a_version_made_a_second_time_is_never_called_a_success(
         others(other)
         clean_up(other)
 
-    asleep(monkeypatch, table, meanwhile)
+    while_asleep(monkeypatch, table, meanwhile)
     with pytest.raises((CommitStateUnknown, RetryableConflict, WriteRefused)) as caught:
         lance_ops.write_dataset(rows(99), stale, mode="append")
     assert isinstance(caught.value, CommitStateUnknown) is isinstance(table.snapshot.committer, PutIfAbsentCommitter)
@@ -120,7 +120,7 @@ def test_a_version_made_a_second_time_is_never_called_a_success(
 
 
 @pytest.mark.parametrize("others", OTHERS)
-def test_a_version_that_others_built_on_at_once_is_a_success(
+def test_a_commit_that_others_build_on_at_once_is_a_success(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch, others: Others
 ) -> None:
     stale, other = (lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options) for _ in range(2))
@@ -140,7 +140,7 @@ def test_a_version_that_others_built_on_at_once_is_a_success(
 
 
 @pytest.mark.parametrize("verb", ["config", "delete"])
-def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
+def test_a_commit_without_new_files_is_checked_by_replaying_the_next_version(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     if isinstance(table.snapshot.committer, ExternalManifestCommitter):
@@ -150,7 +150,7 @@ def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
         if verb == "config":
             handle.update_config({"ours": "1"})
         else:
-            handle.delete("id = 3")  # the fragment goes as a whole
+            handle.delete("id = 3")  # drops the whole fragment
 
     for revived in (False, True):
         stale = table.checkout_version((None, None))
@@ -163,7 +163,7 @@ def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
             cleanup_old_versions(other.snapshot, KEEP_NEWEST)
 
         if revived:
-            asleep(monkeypatch, table, meanwhile)
+            while_asleep(monkeypatch, table, meanwhile)
             with pytest.raises(LanceOpsError, match="cleaned up during"):
                 change(stale)
         else:
@@ -174,7 +174,7 @@ def test_a_change_without_files_of_its_own_is_told_by_what_came_of_it(
 Write = Callable[[LanceDataset], object]
 
 
-def remove_and_begin_again(table: LanceDataset, ids: Iterable[int]) -> LanceDataset:
+def remove_and_create_again(table: LanceDataset, ids: Iterable[int]) -> LanceDataset:
     options = table.snapshot.storage_options
     store, committer = table.snapshot.store, table.snapshot.committer
     for info in [*store.list()]:
@@ -193,7 +193,7 @@ def remove_and_branch_again(main: LanceDataset, ids: Iterable[int]) -> LanceData
     return made
 
 
-def stray(dataset: LanceDataset, *folders: str) -> list[str]:
+def unnamed_files(dataset: LanceDataset, *folders: str) -> list[str]:
     """Return the files in these folders that no version names."""
     named = NamedFiles(dataset.uri)
     for version in dataset.versions():
@@ -216,13 +216,13 @@ def sets_a_key(stale: LanceDataset) -> None:
     ids=["append to the same version", "config of the same version", "config beyond it"],
 )
 @pytest.mark.parametrize("line", ["main", "branch"])
-def test_a_dataset_begun_again_under_the_same_name_is_not_taken_for_the_one_that_was_read(
+def test_a_commit_to_a_dataset_created_again_under_the_same_name_is_refused(
     table: LanceDataset, line: str, num_others: int, write: Write
 ) -> None:
     others = range(50, 50 + num_others)
     if line == "main":
         stale = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
-        anew = remove_and_begin_again(table, others)
+        anew = remove_and_create_again(table, others)
     else:
         stale = table.create_branch("side")
         stale.insert(rows(4))
@@ -235,13 +235,11 @@ def test_a_dataset_begun_again_under_the_same_name_is_not_taken_for_the_one_that
 
     newest = anew.checkout_version((line if line == "main" else "side", None))
     assert newest.version == anew.version and newest.to_table() == before
-    assert stray(newest, "data") == []
+    assert unnamed_files(newest, "data") == []
 
 
-def between_the_last_look_and_the_name(
-    monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]
-) -> None:
-    """Let others work when all that comes before the next version is durable."""
+def after_the_last_check(monkeypatch: pytest.MonkeyPatch, table: LanceDataset, meanwhile: Callable[[], object]) -> None:
+    """Run `meanwhile` when everything is durable and the version is about to get its name."""
     where: Any = local_store if isinstance(table.snapshot.store, LocalStore) else MemoryStore
     name = "link_if_absent" if where is local_store else "put_if_absent"
     if isinstance(table.snapshot.committer, ExternalManifestCommitter):
@@ -259,7 +257,7 @@ def between_the_last_look_and_the_name(
 @pytest.mark.parametrize("num_others", [0, 1, 2, 3], ids=["none", "fewer versions", "as many", "more"])
 @pytest.mark.parametrize("line", ["main", "branch"])
 @pytest.mark.parametrize("write", [appends_rows, sets_a_key])
-def test_a_dataset_begun_again_between_the_last_look_and_the_name_is_left_as_it_was(
+def test_a_dataset_created_again_after_the_last_check_is_not_changed(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch, line: str, num_others: int, write: Write
 ) -> None:
     others, anew = range(50, 50 + num_others), table
@@ -272,33 +270,33 @@ def test_a_dataset_begun_again_between_the_last_look_and_the_name_is_left_as_it_
     def meanwhile() -> None:
         nonlocal anew
         if line == "main":
-            anew = remove_and_begin_again(table, others)
+            anew = remove_and_create_again(table, others)
         elif num_others:
             anew = remove_and_branch_again(table, others[:-1])
         else:
             table.branches.delete("side")
 
-    between_the_last_look_and_the_name(monkeypatch, stale, meanwhile)
+    after_the_last_check(monkeypatch, stale, meanwhile)
     with pytest.raises((IncompatibleTransaction, CommitStateUnknown)) as caught:
         write(stale)
 
     store, committer = stale.snapshot.store, stale.snapshot.committer
-    if isinstance(caught.value, CommitStateUnknown):  # the manifest was staged on a disk, and removed from there
+    if isinstance(caught.value, CommitStateUnknown):  # the staged manifest was removed from the disk
         assert line == "branch" and isinstance(store, LocalStore)
     if not num_others:
         assert committer.latest() is None
-        assert {info.path for info in store.list()} <= {VERSION_HINT_PATH}  # one that is too high is taken for none
+        assert {info.path for info in store.list()} <= {VERSION_HINT_PATH}  # a hint that is too high is ignored
         return
     newest = anew.checkout_version(("side" if line == "branch" else "main", None))
     assert newest.version == anew.version and newest.to_table() == anew.to_table()
-    assert stray(newest, "data", "_transactions") == []
+    assert unnamed_files(newest, "data", "_transactions") == []
     newest.insert(rows(100))
     assert newest.version == anew.version + 1
 
 
 @pytest.mark.parametrize("write", [appends_rows, sets_a_key])
 @pytest.mark.parametrize("again", [False, True], ids=["dropped", "dropped and begun again"])
-def test_a_dataset_dropped_between_the_last_look_and_the_name_gets_no_version(
+def test_a_dataset_dropped_after_the_last_check_gets_no_version(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch, again: bool, write: Write
 ) -> None:
     options = table.snapshot.storage_options
@@ -309,7 +307,7 @@ def test_a_dataset_dropped_between_the_last_look_and_the_name_gets_no_version(
         if again:
             lance_ops.write_dataset(rows(50), table.uri, storage_options=options)
 
-    between_the_last_look_and_the_name(monkeypatch, stale, meanwhile)
+    after_the_last_check(monkeypatch, stale, meanwhile)
     with pytest.raises((IncompatibleTransaction, CommitStateUnknown)):
         write(stale)
 
@@ -321,13 +319,13 @@ def test_a_dataset_dropped_between_the_last_look_and_the_name_gets_no_version(
         assert {info.path for info in store.list()} <= {VERSION_HINT_PATH}
 
 
-def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_people(
+def test_a_version_in_another_dataset_that_others_built_on_is_not_withdrawn(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if isinstance(table.snapshot.committer, ExternalManifestCommitter):
         pytest.skip("its staged manifest went with the dataset, and nobody can build on that")
     stale = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
-    between_the_last_look_and_the_name(monkeypatch, stale, lambda: remove_and_begin_again(table, (50, 51)))
+    after_the_last_check(monkeypatch, stale, lambda: remove_and_create_again(table, (50, 51)))
     kind = type(table.snapshot.committer)
     commit = kind.commit
 
@@ -343,7 +341,7 @@ def test_a_version_that_landed_in_another_dataset_and_was_built_on_is_left_to_pe
     assert stale.snapshot.committer.versions() == [1, 2, 3, 4]
 
 
-def test_a_lost_race_is_run_again_though_clean_up_took_what_it_was_planned_on(
+def test_a_lost_race_is_retried_after_clean_up_removed_the_planned_version(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = lance_ops.dataset(table.uri, storage_options=table.snapshot.storage_options)
@@ -352,12 +350,12 @@ def test_a_lost_race_is_run_again_though_clean_up_took_what_it_was_planned_on(
         other.insert(rows(10))
         cleanup_old_versions(other.snapshot, KEEP_NEWEST)
 
-    asleep(monkeypatch, table, meanwhile)
+    while_asleep(monkeypatch, table, meanwhile)
     table.insert(rows(4))
     assert table.version == 4 and table.to_table().column("id").to_pylist() == [1, 2, 3, 10, 4]
 
 
-def test_a_version_of_which_clean_up_took_the_one_before_at_once_stands(
+def test_a_commit_stands_when_clean_up_removes_the_version_before_it(
     table: LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = type(table.snapshot.committer)
@@ -375,7 +373,7 @@ def test_a_version_of_which_clean_up_took_the_one_before_at_once_stands(
     assert table.snapshot.committer.versions() == [3]
 
 
-def test_a_version_whose_transaction_has_no_file_is_known_by_its_manifest(table: LanceDataset) -> None:
+def test_a_version_without_a_transaction_file_is_recognised_by_its_manifest(table: LanceDataset) -> None:
     for info in [*table.snapshot.store.list("_transactions")]:
         table.snapshot.store.delete(info.path)
 

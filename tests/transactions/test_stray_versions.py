@@ -1,4 +1,4 @@
-"""A commit whose outcome was unknown, and whose request arrives when others have gone on."""
+"""A commit of unknown outcome whose request arrives after other writers have committed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lance_ops.transactions import (
 from lance_ops.transactions.committed import descends_from
 from lance_ops.transactions.committed.tokens import TOKENS_DIR
 from lance_ops.writing.commit import commit_operation
-from tests.transactions.pylance_life import live
+from tests.transactions.pylance_history import write_history
 
 NOW = timedelta(0)
 KEPT = {"the next version": (4,), "both neighbours": (2, 4), "nothing between": ()}
@@ -45,11 +45,11 @@ def append(uri: str, *ids: int) -> lance_ops.LanceDataset:
 
 @pytest.fixture
 def lost(monkeypatch: pytest.MonkeyPatch) -> tuple[FaultyStore, CommitStateUnknown]:
-    """An append as version 3, under the token `t`, that nobody heard of again; its request is still under way."""
-    store = FaultyStore(MemoryStore(f"ghosts-{uuid.uuid4().hex}"))
+    """An append as version 3, with the token `t`, of unknown outcome; its request has not arrived yet."""
+    store = FaultyStore(MemoryStore(f"stray-{uuid.uuid4().hex}"))
     append(store.uri, 1)
     append(store.uri, 2)
-    faulty = FaultyStore(MemoryStore(store.uri.removeprefix("memory://")), *_deaf())
+    faulty = FaultyStore(MemoryStore(store.uri.removeprefix("memory://")), *_late_and_unanswered())
     with monkeypatch.context() as patch:
         patch.setattr(opening, "open_store", lambda uri, options: faulty)
         patch.setattr(
@@ -63,16 +63,16 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> tuple[FaultyStore, CommitStateUnkno
     return faulty, caught.value
 
 
-def _deaf() -> tuple[Fault, ...]:
-    """The create of a manifest arrives later, and whoever looks for it then gets no answer."""
+def _late_and_unanswered() -> tuple[Fault, ...]:
+    """The create of a manifest arrives late, and reads of version 3 get no answer."""
     return (
         Fault("put_if_absent", "_versions/*", call=None, when=When.LATE),
         Fault("get", "_versions/18446744073709551612.manifest", call=None),
     )
 
 
-def overtaken(store: FaultyStore, *kept: int) -> lance_ops.LanceDataset:
-    """Let others make versions 3 to 5 and clean up all before that are not `kept`, and then the lost request arrive."""
+def overtake(store: FaultyStore, *kept: int) -> lance_ops.LanceDataset:
+    """Make versions 3 to 5, clean up all older ones except `kept`, and then deliver the late request."""
     for number in (3, 4, 5):
         dataset = append(store.uri, number)
     for version in kept:
@@ -86,7 +86,7 @@ def token_in(dataset: lance_ops.LanceDataset) -> int | None:
     return find_token(dataset.snapshot.store, dataset.snapshot.committer, "t")
 
 
-def test_it_may_be_the_newest_version_after_all(lost: tuple[FaultyStore, CommitStateUnknown]) -> None:
+def test_a_late_version_that_is_the_newest_counts(lost: tuple[FaultyStore, CommitStateUnknown]) -> None:
     store, unknown = lost
     assert lance_ops.dataset(store.uri).resolve(unknown.uuid) is None
 
@@ -98,7 +98,7 @@ def test_it_may_be_the_newest_version_after_all(lost: tuple[FaultyStore, CommitS
     assert lance_ops.dataset(store.uri).to_table().column("id").to_pylist() == [1, 2, 99, 3]
 
 
-def test_who_took_the_version_keeps_it(lost: tuple[FaultyStore, CommitStateUnknown]) -> None:
+def test_a_late_request_does_not_replace_another_writers_version(lost: tuple[FaultyStore, CommitStateUnknown]) -> None:
     store, unknown = lost
     append(store.uri, 3)
     store.deliver_late()
@@ -109,11 +109,9 @@ def test_who_took_the_version_keeps_it(lost: tuple[FaultyStore, CommitStateUnkno
 
 
 @pytest.mark.parametrize("kept", ["the next version", "nothing between"])
-def test_a_version_made_anew_after_clean_up_does_not_count(
-    lost: tuple[FaultyStore, CommitStateUnknown], kept: str
-) -> None:
+def test_a_stray_version_does_not_count(lost: tuple[FaultyStore, CommitStateUnknown], kept: str) -> None:
     store, unknown = lost
-    dataset = overtaken(store, *KEPT[kept])
+    dataset = overtake(store, *KEPT[kept])
     assert dataset.version == 5 and 3 in [version["version"] for version in dataset.versions()]
     if kept == "the next version":
         assert dataset.resolve(unknown.uuid) is None and token_in(dataset) is None
@@ -134,39 +132,39 @@ def test_a_version_made_anew_after_clean_up_does_not_count(
     assert again.resolve(unknown.uuid) is None
 
 
-def held_batches(dataset: lance_ops.LanceDataset) -> set[str]:
+def batches_in(dataset: lance_ops.LanceDataset) -> set[str]:
     return set(ingested_batches(dataset.snapshot.latest()))
 
 
 @pytest.mark.parametrize("kept", ["the next version", "both neighbours", "nothing between"])
-def test_clean_up_does_not_keep_what_a_ghost_says_it_did(
+def test_clean_up_saves_no_token_or_batch_of_a_stray_version(
     lost: tuple[FaultyStore, CommitStateUnknown], kept: str
 ) -> None:
-    dataset = overtaken(lost[0], *KEPT[kept])
+    dataset = overtake(lost[0], *KEPT[kept])
     assert 3 in [version["version"] for version in dataset.versions()]
-    assert held_batches(dataset) == set()
+    assert batches_in(dataset) == set()
 
     dataset.cleanup_old_versions(NOW, error_if_tagged_old_versions=False)
 
     assert 3 not in [version["version"] for version in dataset.versions()]
     assert token_in(dataset) is None
-    assert held_batches(dataset) == set()
+    assert batches_in(dataset) == set()
     assert list(dataset.snapshot.store.list(TOKENS_DIR)) == []
 
 
-def test_a_replay_from_the_version_before_a_ghost_is_not_taken_for_done(
+def test_a_commit_with_the_token_of_a_stray_version_is_no_replay(
     lost: tuple[FaultyStore, CommitStateUnknown],
 ) -> None:
     store, _ = lost
     stale = lance_ops.dataset(store.uri, version=2)
-    overtaken(store, 2)
+    overtake(store, 2)
 
     with pytest.raises(RetryableConflict):
         commit_operation(stale.snapshot, ReserveFragments(1), properties={TOKEN: "t"})
     assert lance_ops.dataset(store.uri).to_table().column("id").to_pylist() == [1, 2, 3, 4, 5]
 
 
-def test_a_held_version_is_known_to_count_though_all_around_it_went() -> None:
+def test_the_token_of_a_tagged_version_is_saved_before_its_neighbours_are_removed() -> None:
     uri = f"memory://held-{uuid.uuid4().hex}"
     append(uri, 1)
     properties = {TOKEN: "t", **batch_properties({"b": "x"})}
@@ -179,21 +177,21 @@ def test_a_held_version_is_known_to_count_though_all_around_it_went() -> None:
     dataset.cleanup_old_versions(NOW)
 
     assert [version["version"] for version in dataset.versions()] == [dataset.version]
-    assert token_in(dataset) == 2 and held_batches(dataset) == {"b"}
+    assert token_in(dataset) == 2 and batches_in(dataset) == {"b"}
 
 
 @pytest.mark.interop
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_versions_of_the_reference_are_known_to_come_out_of_each_other(stable_row_ids: bool, tmp_path: Path) -> None:
-    """None of them is taken for a ghost, which would have its work done a second time."""
+def test_versions_of_the_reference_descend_from_each_other(stable_row_ids: bool, tmp_path: Path) -> None:
+    """None of them may seem stray, because its work would then be done a second time."""
     lance = pytest.importorskip("lance", reason="pylance, the reference implementation, is not installed")
     store = LocalStore(str(tmp_path / "table"))
-    live(lance, str(tmp_path / "table"), stable_row_ids=stable_row_ids)
+    write_history(lance, str(tmp_path / "table"), stable_row_ids=stable_row_ids)
     committer = PutIfAbsentCommitter(store)
     read = partial(read_manifest, store, committer)
-    landed = [read_version(store, committer, version) for version in committer.versions()]
-    assert len(landed) > 20
-    for before, made, after in zip(landed, landed[1:], landed[2:], strict=False):
+    versions = [read_version(store, committer, version) for version in committer.versions()]
+    assert len(versions) > 20
+    for before, made, after in zip(versions, versions[1:], versions[2:], strict=False):
         assert is_in_history(made, after, read), (made.transaction, after.transaction)
         assert is_in_history(replace(made, transaction=Transaction(1, ReserveFragments(1))), after, read)
         assert descends_from(after, made.manifest, before.manifest, read)

@@ -1,4 +1,4 @@
-"""Exactly once: tokens and batches in the transactions' properties."""
+"""Work is committed once, by tokens and batches in the transactions' properties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def append(name: str) -> Append:
     return Append((new_fragment(name),))
 
 
-def test_a_token_that_landed_meanwhile_answers_the_replay() -> None:
+def test_a_commit_with_a_committed_token_is_replayed() -> None:
     table = Table()
     first = table.commit(append("a"), properties={TOKEN: "t"})
     table.commit(append("b"))
@@ -39,14 +39,14 @@ def test_a_token_that_landed_meanwhile_answers_the_replay() -> None:
     assert table.files("") == before
 
 
-def test_other_tokens_do_not_meet() -> None:
+def test_commits_with_different_tokens_do_not_conflict() -> None:
     table = Table()
     table.commit(append("a"), properties={TOKEN: "t"})
 
     assert table.commit(append("b"), read_version=1, properties={TOKEN: "u"}).version == 3
 
 
-def test_a_creation_is_replayed_too() -> None:
+def test_a_creation_with_a_committed_token_is_replayed() -> None:
     table = Table(fragments=0)
     for name in "ab":
         made = table.commit(Overwrite((new_fragment(name),), SCHEMA), read_version=0, properties={TOKEN: "t"})
@@ -55,7 +55,7 @@ def test_a_creation_is_replayed_too() -> None:
     assert table.committer.versions() == [1]
 
 
-def test_the_same_batch_is_brought_by_one_commit() -> None:
+def test_concurrent_commits_of_the_same_batch_conflict() -> None:
     table = Table()
     table.commit(append("a"), properties={f"{BATCH_PREFIX}2024-01-01": "x", f"{BATCH_PREFIX}2024-01-02": "x"})
 
@@ -66,7 +66,7 @@ def test_the_same_batch_is_brought_by_one_commit() -> None:
     assert table.commit(append("c"), read_version=1, properties={f"{BATCH_PREFIX}2024-01-04": "x"}).version == 3
 
 
-def test_what_another_replaced_meanwhile_is_planned_again_and_anything_else_is_not() -> None:
+def test_concurrent_replacements_of_the_same_key_conflict() -> None:
     table = Table()
     table.commit(append("a"), properties={f"{REPLACES_PREFIX}day=1": "", f"{REPLACES_PREFIX}day=2": ""})
 
@@ -77,7 +77,7 @@ def test_what_another_replaced_meanwhile_is_planned_again_and_anything_else_is_n
     assert table.commit(append("e"), 2, {f"{REPLACES_PREFIX}day=1": ""}).version == 5
 
 
-def test_a_token_outlives_its_version() -> None:
+def test_a_token_is_found_after_its_version_was_cleaned_up() -> None:
     table = Table()
     table.commit(append("a"), properties={TOKEN: "t"})
     table.commit(append("b"))
@@ -91,7 +91,7 @@ def test_a_token_outlives_its_version() -> None:
     assert len(table.files(TOKENS_DIR)) == 1
 
 
-def test_a_transactions_file_alone_proves_nothing() -> None:
+def test_a_token_in_a_transaction_file_without_a_version_is_not_found() -> None:
     table = Table()
     lost = table.commit(append("a"), properties={TOKEN: "t"}).transaction
     table.commit(append("b"))
@@ -101,7 +101,7 @@ def test_a_transactions_file_alone_proves_nothing() -> None:
     assert find_token(table.store, table.committer, "t") is None
 
 
-def test_a_kept_token_that_is_none_is_corrupt() -> None:
+def test_a_damaged_saved_token_is_corrupt() -> None:
     table = Table()
     table.commit(append("a"), properties={TOKEN: "t"})
     save_token(table.store, read_version(table.store, table.committer, 2))

@@ -1,4 +1,4 @@
-"""The life of a table as pylance writes it: every operation its API commits."""
+"""Write a table with pylance, by every operation that its API commits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["live", "rows"]
+__all__ = ["rows", "write_history"]
 
 
 def rows(start: int, stop: int) -> pa.Table:
-    """Return rows with a number, a text and a list each."""
+    """Return rows of a number, a text and a list."""
     numbers = range(start, stop)
     return pa.table(
         {
@@ -21,8 +21,8 @@ def rows(start: int, stop: int) -> pa.Table:
     )
 
 
-def live(lance: Any, uri: str, *, stable_row_ids: bool) -> None:
-    """Commit some thirty versions."""
+def write_history(lance: Any, uri: str, *, stable_row_ids: bool) -> None:
+    """Commit about thirty versions."""
     lance.write_dataset(rows(0, 100), uri, enable_stable_row_ids=stable_row_ids, max_rows_per_file=40)
     lance.write_dataset(rows(100, 150), uri, mode="append")
     dataset = lance.dataset(uri)
