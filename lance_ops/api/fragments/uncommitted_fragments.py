@@ -34,11 +34,11 @@ from lance_ops.writing import (
     WriteTargets,
     choose_bases,
     choose_file_version,
-    fragment_writer,
     number_bases,
     table_schema,
     write_new_table,
 )
+from lance_ops.writing import write_fragments as write_pending_fragments
 
 __all__ = ["write_fragments"]
 
@@ -120,7 +120,7 @@ def _for_existing(
 ) -> Append | Overwrite:
     if mode == "append":
         version, schema = choose_file_version(existing, asked_version), existing.schema
-        pending = fragment_writer.write_fragments(existing.store, reader, schema, version, limits, targets)
+        pending = write_pending_fragments(existing.store, reader, schema, version, limits, targets)
         return Append(pending.fragments)
     version = FileVersion.parse(asked_version) if asked_version else existing.file_version
     return _new_table(existing.store, reader, version, limits, targets)
