@@ -26,7 +26,7 @@ def test_new_fields_are_numbered_from_where_they_are_told_and_old_ones_keep_thei
     assert ids(new) == [("b", 10, -1), ("c", 11, 10), ("p", 1, -1), ("y", 12, 1)]
 
 
-def test_what_is_there_is_not_added_again() -> None:
+def test_adding_an_existing_column_is_refused() -> None:
     for taken in (pa.field("a", pa.int64()), pa.field("p", pa.struct({"x": pa.int8()}))):
         with pytest.raises(InvalidInput, match="there already"):
             with_new_fields(SCHEMA, pa.schema([taken]), 10)
