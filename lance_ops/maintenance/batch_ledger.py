@@ -113,24 +113,24 @@ def _events_since(snapshot: Snapshot, checkpoint: int) -> list[_Event]:
     store, committer = snapshot.store, snapshot.committer
     events: list[_Event] = []
     after: CommittedVersion | None = None
-    for landed in versions_newest_first(store, committer, down_to=checkpoint + 1):
-        event = _event_of(landed)
-        if event is not None and is_in_history(landed, after, partial(read_manifest, store, committer)):
+    for committed in versions_newest_first(store, committer, down_to=checkpoint + 1):
+        event = _event_of(committed)
+        if event is not None and is_in_history(committed, after, partial(read_manifest, store, committer)):
             events.append(event)
-        after = landed
+        after = committed
     return events
 
 
-def _event_of(landed: CommittedVersion) -> _Event | None:
-    if landed.transaction is None:
+def _event_of(committed: CommittedVersion) -> _Event | None:
+    if committed.transaction is None:
         return None
-    batches, back_to = batches_of(landed.transaction.transaction_properties), None
-    match landed.transaction.operation:
+    batches, back_to = batches_of(committed.transaction.transaction_properties), None
+    match committed.transaction.operation:
         case Restore(version=restored):
             back_to = restored
         case Overwrite():
             back_to = 0
-    return _Event(landed.version, batches, back_to) if batches or back_to is not None else None
+    return _Event(committed.version, batches, back_to) if batches or back_to is not None else None
 
 
 def _newest_checkpoint(store: Store) -> tuple[int, list[_Event]]:

@@ -175,13 +175,13 @@ def _has_same_rows(before: Fragment, after: Fragment) -> bool:
 
 def _compare(earlier: _Runs, later: _Runs) -> Changes:
     """Compare overlapping runs part by part; the rows of all other runs were inserted or deleted."""
-    gone, new = ~earlier.overlap(later), ~later.overlap(earlier)
-    lost, found = earlier.chosen(gone), later.chosen(new)
-    inserted, updated, deleted = _compare_parts(earlier.chosen(~gone), later.chosen(~new))
+    is_deleted, is_inserted = ~earlier.overlap(later), ~later.overlap(earlier)
+    deleted_runs, inserted_runs = earlier.chosen(is_deleted), later.chosen(is_inserted)
+    inserted, updated, deleted = _compare_parts(earlier.chosen(~is_deleted), later.chosen(~is_inserted))
     return Changes(
-        inserted=found.rows() | inserted.rows(),
+        inserted=inserted_runs.rows() | inserted.rows(),
         updated=updated.rows(),
-        deleted=np.sort(np.concatenate((lost.row_ids(), deleted))),
+        deleted=np.sort(np.concatenate((deleted_runs.row_ids(), deleted))),
     )
 
 
@@ -190,14 +190,15 @@ def _compare_parts(earlier: _Runs, later: _Runs) -> tuple[_Runs, _Runs, Uint64Ar
     cuts = np.sort(np.concatenate((earlier.starts, earlier.ends, later.starts, later.ends)))
     proper = cuts[1:] > cuts[:-1]
     starts, ends = cuts[:-1][proper], cuts[1:][proper]
-    was, old = earlier.at(starts)
-    there, new = later.at(starts)
-    both = was & there
+    in_earlier, earlier_run = earlier.at(starts)
+    in_later, later_run = later.at(starts)
+    both = in_earlier & in_later
     updated = both.copy()
-    updated[both] = earlier.updated_at[old[both]] != later.updated_at[new[both]]
-    parts = _parts(later, starts, ends, there, new)
-    gone = was & ~there
-    return parts.chosen(~was[there]), parts.chosen(updated[there]), _consecutive(starts[gone], ends[gone])
+    updated[both] = earlier.updated_at[earlier_run[both]] != later.updated_at[later_run[both]]
+    parts = _parts(later, starts, ends, in_later, later_run)
+    deleted = in_earlier & ~in_later
+    inserted_parts, updated_parts = parts.chosen(~in_earlier[in_later]), parts.chosen(updated[in_later])
+    return inserted_parts, updated_parts, _consecutive(starts[deleted], ends[deleted])
 
 
 def _parts(

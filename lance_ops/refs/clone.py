@@ -163,13 +163,13 @@ class _Copies:
 
     def _data_file(self, file: DataFile) -> DataFile:
         copy = replace(file, path=data_file_name(), base_id=None)
-        place = self._locations.data_file(file.base_id, file.path)
-        self.sources[f"{DATA_DIR}/{copy.path}"] = place
+        location = self._locations.data_file(file.base_id, file.path)
+        self.sources[f"{DATA_DIR}/{copy.path}"] = location
         if self._has_blobs:
-            folder = place.path.removesuffix(".lance")
-            for info in place.store.list(folder):
+            folder = location.path.removesuffix(".lance")
+            for info in location.store.list(folder):
                 path = f"{DATA_DIR}/{copy.path.removesuffix('.lance')}{info.path.removeprefix(folder)}"
-                self.sources[path] = ObjectLocation(place.store, info.path)
+                self.sources[path] = ObjectLocation(location.store, info.path)
         return copy
 
 

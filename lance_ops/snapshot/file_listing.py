@@ -88,8 +88,8 @@ def _files_of_version(snapshot: Snapshot, manifest: Manifest) -> Iterator[tuple[
     if manifest.transaction_file:
         yield root, f"{TRANSACTIONS_DIR}/{manifest.transaction_file}", "transaction file"
     for fragment in manifest.fragments:
-        for kind, place in _files_of_fragment(locations, fragment):
-            yield place.store.uri, place.path, kind
+        for kind, location in _files_of_fragment(locations, fragment):
+            yield location.store.uri, location.path, kind
     for index in manifest.indices:
         store = locations.dataset_root(index.base_id, "an index")
         for path in index.paths() or [info.path for info in store.list(f"{index.directory}/")]:

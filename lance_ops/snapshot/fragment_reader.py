@@ -67,7 +67,7 @@ class FragmentReader:
         )
 
     def take(self, schema: Schema, offsets: Uint64Array) -> pa.Table:
-        """Return the rows at physical `offsets`, in the order asked for."""
+        """Return the rows at physical `offsets`, in the order of `offsets`."""
         return self._read(schema, len(offsets), lambda reader, part: reader.take(part, offsets))
 
     def load(self, schema: Schema) -> None:

@@ -28,12 +28,12 @@ class OpenFiles:
         self._readers: OrderedDict[str, FileReader] = OrderedDict()
         self._memory_bytes: dict[str, int] = {}
 
-    def open(self, place: ObjectLocation, size_bytes: int) -> FileReader:
+    def open(self, location: ObjectLocation, size_bytes: int) -> FileReader:
         """Return a reader; a `size_bytes` of 0 means an unknown size. Raises as `FileReader` does."""
-        name = place.uri
+        name = location.uri
         reader = self._readers.get(name)
         if reader is None:
-            reader = self._readers[name] = FileReader(place.store, place.path, size_bytes or None)
+            reader = self._readers[name] = FileReader(location.store, location.path, size_bytes or None)
             self._memory_bytes[name] = reader.memory_bytes
             self._evict()
         with suppress(KeyError):  # another thread evicted it meanwhile

@@ -212,8 +212,8 @@ class Snapshot:
 
     def _read_deletion_vector(self, fragment: Fragment) -> BitMap:
         assert fragment.deletion_file is not None
-        place = self.file_locations.deletion_file(fragment)
-        return decode_deletion_vector(fragment.deletion_file, place.store.get(place.path), place.uri)
+        location = self.file_locations.deletion_file(fragment)
+        return decode_deletion_vector(fragment.deletion_file, location.store.get(location.path), location.uri)
 
     def _read_lineage(self, fragment_id: int) -> RowLineage:
         return RowLineage(self.store, self.fragments_by_id[fragment_id], self.manifest_uri)

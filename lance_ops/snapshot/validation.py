@@ -61,10 +61,10 @@ def _check_row_sequences(snapshot: Snapshot) -> None:
                 )
 
 
-def _check_size(place: ObjectLocation, stated: int) -> None:
+def _check_size(location: ObjectLocation, stated: int) -> None:
     try:
-        actual = place.store.size(place.path)
+        actual = location.store.size(location.path)
     except ObjectNotFound as error:
-        raise CorruptFile(place.uri, "file", "the manifest names this file, but it does not exist") from error
+        raise CorruptFile(location.uri, "file", "the manifest names this file, but it does not exist") from error
     if stated and actual != stated:
-        raise CorruptFile(place.uri, "size", f"{actual} bytes, but the manifest says {stated}")
+        raise CorruptFile(location.uri, "size", f"{actual} bytes, but the manifest says {stated}")

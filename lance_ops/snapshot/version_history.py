@@ -13,4 +13,4 @@ __all__ = ["history"]
 def history(snapshot: Snapshot) -> Iterator[CommittedVersion]:
     """Yield the retained versions up to the snapshot's, newest first."""
     past = versions_newest_first(snapshot.store, snapshot.committer)
-    return (landed for landed in past if landed.version <= snapshot.version)
+    return (committed for committed in past if committed.version <= snapshot.version)

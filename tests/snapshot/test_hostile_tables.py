@@ -90,7 +90,7 @@ class TestPaths:
         assert [version["version"] for version in opened.versions()] == [3]
 
     def test_a_manifest_with_another_version_number_is_refused(self, dataset: LanceDataset) -> None:
-        with pytest.raises(CorruptFile, match="says version 99"):
+        with pytest.raises(CorruptFile, match="has version 99"):
             forged(dataset, lambda manifest: replace(manifest, version=99))
 
     @pytest.mark.parametrize("folder", ["_versions", "_transactions", "_deletions", "data"])

@@ -52,9 +52,9 @@ __all__ = [
     "CleanupPlan",
     "NamedFiles",
     "add_named_by_others",
-    "held_versions",
+    "branch_start_versions",
     "plan_cleanup",
-    "versions_begun_with",
+    "tagged_or_pinned_versions",
 ]
 
 DEFAULT_AGE = timedelta(weeks=2)
@@ -156,17 +156,19 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
     now = snapshot.store.now()
     branches = list_branches(reference_store(snapshot))
     marks = [info for directory in (PINS_DIR, REMOVALS_DIR) for info in snapshot.store.list(directory)]
-    held = held_versions(snapshot, options, now)
-    versions = _classify(snapshot, options, now, held, versions_begun_with(snapshot, branches))
-    if versions.old_but_held and options.error_if_tagged_old_versions:
-        names = ", ".join(f"{held[version]} (version {version})" for version in sorted(versions.old_but_held))
+    tagged_or_pinned = tagged_or_pinned_versions(snapshot, options, now)
+    versions = _classify(snapshot, options, now, tagged_or_pinned, branch_start_versions(snapshot, branches))
+    if versions.old_but_tagged and options.error_if_tagged_old_versions:
+        names = ", ".join(
+            f"{tagged_or_pinned[version]} (version {version})" for version in sorted(versions.old_but_tagged)
+        )
         raise InvalidInput(
             f"{snapshot.uri}: tagged versions are old enough to be removed: {names}; delete the tags, or keep these "
             "versions with error_if_tagged_old_versions=False"
         )
     kept_files, old_files = versions.kept_files, versions.old_files
     add_named_by_others(kept_files, snapshot, branches)
-    missing = held.keys() - {*versions.old, *versions.recent, *versions.old_but_held}
+    missing = tagged_or_pinned.keys() - {*versions.old, *versions.recent, *versions.old_but_tagged}
 
     def is_removable(info: ObjectInfo) -> bool:
         is_unneeded = info.path in old_files or _is_abandoned(info, options, now)
@@ -179,9 +181,9 @@ def plan_cleanup(snapshot: Snapshot, options: CleanupOptions) -> CleanupPlan:
         read_version=snapshot.version,
         options=options,
         old_versions=tuple(versions.old[::-1]),
-        kept_versions=(*versions.recent, *versions.old_but_held),
+        kept_versions=(*versions.recent, *versions.old_but_tagged),
         missing_versions=tuple(sorted(missing)),
-        kept_for_tags=tuple(versions.old_but_held[::-1]),
+        kept_for_tags=tuple(versions.old_but_tagged[::-1]),
         data_files=removable(DATA_DIR),
         deletion_files=removable(DELETIONS_DIR),
         index_files=removable(INDICES_DIR),
@@ -200,23 +202,27 @@ class _Classified:
     """The retained versions, newest first, by what clean-up does with them, and the files that they name."""
 
     old: list[int]
-    old_but_held: list[int]
+    old_but_tagged: list[int]
     recent: list[int]
     old_files: NamedFiles
     kept_files: NamedFiles
 
 
 def _classify(
-    snapshot: Snapshot, options: CleanupOptions, now: datetime, held: Mapping[int, str], begun: Mapping[int, str]
+    snapshot: Snapshot,
+    options: CleanupOptions,
+    now: datetime,
+    tagged_or_pinned: Mapping[int, str],
+    branch_starts: Mapping[int, str],
 ) -> _Classified:
-    """Classify the versions up to the snapshot's; one that a branch began with (`begun`) counts as recent."""
+    """Classify the versions up to the snapshot's; one that a branch began with (`branch_starts`) counts as recent."""
     found = _Classified([], [], [], NamedFiles(snapshot.uri), NamedFiles(snapshot.uri))
     for rank, past in enumerate(history(snapshot)):  # one at a time: manifests of many fragments are large
-        if past.version in begun or not _is_old(past, rank, options, now):
+        if past.version in branch_starts or not _is_old(past, rank, options, now):
             found.recent.append(past.version)
             found.kept_files.add(past.manifest)
-        elif past.version in held:
-            found.old_but_held.append(past.version)
+        elif past.version in tagged_or_pinned:
+            found.old_but_tagged.append(past.version)
             found.kept_files.add(past.manifest)
         else:
             found.old.append(past.version)
@@ -224,15 +230,15 @@ def _classify(
     return found
 
 
-def held_versions(snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
+def tagged_or_pinned_versions(snapshot: Snapshot, options: CleanupOptions, now: datetime) -> dict[int, str]:
     """Return the tagged and pinned versions, which are kept at any age, with the name of a tag (or pin) of each."""
     pins = (info.path for info in snapshot.store.list(PINS_DIR) if not _is_abandoned(info, options, now))
-    held = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
+    tagged_or_pinned = {version: "a pin" for path in pins if (version := pinned_version(path)) is not None}
     branch, tags = branch_of(snapshot), list_tags(reference_store(snapshot))
-    return held | {tag.version: name for name, tag in tags.items() if tag.branch == branch}
+    return tagged_or_pinned | {tag.version: name for name, tag in tags.items() if tag.branch == branch}
 
 
-def versions_begun_with(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
+def branch_start_versions(snapshot: Snapshot, branches: Mapping[str, Branch]) -> dict[int, str]:
     """Return the versions of the snapshot's branch that other branches began with, with the name of one of them."""
     parent = branch_of(snapshot)
     return {branch.parent_version: name for name, branch in branches.items() if branch.parent_branch == parent}

@@ -6,8 +6,8 @@ Tags, pins and branches are read before a batch and after it. A version that one
 back: the reference reads no announced removals, so it may tag a version while clean-up removes it.
 
 A version whose transaction has a token must not become unrecognisable: a retry with the same token would commit again.
-The token is written down before the version goes, or before the next version goes, which proves that the table's
-history produced it.
+The token is written down before the version is removed. It is also written before the next version is removed, because
+that version proves that the table's history produced this one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ import pyarrow as pa
 from lance_ops.committers import Committer
 from lance_ops.core.errors import StoreError, VersionNotFound
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR
-from lance_ops.maintenance.cleanup.cleanup_plan import CleanupPlan, NamedFiles, held_versions, versions_begun_with
+from lance_ops.maintenance.cleanup.cleanup_plan import (
+    CleanupPlan,
+    NamedFiles,
+    branch_start_versions,
+    tagged_or_pinned_versions,
+)
 from lance_ops.maintenance.cleanup.paced_deletes import Pace
 from lance_ops.refs import list_branches, reference_store
 from lance_ops.snapshot import Snapshot
@@ -94,8 +99,8 @@ def remove_old_versions(snapshot: Snapshot, plan: CleanupPlan, pace: Pace) -> It
 
 def protected_versions(snapshot: Snapshot, plan: CleanupPlan) -> dict[int, str]:
     """Return the versions that a tag, a pin or a branch needs at this moment, with the name of one such each."""
-    held = held_versions(snapshot, plan.options, snapshot.store.now())
-    return held | versions_begun_with(snapshot, list_branches(reference_store(snapshot)))
+    tagged_or_pinned = tagged_or_pinned_versions(snapshot, plan.options, snapshot.store.now())
+    return tagged_or_pinned | branch_start_versions(snapshot, list_branches(reference_store(snapshot)))
 
 
 def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], pace: Pace) -> RemovedVersions:
@@ -120,7 +125,7 @@ def _remove_batch(snapshot: Snapshot, plan: CleanupPlan, batch: Sequence[int], p
 def _with_previous(snapshot: Snapshot, batch: Sequence[int]) -> Iterator[tuple[OldVersion, CommittedVersion | None]]:
     """Yield each version that exists, and the version before it: as this loop read it, or as it is in the store.
 
-    A version is read only when it is asked for: another clean-up may remove it until then.
+    A version is read just before it is yielded, since another clean-up may remove it at any time.
     """
     store, committer = snapshot.store, snapshot.committer
     previous: CommittedVersion | None = None
@@ -169,8 +174,8 @@ def _has_its_files(snapshot: Snapshot, manifest: Manifest) -> bool:
 def _keep_token(snapshot: Snapshot, version: CommittedVersion, next_version: CommittedVersion | None = None) -> None:
     """Write down the token of a version if it has one and `next_version` grew from it; by default the one after it.
 
-    If the next version is gone, the clean-up that removed it wrote the token down. A version that appeared under this
-    number since then is a stray version, and its token counts for nothing.
+    If the next version does not exist, the clean-up that removed it wrote the token down. A version that appeared under
+    this number since then is a stray version, and its token counts for nothing.
     """
     if version.transaction is None or token_of(version.transaction) is None:
         return
@@ -188,7 +193,7 @@ def _read_if_exists(snapshot: Snapshot, version: int) -> CommittedVersion | None
 
 
 def _is_removed(committer: Committer, version: int) -> bool:
-    """Remove a version; return whether it is certainly gone."""
+    """Remove a version; return whether it certainly does not exist any more."""
     with suppress(StoreError):
         committer.remove(version)
         return True

@@ -162,7 +162,7 @@ def _joined(parts: list[pa.Table]) -> list[pa.Table]:
 def _commit_beside_indices(
     snapshot: Snapshot, newest: Snapshot, groups: tuple[RewriteGroup, ...], remap: IndexRemap, pending: PendingFiles
 ) -> Snapshot:
-    """Commit the groups after all files; after a conflict with a change of the indices, remap those there are now."""
+    """Commit the groups after all files; after a conflict with a change of the indices, remap the present ones."""
     while True:
         operation = Rewrite(groups, remap.remap(newest))
         try:
