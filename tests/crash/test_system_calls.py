@@ -1,4 +1,4 @@
-"""Every verb, killed or failed at the system calls by which it changes the disk (with strace)."""
+"""Kill every verb, or fail it, at each system call that changes the disk (with strace)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_ops.committers.version_hint import VERSION_HINT_PATH
 from lance_ops.errors import DatasetNotFound, ReferenceNotFound
 from lance_ops.maintenance.cleanup.cleanup_plan import NamedFiles
 from lance_ops.store import LocalStore
-from tests.crash.verbs import BEFORE, BRANCH, ROWS_OR_NONE, VERBS, Ending, State, World, table
+from tests.crash.verbs import BEFORE, BRANCH, MANIFEST_STORES, VERBS, ExitStatus, State, Workspace, table
 
 REPOSITORY = Path(__file__).parents[2]
 SYSTEM_CALLS = (
@@ -36,8 +36,8 @@ _CALL = re.compile(r"^(\d+) +([a-z0-9_]+)\(")
 
 
 @dataclass(frozen=True)
-class Strike:
-    """A fault at the `number`-th call of one kind."""
+class InjectedFault:
+    """A kill or an error at the `number`-th call of one system call."""
 
     call: str
     number: int
@@ -45,12 +45,12 @@ class Strike:
 
     @property
     def injection(self) -> str:
-        """The fault in strace's words."""
+        """The fault as an option of strace."""
         return f"inject={self.call}:{'signal=SIGKILL' if self.kill else 'error=EIO'}:when={self.number}"
 
 
-class Zygote:
-    """A process with everything imported, whose children do one verb each."""
+class VerbServer:
+    """A process with everything imported; it forks a child for each verb."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         assert process.stdin is not None and process.stdout is not None
@@ -58,14 +58,16 @@ class Zygote:
         self._out: IO[str] = process.stdout
         self._trace = folder / "trace"
         self.injected = False
-        """Whether an error was put in the place of a call in the last run."""
+        """Whether strace injected an error in the last run."""
         self.trace: list[str] = []
-        """What strace wrote of the last run, each descriptor with its path."""
+        """The lines that strace wrote in the last run; each descriptor has its path."""
 
-    def run(self, world: World, verb: str, strike: Strike | None = None) -> tuple[int | None, Counter[str]]:
-        """Do a verb under strace; return how it ended, None if it was killed, and the system calls it made."""
-        process = int(self._ask(json.dumps({**asdict(world), "verb": verb})))
-        what = ["-e", f"trace={SYSTEM_CALLS}", *(["-e", strike.injection] if strike else [])]
+    def run(
+        self, workspace: Workspace, verb: str, fault: InjectedFault | None = None
+    ) -> tuple[int | None, Counter[str]]:
+        """Run a verb under strace; return its exit status, None if it was killed, and its system calls."""
+        process = int(self._ask(json.dumps({**asdict(workspace), "verb": verb})))
+        what = ["-e", f"trace={SYSTEM_CALLS}", *(["-e", fault.injection] if fault else [])]
         command = ["strace", "-f", "-qq", "-y", "-o", str(self._trace), *what, "-p", str(process)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL):
             _wait_until_traced(process)
@@ -75,7 +77,7 @@ class Zygote:
         by_thread = Counter(found.groups() for line in self.trace if (found := _CALL.match(line)))
         calls: Counter[str] = Counter()
         for (_, call), times in by_thread.items():
-            calls[call] = max(calls[call], times)  # strace counts for each thread by itself
+            calls[call] = max(calls[call], times)  # strace counts the calls of each thread separately
         return (None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)), calls
 
     def _ask(self, line: str) -> str:
@@ -91,7 +93,7 @@ def _wait_until_traced(process: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+def verb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VerbServer]:
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     process = subprocess.Popen(
@@ -103,20 +105,20 @@ def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
     )
     try:
-        yield Zygote(process, tmp_path_factory.mktemp("zygote"))
+        yield VerbServer(process, tmp_path_factory.mktemp("verb_server"))
     finally:
         process.communicate()
 
 
 @pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[World, str]]:
-    """A world without a manifest store and one with, each with a copy; a manifest store knows a table by its URI."""
+def workspaces(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[Workspace, str]]:
+    """A workspace without and one with a manifest store, each with a copy to restore it from."""
     made = {}
-    for rows in ROWS_OR_NONE:
-        folder = tmp_path_factory.mktemp("world")
-        world = World(str(folder / "now"), rows)
-        world.begin()
-        made[bool(rows)] = world, str(shutil.copytree(world.folder, folder / "saved"))
+    for rows in MANIFEST_STORES:
+        folder = tmp_path_factory.mktemp("workspace")
+        workspace = Workspace(str(folder / "now"), rows)
+        workspace.create()
+        made[bool(rows)] = workspace, str(shutil.copytree(workspace.folder, folder / "saved"))
     return made
 
 
@@ -124,8 +126,8 @@ def _ids(dataset: lance_ops.LanceDataset) -> tuple[int, ...]:
     return tuple(sorted(dataset.to_table(columns=["id"]).column("id").to_pylist()))
 
 
-def _state(world: World) -> State:
-    dataset = world.open()
+def _state(workspace: Workspace) -> State:
+    dataset = workspace.open()
     tags = tuple((name, tag["version"]) for name, tag in dataset.tags.list().items())
     for _, version in tags:
         dataset.checkout_version(version).validate()
@@ -134,21 +136,21 @@ def _state(world: World) -> State:
         tuple(dataset.schema.names),
         tuple(index.name for index in dataset.describe_indices()),
         _ids(dataset.checkout_version((BRANCH, None))) if BRANCH in dataset.branches.list() else None,
-        _other(world),
+        _other(workspace),
         tags,
     )
 
 
-def _other(world: World) -> tuple[int, ...] | None:
+def _other(workspace: Workspace) -> tuple[int, ...] | None:
     try:
-        return _ids(lance_ops.dataset(world.other, storage_options=world.options))
+        return _ids(lance_ops.dataset(workspace.other, storage_options=workspace.options))
     except DatasetNotFound:
         return None
 
 
-def _stray(world: World, uri: str) -> list[str]:
-    """Return the files beneath a dataset's root that a clean-up of everything old leaves and nothing names."""
-    dataset = lance_ops.dataset(uri, storage_options=world.options)
+def _unnamed_files(workspace: Workspace, uri: str) -> list[str]:
+    """Return the files under a dataset's root that no version names and that a full clean-up does not remove."""
+    dataset = lance_ops.dataset(uri, storage_options=workspace.options)
     dataset.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
     named = NamedFiles(uri)
     known = {VERSION_HINT_PATH, *(f"_refs/tags/{tag}.json" for tag in dataset.tags.list())}
@@ -162,15 +164,15 @@ def _stray(world: World, uri: str) -> list[str]:
 
 
 def _checkpoint(store: LocalStore) -> str | None:
-    """Return the newest of what clean-up writes down of the batches in versions that it removes."""
+    """Return the newest checkpoint of the batches of removed versions, which clean-up writes."""
     return max((info.path for info in store.list("_lance_ops/batches")), default=None)
 
 
-def _check_the_branch_works(world: World) -> None:
-    """Write to the branch, or begin it where it is not there, and see that nothing is left when it goes."""
-    dataset = world.open()
+def _check_the_branch_works(workspace: Workspace) -> None:
+    """Write to the branch, created first if absent; delete it and check that no file of it is left."""
+    dataset = workspace.open()
     if BRANCH not in dataset.branches.list():
-        with suppress(ReferenceNotFound):  # of one that died in its creation there may be a version
+        with suppress(ReferenceNotFound):  # a creation that was killed may have left a version
             dataset.branches.delete(BRANCH)
         dataset.create_branch(BRANCH)
     branch = dataset.checkout_version((BRANCH, None))
@@ -179,16 +181,16 @@ def _check_the_branch_works(world: World) -> None:
     branch.insert(table(100, 101))
     assert _ids(dataset.checkout_version((BRANCH, None))) == (*before, 100)
     dataset.branches.delete(BRANCH)
-    store = LocalStore(world.uri)
+    store = LocalStore(workspace.uri)
     assert [*store.list("tree"), *store.list_temporary("tree")] == []
 
 
-def _check_the_other_works(world: World, found: tuple[int, ...] | None) -> None:
-    """Write to the other dataset, or begin it where it is not there, and see that nothing but it is left."""
-    made = world.write(table(100, 101), "create" if found is None else "append", world.other)
+def _check_the_other_works(workspace: Workspace, found: tuple[int, ...] | None) -> None:
+    """Write to the other dataset, created first if absent, and check that it has no unnamed files."""
+    made = workspace.write(table(100, 101), "create" if found is None else "append", workspace.other)
     made.validate()
-    assert _other(world) == (*(found or ()), 100)
-    assert _stray(world, world.other) == []
+    assert _other(workspace) == (*(found or ()), 100)
+    assert _unnamed_files(workspace, workspace.other) == []
 
 
 WITH_MANIFEST_STORE = (
@@ -201,7 +203,7 @@ WITH_MANIFEST_STORE = (
     "compact with index",
     "clean up",
 )
-"""The verbs whose versions come, and go, in each of the ways there are."""
+"""Verbs that cover every way in which a manifest store adds and removes versions."""
 
 CASES = [
     *(pytest.param(verb, False, 16 if "branch" in verb else 8, id=f"{verb}-some calls") for verb in VERBS),
@@ -213,68 +215,75 @@ CASES = [
 
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "EIO"])
 @pytest.mark.parametrize(("verb", "manifest_store", "every"), CASES)
-def test_a_verb_that_is_stopped_at_a_system_call_leaves_all_or_nothing(
-    verb: str, manifest_store: bool, kill: bool, every: int, zygote: Zygote, worlds: dict[bool, tuple[World, str]]
+def test_a_verb_stopped_at_a_system_call_commits_all_or_nothing(
+    verb: str,
+    manifest_store: bool,
+    kill: bool,
+    every: int,
+    verb_server: VerbServer,
+    workspaces: dict[bool, tuple[Workspace, str]],
 ) -> None:
     states = (BEFORE, *VERBS[verb][1])
-    world, saved = worlds[manifest_store]
-    world = world.put_back(saved)
-    ended, calls = zygote.run(world, verb)
-    assert ended == Ending.DONE and _state(world) == states[-1]
+    workspace, saved = workspaces[manifest_store]
+    workspace = workspace.restored_from(saved)
+    ended, calls = verb_server.run(workspace, verb)
+    assert ended == ExitStatus.DONE and _state(workspace) == states[-1]
     assert calls["fsync"] + calls["io_submit"] > 0 or verb in ("clean up", "tags"), "the commit was not synced"
-    strikes = [Strike(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
-    struck = 0
-    for strike in strikes[::every]:
-        world = world.put_back(saved)
-        ended, _ = zygote.run(world, verb, strike)
-        struck += ended is None or zygote.injected
+    faults = [InjectedFault(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
+    injected = 0
+    for fault in faults[::every]:
+        workspace = workspace.restored_from(saved)
+        ended, _ = verb_server.run(workspace, verb, fault)
+        injected += ended is None or verb_server.injected
 
-        found = _state(world)
-        assert ended in (None, *Ending), f"{strike}: ended with {ended}"
-        if ended == Ending.DONE:
-            assert found == states[-1], strike
-        elif ended == Ending.FAILED:
-            assert found in states[:-1], strike
+        found = _state(workspace)
+        assert ended in (None, *ExitStatus), f"{fault}: ended with {ended}"
+        if ended == ExitStatus.DONE:
+            assert found == states[-1], fault
+        elif ended == ExitStatus.FAILED:
+            assert found in states[:-1], fault
         else:
-            assert found in states, strike
-        dataset = world.open()
+            assert found in states, fault
+        dataset = workspace.open()
         dataset.validate()
         num_versions = len(dataset.versions())
-        world.write(table(100, 101))
-        assert _state(world) == replace(found, ids=(*found.ids, 100)), strike
-        assert len(world.open().versions()) == num_versions + 1
+        workspace.write(table(100, 101))
+        assert _state(workspace) == replace(found, ids=(*found.ids, 100)), fault
+        assert len(workspace.open().versions()) == num_versions + 1
         if "branch" in verb:
-            _check_the_branch_works(world)
+            _check_the_branch_works(workspace)
         if verb in ("create", "clone"):
-            _check_the_other_works(world, found.other)
-        assert _stray(world, world.uri) == [], strike
-    assert struck > 0.8 * len(strikes[::every]), "some calls were not made again, and nothing struck"
+            _check_the_other_works(workspace, found.other)
+        assert _unnamed_files(workspace, workspace.uri) == [], fault
+    assert injected > 0.8 * len(faults[::every]), "too many calls were not repeated, so their faults were not injected"
 
 
 @pytest.mark.parametrize("verb", ["begin", "append", "delete", "compact"])
-def test_what_a_version_names_is_synced_before_it_has_its_name(
-    verb: str, zygote: Zygote, worlds: dict[bool, tuple[World, str]]
+def test_files_that_a_version_names_are_synced_before_it_exists(
+    verb: str, verb_server: VerbServer, workspaces: dict[bool, tuple[Workspace, str]]
 ) -> None:
-    world, saved = worlds[False]
-    world = world.put_back(saved)
-    old = {world.folder, *(str(path) for path in Path(world.folder).rglob("*"))}
-    world = World(f"{world.folder}/new") if verb == "begin" else world
-    zygote.run(world, "append" if verb == "begin" else verb)
+    workspace, saved = workspaces[False]
+    workspace = workspace.restored_from(saved)
+    old = {workspace.folder, *(str(path) for path in Path(workspace.folder).rglob("*"))}
+    workspace = Workspace(f"{workspace.folder}/new") if verb == "begin" else workspace
+    verb_server.run(workspace, "append" if verb == "begin" else verb)
 
     so_far: set[str] = set()
     synced: dict[str, set[str]] = {}
-    for line in zygote.trace:
+    for line in verb_server.trace:
         so_far.update(_SYNC.findall(line))
         synced |= {manifest: set(so_far) for manifest in _NAMING.findall(line)}
-    newest = world.open().snapshot
+    newest = workspace.open().snapshot
     manifest, fragments = newest.manifest, newest.manifest.fragments
     named = [path for one in fragments for path in one.data_paths()]
     named += [f"_transactions/{manifest.transaction_file}"] if newest.version == 1 else []
     named += [path for fragment in fragments if (path := fragment.deletion_path)]
-    files = {f"{world.uri}/{path}" for path in named} - old
+    files = {f"{workspace.uri}/{path}" for path in named} - old
     folders = {os.path.dirname(file) for file in files}
-    made = {above for file in files for above in Path(file).parents if above.is_relative_to(worlds[False][0].folder)}
+    made = {
+        above for file in files for above in Path(file).parents if above.is_relative_to(workspaces[False][0].folder)
+    }
     leading = {str(folder.parent) for folder in made if str(folder) not in old}
     assert files
     assert files | folders | leading <= synced[newest.manifest_uri]
-    assert f"{world.uri}/_versions" in so_far
+    assert f"{workspace.uri}/_versions" in so_far

@@ -1,7 +1,7 @@
-"""A process that does one verb on one table for everybody who asks, each in a child of its own.
+"""A server process that runs verbs on a table, each in a forked child.
 
-`python -m tests.crash.verbs` reads requests from its input, one JSON object a line, and answers with the child's
-process id. At the next line the child does its verb, ends with one of `Ending`, and its status is told.
+`python -m tests.crash.verbs` reads requests from its input, one JSON object per line, and prints the child's process
+id. At the next input line the child runs the verb and exits with an `ExitStatus`, which the server then prints.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import lance_ops
 from lance_ops.errors import CommitStateUnknown, LanceOpsError
 from lance_ops.fragment import write_fragments
 
-__all__ = ["BEFORE", "BRANCH", "ROWS_OR_NONE", "VERBS", "Ending", "State", "World", "table"]
+__all__ = ["BEFORE", "BRANCH", "MANIFEST_STORES", "VERBS", "ExitStatus", "State", "Workspace", "table"]
 
 BRANCH = "side"
 TAG = "kept"
 ROWS = ".sqlite"
-ROWS_OR_NONE = ("", f"rows{ROWS}")
+MANIFEST_STORES = ("", f"rows{ROWS}")
 
 
 @dataclass(frozen=True)
-class World:
-    """A folder with the table that verbs are about, another place beside it, and perhaps a manifest store of both.
+class Workspace:
+    """A folder with a table, another dataset beside it, and perhaps a manifest store of both.
 
-    That is a file of a new name whenever it is put back to an earlier content: who has it open has the old one.
+    The manifest store gets a new file name at each restore, because the server may have the old file open.
     """
 
     folder: str
@@ -59,14 +59,14 @@ class World:
     def write(self, rows: pa.Table, mode: str = "append", uri: str | None = None) -> lance_ops.LanceDataset:
         return lance_ops.write_dataset(rows, uri or self.uri, mode=mode, storage_options=self.options)
 
-    def begin(self) -> None:
-        """Make the table: three fragments, three versions."""
+    def create(self) -> None:
+        """Create the table with three fragments and three versions."""
         os.mkdir(self.folder)
         for at in range(3):
             self.write(table(at * 4, at * 4 + 4))
 
-    def put_back(self, saved: str) -> World:
-        """Return the world as it was when its folder was copied."""
+    def restored_from(self, saved: str) -> Workspace:
+        """Restore the folder from a copy; return the workspace."""
         shutil.rmtree(self.folder)
         shutil.copytree(saved, self.folder)
         if not self.manifest_store:
@@ -77,8 +77,8 @@ class World:
         return replace(self, manifest_store=renamed)
 
 
-class Ending(IntEnum):
-    """What a child says with its exit status; one that was killed says nothing."""
+class ExitStatus(IntEnum):
+    """The exit status of a child that was not killed."""
 
     DONE = 0
     UNKNOWN = 40
@@ -87,9 +87,9 @@ class Ending(IntEnum):
 
 @dataclass(frozen=True)
 class State:
-    """What there is: the ids of the table's rows, of its branch's and of the other dataset's, None without one.
+    """The ids of the rows of the table, the branch and the other dataset (None if absent).
 
-    And the table's columns, indices and tags, each tag with its version.
+    Also the table's columns, indices, and tags with their versions.
     """
 
     ids: tuple[int, ...] = tuple(range(12))
@@ -104,86 +104,86 @@ BEFORE = State()
 
 
 def table(start: int, stop: int) -> pa.Table:
-    """Return rows with those ids."""
+    """Return rows with the ids from `start` to `stop`."""
     return pa.table({"id": list(range(start, stop)), "text": [f"row {row}" for row in range(start, stop)]})
 
 
-def _append(world: World) -> None:
-    world.write(table(12, 20))
+def _append(workspace: Workspace) -> None:
+    workspace.write(table(12, 20))
 
 
-def _batch(world: World) -> None:
+def _batch(workspace: Workspace) -> None:
     written = []
     for at in (12, 16):
-        made = write_fragments(table(at, at + 4), world.open(), return_transaction=True)
+        made = write_fragments(table(at, at + 4), workspace.open(), return_transaction=True)
         assert isinstance(made, lance_ops.Transaction)
         written.append(made)
-    lance_ops.LanceDataset.commit_batch(world.uri, written, storage_options=world.options)
+    lance_ops.LanceDataset.commit_batch(workspace.uri, written, storage_options=workspace.options)
 
 
-def _delete(world: World) -> None:
-    world.open().delete("id >= 2 AND id < 10")
+def _delete(workspace: Workspace) -> None:
+    workspace.open().delete("id >= 2 AND id < 10")
 
 
-def _update(world: World) -> None:
-    world.open().update({"id": "id + 20"}, where="id > 5")
+def _update(workspace: Workspace) -> None:
+    workspace.open().update({"id": "id + 20"}, where="id > 5")
 
 
-def _merge(world: World) -> None:
-    builder = world.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+def _merge(workspace: Workspace) -> None:
+    builder = workspace.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     builder.execute(table(10, 14))
 
 
-def _restore(world: World) -> None:
-    world.open(2).restore()
+def _restore(workspace: Workspace) -> None:
+    workspace.open(2).restore()
 
 
-def _compact(world: World) -> None:
-    world.open().optimize.compact_files()
+def _compact(workspace: Workspace) -> None:
+    workspace.open().optimize.compact_files()
 
 
-def _compact_with_index(world: World) -> None:
-    world.open().create_scalar_index("id", "BTREE")
-    world.open().optimize.compact_files()
+def _compact_with_index(workspace: Workspace) -> None:
+    workspace.open().create_scalar_index("id", "BTREE")
+    workspace.open().optimize.compact_files()
 
 
-def _clean_up(world: World) -> None:
-    world.open().cleanup_old_versions(timedelta(0), delete_unverified=True)
+def _clean_up(workspace: Workspace) -> None:
+    workspace.open().cleanup_old_versions(timedelta(0), delete_unverified=True)
 
 
-def _add_columns(world: World) -> None:
-    world.open().add_columns({"doubled": "id * 2"})
+def _add_columns(workspace: Workspace) -> None:
+    workspace.open().add_columns({"doubled": "id * 2"})
 
 
-def _index(world: World) -> None:
-    world.open().create_scalar_index("id", "BTREE")
+def _index(workspace: Workspace) -> None:
+    workspace.open().create_scalar_index("id", "BTREE")
 
 
-def _branch(world: World) -> None:
-    world.open().create_branch(BRANCH).insert(table(12, 20))
+def _branch(workspace: Workspace) -> None:
+    workspace.open().create_branch(BRANCH).insert(table(12, 20))
 
 
-def _drop_branch(world: World) -> None:
-    world.open().create_branch(BRANCH)
-    world.open().branches.delete(BRANCH)
+def _drop_branch(workspace: Workspace) -> None:
+    workspace.open().create_branch(BRANCH)
+    workspace.open().branches.delete(BRANCH)
 
 
-def _tags(world: World) -> None:
-    tags = world.open().tags
+def _tags(workspace: Workspace) -> None:
+    tags = workspace.open().tags
     tags.create(TAG, 1)
     tags.update(TAG, 2)
     tags.delete(TAG)
 
 
-def _create(world: World) -> None:
-    world.write(table(50, 54), "create", world.other)
+def _create(workspace: Workspace) -> None:
+    workspace.write(table(50, 54), "create", workspace.other)
 
 
-def _clone(world: World) -> None:
-    world.open().shallow_clone(world.other, 2, storage_options=world.options)
+def _clone(workspace: Workspace) -> None:
+    workspace.open().shallow_clone(workspace.other, 2, storage_options=workspace.options)
 
 
-VERBS: dict[str, tuple[Callable[[World], None], tuple[State, ...]]] = {
+VERBS: dict[str, tuple[Callable[[Workspace], None], tuple[State, ...]]] = {
     "create": (_create, (State(other=(50, 51, 52, 53)),)),
     "append": (_append, (State(tuple(range(20))),)),
     "batch": (_batch, (State(tuple(range(20))),)),
@@ -201,31 +201,31 @@ VERBS: dict[str, tuple[Callable[[World], None], tuple[State, ...]]] = {
     "compact with index": (_compact_with_index, (State(indices=("id_idx",)), State(indices=("id_idx",)))),
     "clean up": (_clean_up, (BEFORE,)),
 }
-"""Each verb, and what there is, `BEFORE` having been, after each of its commits."""
+"""Each verb, and the state after each of its commits if it starts from `BEFORE`."""
 
 
-def _child(world: World, verb: str) -> None:
+def _child(workspace: Workspace, verb: str) -> None:
     try:
-        VERBS[verb][0](world)
+        VERBS[verb][0](workspace)
     except CommitStateUnknown:
-        os._exit(Ending.UNKNOWN)
+        os._exit(ExitStatus.UNKNOWN)
     except LanceOpsError:
-        os._exit(Ending.FAILED)
-    os._exit(Ending.DONE)
+        os._exit(ExitStatus.FAILED)
+    os._exit(ExitStatus.DONE)
 
 
 def _warm(manifest_store: str) -> None:
-    """Do every verb once: what a first use imports and compiles is no part of a commit."""
+    """Run every verb once, so that children do not import modules or compile kernels."""
     with tempfile.TemporaryDirectory() as scratch:
-        world = World(f"{scratch}/world", manifest_store)
-        world.begin()
-        shutil.copytree(world.folder, f"{scratch}/saved")
+        workspace = Workspace(f"{scratch}/workspace", manifest_store)
+        workspace.create()
+        shutil.copytree(workspace.folder, f"{scratch}/saved")
         for verb, _ in VERBS.values():
-            verb(world.put_back(f"{scratch}/saved"))
+            verb(workspace.restored_from(f"{scratch}/saved"))
 
 
 def _serve() -> None:
-    for manifest_store in ROWS_OR_NONE:
+    for manifest_store in MANIFEST_STORES:
         _warm(manifest_store)
     for line in sys.stdin:
         request = json.loads(line)
@@ -233,7 +233,7 @@ def _serve() -> None:
         process = os.fork()
         if not process:
             os.read(waiting, 1)
-            _child(World(request["folder"], request["manifest_store"]), request["verb"])
+            _child(Workspace(request["folder"], request["manifest_store"]), request["verb"])
         print(process, flush=True)
         sys.stdin.readline()
         os.write(go, b"!")

@@ -1,4 +1,4 @@
-"""What the logs of all writers allow the table to be, and what its own history says."""
+"""Read a table's history, and check it against the logs of all writers."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ import pyarrow as pa
 import lance_ops
 from lance_ops.store import LocalStore
 
-__all__ = ["Entry", "History", "Log", "check_history", "check_rows", "read_history", "read_log", "table_of"]
+__all__ = ["History", "Log", "LoggedCommit", "check_history", "check_rows", "read_history", "read_log", "table_of"]
 
 Row = tuple[int, int]
-"""Writer and number of the row."""
+"""The writer, and the row's number within the writer's rows."""
 Table = Mapping[Row, int]
 Change = frozenset[tuple[Row, int | None]]
-"""Rows and what became of them, None for gone."""
-_MAY = {"Append": "rows came", "Delete": "rows went", "Update": "values changed"}
-"""What operations do to rows; all others do nothing to them."""
+"""Rows and their new values, None for a deleted row."""
+_ALLOWED_CHANGE = {"Append": "rows added", "Delete": "rows removed", "Update": "values changed"}
+"""How operations may change rows; all others must not change them."""
 _AT_ONCE = 16
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One commit that a writer began, and how it ended; `begun` if the log does not say."""
+class LoggedCommit:
+    """One commit that a writer tried, and its outcome; `begun` if the log has none."""
 
     outcome: str
     change: Change
 
 
-Log = Sequence[Entry]
+Log = Sequence[LoggedCommit]
 
 
 @dataclass(frozen=True)
 class History:
-    """The versions after the first: what each did, to which rows, and by which library; and the rows in the end."""
+    """The operations, libraries and row changes of the versions after the first, and the rows of the newest."""
 
     operations: Counter[str]
     libraries: Counter[str]
@@ -48,11 +48,11 @@ class History:
 
 
 def read_log(path: Path, writer: int) -> Log:
-    """Return the commits of a writer in the order it made them."""
-    entries: list[Entry] = []
+    """Return a writer's commits in order."""
+    entries: list[LoggedCommit] = []
     for line in path.read_text().splitlines():
-        said = json.loads(line)
-        entry = Entry(said["outcome"], frozenset(((writer, row), value) for row, value in said["changes"]))
+        record = json.loads(line)
+        entry = LoggedCommit(record["outcome"], frozenset(((writer, row), value) for row, value in record["changes"]))
         if entries and entries[-1].outcome == "begun":
             entries.pop()
         entries.append(entry)
@@ -60,9 +60,9 @@ def read_log(path: Path, writer: int) -> Log:
 
 
 def read_history(dataset: lance_ops.LanceDataset, folder: Path) -> History:
-    """Read every version; assert that none is missing, and that each changed rows as its operation may.
+    """Read every version; assert that none is missing, and that each changed rows only as its operation may.
 
-    They are read from a copy of all files in `folder`, so that a file of many versions is asked for once.
+    Reads a copy of all files in `folder`, so that each file is fetched once, however many versions name it.
     """
     _copy(dataset, folder)
     copy = lance_ops.dataset(str(folder))
@@ -79,7 +79,11 @@ def read_history(dataset: lance_ops.LanceDataset, folder: Path) -> History:
         made = copy.checkout_version(version)
         now = table_of(made.to_table())
         change = frozenset((row, now.get(row)) for row in before.keys() | now.keys() if before.get(row) != now.get(row))
-        wrong = {deed for row, value in change if (deed := _deed(before.get(row), value)) != _MAY.get(name)}
+        wrong = {
+            kind
+            for row, value in change
+            if (kind := _kind_of_change(before.get(row), value)) != _ALLOWED_CHANGE.get(name)
+        }
         assert not wrong, f"version {version}, {name}: {wrong}"
         writer = made.snapshot.manifest.writer_version
         libraries[writer.library if writer else ""] += 1
@@ -89,58 +93,58 @@ def read_history(dataset: lance_ops.LanceDataset, folder: Path) -> History:
     return History(operations, libraries, changes, before)
 
 
-def _deed(before: int | None, after: int | None) -> str:
-    return "rows came" if before is None else "rows went" if after is None else "values changed"
+def _kind_of_change(before: int | None, after: int | None) -> str:
+    return "rows added" if before is None else "rows removed" if after is None else "values changed"
 
 
 def check_history(history: History, logs: Mapping[int, Log]) -> None:
-    """Assert that each acknowledged change is one version's, in its writer's order, each unknown one at most one's.
+    """Assert that each acknowledged change is in one version, in its writer's order, and an unknown one in at most one.
 
-    No failed one is, and no version changed anything that nobody wrote.
+    No failed change is in a version, and every change in a version is in a log.
     """
     made: dict[int, list[Change]] = {writer: [] for writer in logs}
     for change in filter(None, history.changes):
         writers = {writer for (writer, _), _ in change}
-        assert len(writers) == 1, f"one version of writers {writers}"
+        assert len(writers) == 1, f"one version has changes of writers {writers}"
         made[writers.pop()].append(change)
     for writer, log in logs.items():
-        landed = [
+        expected = [
             entry.change
             for entry in log
             if entry.outcome == "acknowledged" or (entry.outcome != "failed" and entry.change in made[writer])
         ]
-        assert made[writer] == list(filter(None, landed)), f"versions of writer {writer}"
+        assert made[writer] == list(filter(None, expected)), f"versions of writer {writer}"
 
 
 def check_rows(table: Table, logs: Mapping[int, Log]) -> None:
-    """Assert that each acknowledged change is in the table, each failed one not."""
+    """Assert that the table has every acknowledged change and no failed one."""
     allowed = {row: values for log in logs.values() for row, values in _allowed(log).items()}
     wrong = {row: (table.get(row), values) for row, values in allowed.items() if table.get(row) not in values}
-    assert not wrong, f"rows and what they might have been: {wrong}"
+    assert not wrong, f"rows with wrong values, and their allowed values: {wrong}"
     assert not table.keys() - allowed.keys(), f"rows that nobody wrote: {table.keys() - allowed.keys()}"
 
 
 def table_of(rows: pa.Table) -> Table:
-    """Return rows by their names. Asserts that none is there twice."""
+    """Return values by row; assert that no row appears twice."""
     columns: dict[str, list[int]] = rows.to_pydict()
     table = {
         (writer, row): value
         for writer, row, value in zip(columns["writer"], columns["row"], columns["value"], strict=True)
     }
-    assert len(table) == rows.num_rows, "rows that are there more than once"
+    assert len(table) == rows.num_rows, "rows appear more than once"
     return table
 
 
 def _allowed(log: Log) -> dict[Row, set[int | None]]:
-    """Return what each row that a writer touched may be now."""
+    """Return the values that each row of a writer may have now, None for absent."""
     allowed: dict[Row, set[int | None]] = {}
     for entry in log:
         for row, value in entry.change:
-            known = allowed.setdefault(row, {None})
+            values = allowed.setdefault(row, {None})
             if entry.outcome == "acknowledged":
                 allowed[row] = {value}
             elif entry.outcome != "failed":
-                known.add(value)
+                values.add(value)
     return allowed
 
 
