@@ -28,7 +28,7 @@ def test_new_fields_are_numbered_from_where_they_are_told_and_old_ones_keep_thei
 
 def test_adding_an_existing_column_is_refused() -> None:
     for taken in (pa.field("a", pa.int64()), pa.field("p", pa.struct({"x": pa.int8()}))):
-        with pytest.raises(InvalidInput, match="there already"):
+        with pytest.raises(InvalidInput, match="exists already"):
             with_new_fields(SCHEMA, pa.schema([taken]), 10)
 
 
