@@ -1,4 +1,4 @@
-"""Make version N exist exactly once: by a conditional create in the dataset's own store, or in a manifest store."""
+"""Make each version exist exactly once: by a conditional create in the dataset's store, or by a manifest store."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a committer is: it makes version N of a dataset exist exactly once.
+"""The interface of a committer: it makes each version of a dataset exist exactly once.
 
-A committer knows versions and opaque manifest bytes, nothing of what they mean. The bytes are the identity of a
-commit: they hold its transaction's fresh UUID, so bytes equal to ours at version N *are* our commit, whatever the store
-answered when we wrote them. Losing a race is a value, and so is not knowing; what raises wrote nothing.
+A committer knows version numbers and opaque manifest bytes. The bytes identify a commit: they hold its transaction's
+fresh UUID, so if version N has our bytes, it is our commit, whatever the store answered when we wrote them. A lost race
+and an unknown outcome are values. A commit that raises has written nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["Abandoned", "CommitOutcome", "Committed", "Committer", "Conflict", "
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Our bytes are that version, durably. `recognised` says that this was found out by reading them back.
+    """The version has our bytes, durably. `recognised` means that they were found by reading them back.
 
-    `newest` is the newest version that was found afterwards, None where nobody looked.
+    `newest` is the newest version that was found afterwards, None if it was not looked for.
     """
 
     version: int
@@ -32,7 +32,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Somebody else's bytes are that version; ours are not and will never be."""
+    """The version has another writer's bytes; ours are not and will never be that version."""
 
     version: int
     theirs: pa.Buffer
@@ -40,7 +40,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Our bytes may be that version, now or later, and the store could not be asked. Delete nothing."""
+    """The version may have our bytes, now or later, and the store could not be asked. Remove no file."""
 
     version: int
     reason: str
@@ -48,7 +48,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """Who wanted to commit wants it no more; our bytes are not that version and will never be."""
+    """The caller has abandoned this commit; our bytes are not and will never be that version."""
 
     version: int
 
@@ -59,7 +59,7 @@ CommitOutcome: TypeAlias = Committed | Conflict | Unknown | Abandoned
 class Committer(ABC):
     """The versions of one dataset. Picklable and fork-safe, as its store is.
 
-    All of it may be stale by the time it returns, except that a version once seen keeps its bytes until it is removed.
+    Every answer may be stale when it arrives, except that a version keeps its bytes until it is removed.
     """
 
     remembers_removed = False
@@ -69,7 +69,7 @@ class Committer(ABC):
     def latest(self, known: int | None = None) -> int | None:
         """Return the newest version, None if there is no dataset.
 
-        If this committer found `known` the last time and nothing changed since, it need not be looked for again.
+        If `known` was this committer's last answer and nothing has changed since, it returns `known` without a look.
         """
 
     @abstractmethod
@@ -92,22 +92,22 @@ class Committer(ABC):
     def commit(
         self, version: int, data: bytes, *, after: Iterable[str] = (), prepare: Callable[[], bool] = lambda: True
     ) -> CommitOutcome:
-        """Make `data` that version unless it exists, once the objects `after` which it comes are durable.
+        """Give the version these bytes unless it exists, once the objects in `after` are durable.
 
-        `prepare` is called before the version can be seen, perhaps while those objects are on their way to the disk. It
-        returns whether to go on: if not, the outcome is `Abandoned`.
+        `prepare` is called before the version can be seen, perhaps while those objects are being synced. If it returns
+        False, the outcome is `Abandoned`.
 
-        Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later; every doubt is an
-        `Unknown`.
+        Raises `WriteRefused` or `UnsafeStore` when nothing was written and nothing will appear later. If that is not
+        known, the outcome is `Unknown`.
         """
 
     @abstractmethod
     def remove(self, version: int) -> None:
-        """Forget a version, as clean-up does last. Never the newest: a stale writer could then commit it again."""
+        """Remove a version; clean-up does this last. Never the newest: a stale writer could then commit it again."""
 
     def withdraw(self, version: int) -> None:
-        """Remove a version as if it had never been made: for who made it, before anybody can have built on it."""
+        """Undo a commit of ours, so that the version can be made again; only before anyone can have built on it."""
         self.remove(version)
 
-    def forget(self) -> None:  # noqa: B027 # most remember nothing
-        """Let go of what is remembered of removed versions, the dataset being removed whole."""
+    def forget(self) -> None:  # noqa: B027 # most keep no record
+        """Drop the record of removed versions, when the whole dataset is removed."""

@@ -1,9 +1,9 @@
-"""From a create that may have failed to what became of it.
+"""Repeat a create whose answer was lost, until its outcome is known or the attempts are used up.
 
-A create that landed can look like a failure: the answer is lost, or the client retried by itself and was told that its
-own object exists. So on anything but a clean success somebody looks what is there. Ours: it is our commit. Another's: a
-conflict. Nothing: the same create is sent again, never another one, so that a delayed first request can only collide
-with itself.
+A create that succeeded can look like a failure: the answer is lost, or the client retried by itself and was told that
+its own object exists. So after anything but a clean success the committer reads the version. Our bytes mean that we
+have committed; other bytes mean a conflict. If there is nothing, the committer sends the same create again, never
+another one, so a delayed first request can only collide with itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["CREATE_RETRIES", "CreateRetries"]
 
 @dataclass(frozen=True, slots=True)
 class CreateRetries:
-    """How long to try: `attempts` times, `pause_seconds` apart at first and twice as long each time."""
+    """How often to try: `attempts` times, `pause_seconds` apart at first, and each pause twice as long as the last."""
 
     attempts: int = 5
     pause_seconds: float = 0.1
@@ -29,18 +29,20 @@ class CreateRetries:
     def settle(
         self, version: int, create: Callable[[], Committed | Abandoned | None], look: Callable[[], CommitOutcome | None]
     ) -> CommitOutcome:
-        """Create a version, and find out what became of it.
+        """Create a version and return the outcome.
 
-        `create` returns None where the version is there already; `look` returns whose it is, None where there is
-        nothing. Both may raise `StoreError`. A `WriteRefused` of the first attempt is raised if it can be seen that the
-        version is not there, as not even an earlier attempt of the client's own landed then; `UnsafeStore` always is.
+        `create` returns None if the version exists already. `look` returns the outcome that the existing version means
+        for us, None if it does not exist. Both may raise `StoreError`.
+
+        Raises `UnsafeStore` always. Raises the `WriteRefused` of a first attempt if `look` then finds no version: so no
+        retry inside the client has created it.
         """
         doubt: str | None = None
         for attempt in range(self.attempts):
             if attempt:
                 time.sleep(self.pause_seconds * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
             refusal: WriteRefused | None = None
-            answer = "the store said that the version exists, and then that it does not"
+            answer = "the store answered that the version exists, and then that it does not"
             try:
                 created = create()
                 if created is not None:
@@ -66,4 +68,4 @@ class CreateRetries:
 
 
 CREATE_RETRIES = CreateRetries()
-"""What a commit takes unless told otherwise."""
+"""The default of committers."""

@@ -1,11 +1,12 @@
 """Commit through an external manifest store, for object stores without a conditional create.
 
-The manifest is staged under a fresh name, and whoever inserts the version's row, naming the staged manifest, has made
-the version. Then the manifest is copied to its final name, the row is made to name that, and the staged one is deleted.
-A writer that stops on the way leaves a version that counts: whoever meets a row with a staged name does the rest, and
-doing it twice does no harm. Source: the external manifest store of the public table specification.
+The writer stages the manifest under a fresh name. It makes the version by inserting a row that names the staged
+manifest. Then it copies the manifest to its final name, changes the row to that name, and removes the staged manifest.
+If the writer stops on the way, the version is valid: the next reader or writer that finds a row with a staged name
+finishes the steps, and doing them twice does no harm. Source: the external manifest store of the public table
+specification.
 
-The staged name is ours alone, and the bytes are the identity of a commit: a row with either is our commit.
+The staged name is unique and the bytes identify a commit: a row with our staged name or our bytes is our commit.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _UUID_LENGTH = len(f"-{uuid.uuid4()}")
 
 
 class ExternalManifestCommitter(Committer):
-    """Versions as files in `_versions`, each made by a row in a manifest store.
+    """Commits versions as files in `_versions`, each by inserting a row in a manifest store.
 
-    A dataset that was there before its manifest store keeps its versions.
+    Versions that are older than the manifest store stay valid without rows.
     """
 
     remembers_removed = True
@@ -42,7 +43,7 @@ class ExternalManifestCommitter(Committer):
         self._store = store
         self._rows = manifest_store
         self._retries = retries
-        self._naming: ManifestNaming | None = None  # of the manifests last seen
+        self._naming: ManifestNaming | None = None  # of the manifests last listed
 
     def __repr__(self) -> str:
         return f"ExternalManifestCommitter({self._store!r}, {self._rows!r})"
@@ -56,7 +57,7 @@ class ExternalManifestCommitter(Committer):
 
     def versions(self) -> list[int]:
         newest = self._rows.newest()
-        if newest is not None:  # of older ones, each was finished by whoever made the next
+        if newest is not None:  # the writer of the next version has finished each older one
             self._finish(newest)
         return list(list_versions(self._store).versions)
 
@@ -85,7 +86,7 @@ class ExternalManifestCommitter(Committer):
                 self._finish(row)
                 with suppress(ObjectNotFound):
                     return self._store.get(path)
-            self._naming = None  # all manifests may have been renamed since they were last seen
+            self._naming = None  # all manifests may have been renamed since they were last listed
             raise VersionNotFound(f"{self._store.uri} has no version {version}") from None
 
     def commit(
@@ -115,7 +116,7 @@ class ExternalManifestCommitter(Committer):
         if isinstance(outcome, Conflict):
             self._forget(staged.path)
         elif isinstance(outcome, Committed):
-            with suppress(StoreError):  # the version stands; the next who looks finishes it
+            with suppress(StoreError):  # the version is valid; the next reader or writer finishes it
                 self._finish(staged)
         return outcome
 
@@ -136,18 +137,18 @@ class ExternalManifestCommitter(Committer):
         return names
 
     def _finished(self, path: str) -> pa.Buffer | None:
-        """Return the manifest of a version that has its final name, made without the manifest store perhaps."""
+        """Return a version's manifest if it has its final name; it may have been made without the manifest store."""
         try:
             return self._store.get(path)
         except ObjectNotFound:
             return None
         except StoreError as error:
-            raise WriteRefused(f"{self._store.uri}: whether the version is there cannot be seen: {error}") from error
+            raise WriteRefused(f"{self._store.uri}: cannot read whether the version exists: {error}") from error
 
     def _insert(self, staged: ManifestRow, path: str, data: bytes) -> CommitOutcome:
-        """Make a staged manifest its version. Raises `VersionNotFound` if that was there and was removed since.
+        """Insert the row of a staged manifest. Raises `VersionNotFound` if the version existed and was removed since.
 
-        A row that we may have inserted ourselves tells nothing any more when its manifest was removed.
+        If we may have inserted the row ourselves and its manifest is removed, the outcome is `Unknown`.
         """
         version, in_doubt = staged.version, False
 
@@ -167,7 +168,7 @@ class ExternalManifestCommitter(Committer):
                 theirs = None if row.path == staged.path else self.read(version)
             except VersionNotFound as error:
                 if in_doubt:
-                    return Unknown(version, f"perhaps it was made and removed since: {error}")
+                    return Unknown(version, f"it may have been made and removed since: {error}")
                 raise
             if theirs is None or _same(theirs, data):
                 return Committed(version, path, recognised=True)

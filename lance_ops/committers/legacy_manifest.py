@@ -1,6 +1,6 @@
-"""`_latest.manifest`: the copy of the newest manifest that the oldest writers kept in a dataset's root.
+"""Read `_latest.manifest`, the copy of the newest manifest that the oldest writers kept in a dataset's root.
 
-It counts only where `_versions` holds no manifest. Its version stands nowhere but inside it.
+It is used only if `_versions` holds no manifest. Its version number is only inside the manifest.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def read_legacy_manifest(store: Store) -> LegacyManifest | None:
         raise CorruptFile(path, "footer", f"the file has only {len(view)} bytes")
     position, _, _, magic = _FOOTER.unpack(view[-_FOOTER.size :])
     if magic != MAGIC:
-        raise CorruptFile(path, "footer", "it does not end as a manifest does")
+        raise CorruptFile(path, "footer", "it does not end with the magic of a manifest")
     manifest = parse_message(Manifest, unframe(view, position, path, "manifest"), path, "manifest")
     if manifest.version == 0:
-        raise CorruptFile(path, "manifest", "it says no version")
+        raise CorruptFile(path, "manifest", "it has no version number")
     return LegacyManifest(manifest.version, data)

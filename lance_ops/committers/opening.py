@@ -1,8 +1,8 @@
-"""From a dataset's URI to its store and its committer.
+"""Open the store and the committer of the dataset at a URI.
 
-An external manifest store is named by the storage option `manifest_store`, a URL, or as the reference implementation
-names DynamoDB's: `s3+ddb://bucket/path?ddbTableName=table`. An option `base_{id}.{key}` is meant for one base path of
-the dataset alone, where it stands in for `{key}`.
+The storage option `manifest_store`, a URL, names an external manifest store. For DynamoDB there is also the reference's
+form of URI: `s3+ddb://bucket/path?ddbTableName=table`. An option `base_{id}.{key}` applies to one base path of the
+dataset, where it replaces the option `{key}`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DYNAMODB_URI = re.compile(r"(?P<scheme>s3a?)\+ddb://(?P<rest>[^?]*)(?:\?(?P<que
 
 @dataclass(frozen=True)
 class DatasetRoot:
-    """Where a dataset is. `storage_options` with the store's URI open the same again; they may hold secrets."""
+    """A dataset's store and committer. The URI and `storage_options`, which may hold secrets, open the same again."""
 
     store: Store
     committer: Committer
@@ -43,8 +43,8 @@ def open_root(
 ) -> DatasetRoot:
     """Return a dataset's store and committer, whether the dataset exists or not.
 
-    `new_naming` is for manifests of a dataset that does not; a manifest store knows only V2 names. Raises
-    `InvalidInput` for a URI or options that name nothing.
+    `new_naming` is the naming scheme of a new dataset; with a manifest store it must be V2. Raises `InvalidInput` for a
+    URI or options that name nothing.
     """
     if not uri:
         raise InvalidInput("the dataset's URI is empty")
@@ -68,7 +68,7 @@ def open_root(
 
 
 def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> Store:
-    """Return the store at a place of a dataset's files, with that dataset's options; those of its commits are left out.
+    """Return the store at a path of a dataset's files, by the dataset's options without those of the manifest store.
 
     Raises `InvalidInput` for a path or options that name nothing.
     """
@@ -84,7 +84,7 @@ def open_base(path: str, storage_options: Mapping[str, str] | None = None) -> St
 
 
 def options_of_base(storage_options: Mapping[str, str] | None, base_id: int) -> dict[str, str]:
-    """Return the options of a base path: all that are for no other, its own before those for every one."""
+    """Return the options of a base path: its own ones, and the shared ones that they do not replace."""
     shared: dict[str, str] = {}
     own: dict[str, str] = {}
     for key, value in (storage_options or {}).items():
@@ -97,5 +97,5 @@ def options_of_base(storage_options: Mapping[str, str] | None, base_id: int) -> 
 
 
 def options_for_base(base_id: int, options: Mapping[str, str]) -> dict[str, str]:
-    """Return options under the names that mean them for one base path alone."""
+    """Return options under the names that apply them to one base path."""
     return {f"base_{base_id}.{key}": value for key, value in options.items()}

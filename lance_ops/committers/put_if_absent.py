@@ -1,6 +1,6 @@
 """Commit by one conditional create of the manifest, on any store that has a real one.
 
-The bytes are the identity of a commit: whoever reads his own back has made the version.
+The bytes identify a commit: a writer that reads its own bytes back has made the version.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FIRST_DETACHED_VERSION = 1 << 63
 
 
 class PutIfAbsentCommitter(Committer):
-    """Versions as files in `_versions`, created by `Store.put_if_absent`.
+    """Commits versions as files in `_versions`, created by `Store.put_if_absent`.
 
-    A new dataset is named by `new_naming`; an existing one keeps the scheme it has.
+    `new_naming` is the naming scheme of a new dataset; an existing one keeps its scheme.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class PutIfAbsentCommitter(Committer):
         self._store = store
         self._new_naming = new_naming
         self._retries = retries
-        self._naming: ManifestNaming | None = None  # of the manifests last seen
-        self._is_new = False  # whether there was nothing at the last look, a legacy manifest included
-        self._newest: tuple[int, object] | None = None  # at the last look, and the directory's stamp before it
+        self._naming: ManifestNaming | None = None  # of the manifests last listed
+        self._is_new = False  # whether the last listing found neither a version nor a legacy manifest
+        self._newest: tuple[int, object] | None = None  # at the last listing, with the directory's stamp before it
 
     def __repr__(self) -> str:
         return f"PutIfAbsentCommitter({self._store!r})"
@@ -87,7 +87,7 @@ class PutIfAbsentCommitter(Committer):
         try:
             return self._store.get(path)
         except ObjectNotFound as error:
-            self._naming = None  # all manifests may have been renamed since they were last seen
+            self._naming = None  # all manifests may have been renamed since they were last listed
             renamed = self.location(version)
             if renamed != path and self._store.exists(renamed):
                 return self._store.get(renamed)
@@ -110,7 +110,7 @@ class PutIfAbsentCommitter(Committer):
             nonlocal newest
             self._naming, self._is_new = naming, False
             if uses_version_hint(self._store):
-                with suppress(LanceOpsError):  # the version is there, and nobody needs the hint
+                with suppress(LanceOpsError):  # the version exists, and the hint is optional
                     newest = self._hint_at(version, is_first)
 
         def create() -> Committed | Abandoned | None:
@@ -140,8 +140,8 @@ class PutIfAbsentCommitter(Committer):
         self._store.delete(self.location(version))
 
     def _hint_at(self, version: int, is_first: bool) -> int | None:
-        """Leave a hint at the newest version, the one just made unless others were quick; return it if it was found."""
-        # With a dataset's first version the hint's file is made, and that would break a seal.
+        """Write a hint to the newest version, ours or a later one; return that version if it was looked for."""
+        # The first version creates the hint's file, which would break a seal.
         stamp = None if is_first else self._store.seal_directory(VERSIONS_DIR)
         if stamp is None:
             write_hint(self._store, version, None)
@@ -153,7 +153,7 @@ class PutIfAbsentCommitter(Committer):
         return newest
 
     def _look(self, listing: Callable[[Store], VersionNames]) -> _Seen:
-        """List versions, and remember how they are named, which nothing changes while writers are at work."""
+        """List versions and keep their naming scheme, which does not change while writers are active."""
         names = listing(self._store)
         self._naming = names.naming
         legacy = read_legacy_manifest(self._store) if names.naming is None else None
@@ -161,7 +161,7 @@ class PutIfAbsentCommitter(Committer):
         return _Seen((legacy.version,) if legacy is not None else names.versions, legacy)
 
     def _adopt(self, legacy: LegacyManifest) -> None:
-        """Give a legacy dataset's only version a name in `_versions`, or else the next version would hide it."""
+        """Copy a legacy dataset's only version into `_versions`; otherwise the next version would hide it."""
         try:
             self._store.put_if_absent(manifest_path(legacy.version, self._new_naming), legacy.data)
         except StoreError as error:
@@ -175,6 +175,6 @@ class _Seen:
 
 
 def check_version(version: int) -> None:
-    """Raise `InvalidInput` for a number that is no version."""
+    """Raise `InvalidInput` for a number that is not a version."""
     if not 0 < version < _FIRST_DETACHED_VERSION:
         raise InvalidInput(f"{version} is not a version: versions start at 1, and detached ones are not supported")

@@ -1,14 +1,14 @@
-"""`_versions/latest_version_hint.json`: which version was the newest, and a way to tell that it still is.
+"""Read and write `_versions/latest_version_hint.json`: the newest version, with a proof that it still is the newest.
 
-    {"version":7}                              what others write, and we where a directory cannot be sealed
-    {"version":7,"seal":"0f9a6b2c41d87e35"}    7 is the newest for as long as the directory is what it was then
+    {"version":7}                              written by others, and by us if the directory cannot be sealed
+    {"version":7,"seal":"0f9a6b2c41d87e35"}    7 is the newest version while the directory keeps its stamp
 
-The seal is a digest of the version and of the stamp that `Store.seal` gave the directory before the versions in it were
-listed. No other state of that directory, and no other directory, has this stamp. So what was the newest under it is so
-whenever the directory has it, and there is nothing to list. A hint without a seal is never believed: all it allows is
-to probe upwards from it, and that stops short where clean-up has removed a version between it and the newest.
+The seal is a digest of the version and of the stamp that `Store.seal_directory` gave the directory before its versions
+were listed. No other state of that directory, and no other directory, has this stamp. So while the directory has this
+stamp, the newest version is the one that was listed then. A hint without a seal is not used: it only allows probing
+upwards from its version, and that stops too early where clean-up has removed a version below the newest.
 
-The hint is overwritten in place. One that is torn does not match, and the reference takes it for none.
+The hint is overwritten in place. A torn hint does not match its seal, and the reference ignores it.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _LONGEST_BYTES = 64
 
 
 def uses_version_hint(store: Store) -> bool:
-    """Return whether versions of a store are hinted at: not where names are listed in order, nor where it is forbidden.
+    """Return whether hints are used for a store: not if it lists names in order, and not if the user forbids it.
 
-    The reference's variable of the environment, `LANCE_USE_VERSION_HINT`, forbids it.
+    The environment variable `LANCE_USE_VERSION_HINT` forbids hints, as in the reference.
     """
     return not store.lists_in_order and os.environ.get(_SWITCH, "").strip().lower() not in _OFF
 
 
 def write_hint(store: Store, version: int, stamp: str | None) -> None:
-    """Leave a hint; `stamp` is that of the directory, sealed, when `version` was seen to be the newest, else None."""
+    """Write a hint. `stamp` is the sealed directory's, under which `version` was listed as the newest; or None."""
     seal = "" if stamp is None else f',"seal":"{_seal(version, stamp)}"'
     store.put_hint(VERSION_HINT_PATH, f'{{"version":{version}{seal}}}'.encode())
 
 
 def newest_by_hint(store: Store, stamp: str) -> int | None:
-    """Return the newest version of a directory that has this stamp now, or None where it has to be listed.
+    """Return the newest version of the directory, whose stamp is `stamp` now; None if it must be listed.
 
-    All versions of a sealed directory have V2 names. Asking for two of them guards against a file system whose
-    directories do not show that they changed.
+    All versions of a sealed directory have V2 names. Looking for two of them guards against a file system that does not
+    change a directory's times.
     """
     try:
         versions = store.child(VERSIONS_DIR)

@@ -1,10 +1,9 @@
-"""The directory `_versions`: which versions are there, under which names.
+"""List the versions in the directory `_versions`, and rename their manifests.
 
-A dataset names its manifests by one scheme throughout. Two schemes side by side could hold two different files for
-one version, so a mixture is refused. Detached manifests (`d…`), staged ones, the hint and temporary files are no
-versions.
+A dataset names all its manifests by one scheme. With two schemes there could be two different files for one version, so
+a mixture is refused. Detached manifests (`d…`), staged ones, the hint and temporary files are not versions.
 
-A listing is the truth. What makes one superfluous stands in `version_hint`.
+`version_hint` says when no listing is needed.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from lance_ops.store import Store
 
 __all__ = ["VersionNames", "list_newest", "list_versions", "manifest_path", "migrate_to_v2"]
 
-# A listing costs by its length: one more request for a few dozen old names, less for every other look.
+# Long listings cost more, so few names are requested first. Only V1 directories with more names cost a second request.
 _FIRST_NAMES = 16
 _V2_LENGTH = len(manifest_name(1, ManifestNaming.V2))
 
 
 @dataclass(frozen=True, slots=True)
 class VersionNames:
-    """The versions seen, ascending, and how they are named; `naming` is None when there are none."""
+    """The listed versions, ascending, and their naming scheme, None if there are no versions."""
 
     versions: tuple[int, ...]
     naming: ManifestNaming | None
@@ -37,10 +36,10 @@ def list_versions(store: Store) -> VersionNames:
 
 
 def list_newest(store: Store) -> VersionNames:
-    """Return some versions, the newest for certain among them.
+    """Return some of the versions; the newest is always among them.
 
-    V2 names descend, so the first of them, in the order of names, is the newest version: one page of a listing in
-    order has it, and of a long listing without order only one name has to be understood.
+    V2 names descend, so the first name in order is the newest version. The first page of an ordered listing has it, and
+    in an unordered listing it is the least name, the only one to parse.
     """
     if store.lists_in_order:
         first = store.list_names(VERSIONS_DIR, limit=_FIRST_NAMES)
@@ -55,9 +54,9 @@ def list_newest(store: Store) -> VersionNames:
 
 
 def migrate_to_v2(store: Store) -> None:
-    """Give every manifest its V2 name; does nothing where all have it, and finishes what was interrupted.
+    """Rename every manifest to its V2 name. A second call finishes an interrupted one.
 
-    Nobody else may work on the dataset meanwhile: until it is done, both schemes are there and readers refuse it.
+    No other process may use the dataset meanwhile: until the end both schemes are present, and readers refuse that.
     """
     parsed = (parse_manifest_name(name) for name in store.list_names(VERSIONS_DIR))
     old = sorted(version for version, naming in filter(None, parsed) if naming is ManifestNaming.V1)

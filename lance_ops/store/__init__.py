@@ -1,4 +1,4 @@
-"""Bytes at a URI: local disk, memory, object stores through fsspec, and a store that fails on demand for tests."""
+"""Read and write objects at a URI: local disk, memory, object stores through fsspec, and a failing store for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store is: bytes under relative paths, beneath one root.
+"""The interface of a store: objects of bytes under relative paths, beneath one root.
 
 A store has no directories, only objects whose paths contain `/`. It is picklable (another process opens the same
 root) and fork-safe (a child never touches its parent's connections). Objects are immutable in use: every file of a
@@ -25,11 +25,11 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 ByteRange = tuple[int, int]
 """Half-open `(start, end)` in bytes."""
 Buffers = list[pa.Buffer]
-"""Named here, since inside a class with a method `list` the builtin has no name."""
+"""Named here, because inside a class with a method `list` the builtin has no name."""
 
 
 class PutOutcome(Enum):
-    """What `put_if_absent` did. `ABANDONED`: the caller's `prepare` said no, and nothing was written."""
+    """The result of `put_if_absent`. `ABANDONED`: `prepare` returned False, and nothing was written."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -46,7 +46,7 @@ class ObjectInfo:
 
 
 class View:
-    """The bytes of an object, to be looked at here and there."""
+    """The bytes of an object of which only parts may be read."""
 
     __slots__ = ("buffer",)
 
@@ -54,11 +54,11 @@ class View:
         self.buffer = buffer
 
     def whole(self) -> pa.Buffer:
-        """Return the bytes, all of which will be looked at."""
+        """Return the bytes; the caller will read all of them."""
         return self.buffer
 
     def will_need(self, starts: Int64Array, stops: Int64Array) -> None:
-        """Begin to read half-open byte ranges. It is advice: it may do nothing, and never fails."""
+        """Begin to read half-open byte ranges. This is advice: it may do nothing, and never fails."""
         return
 
 
@@ -78,7 +78,7 @@ class StoreWriter(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Make the object visible, and durable unless it need not be. A second call does nothing."""
+        """Make the object visible, and durable if the writer was opened so. A second call does nothing."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -99,12 +99,12 @@ class StoreWriter(ABC):
 class Store(ABC):
     """Bytes beneath one root.
 
-    Every method raises `UnsafePath` for a path that leaves the root, `ObjectNotFound` for one that must exist and does
-    not, and `StoreError` when the store fails.
+    Every method raises `UnsafePath` for a path that leaves the root, `ObjectNotFound` for a missing object that it
+    needs, and `StoreError` when the store fails.
     """
 
     reads_in_place: bool = False
-    """Whether `get` copies nothing, so that there is no sense in asking for ranges of an object."""
+    """Whether `get` copies nothing, so that reading ranges of an object saves nothing."""
 
     @property
     def lists_in_order(self) -> bool:
@@ -113,18 +113,18 @@ class Store(ABC):
 
     @property
     def replaces_at_once(self) -> bool:
-        """Whether an object that is replaced is there all the time."""
+        """Whether an object exists at every moment while it is replaced."""
         return True
 
     @property
     def needs_proof(self) -> bool:
-        """Whether `put_if_absent` rests on a promise of a server; see `lance_ops.store.probe`."""
+        """Whether `put_if_absent` relies on a promise of a server; see `lance_ops.store.probe`."""
         return False
 
     @property
     @abstractmethod
     def uri(self) -> str:
-        """Where the root is, without a trailing slash and without secrets; `open_store` takes it."""
+        """The URI of the root, without a trailing slash and without secrets; `open_store` takes it."""
 
     @abstractmethod
     def child(self, prefix: str) -> Store:
@@ -135,12 +135,12 @@ class Store(ABC):
         """Return a whole object."""
 
     def view(self, path: str) -> View:
-        """Return a whole object of which only parts will be looked at. Where `reads_in_place`, nothing is read yet."""
+        """Return a whole object for reading parts of it. With `reads_in_place`, nothing is read yet."""
         return View(self.get(path))
 
     @abstractmethod
     def get_ranges(self, path: str, ranges: Sequence[ByteRange]) -> Buffers:
-        """Return the bytes of each half-open range, in the order asked.
+        """Return the bytes of each half-open range, in the given order.
 
         Raises `CorruptFile` when the object ends before a range does: ranges come from the object's own metadata.
         """
@@ -159,24 +159,23 @@ class Store(ABC):
 
     @abstractmethod
     def put(self, path: str, data: BytesLike, *, durable: bool = True) -> None:
-        """Write or replace an object whole; readers see the old bytes or the new, nothing between.
+        """Write or replace an object whole; readers see the old bytes or the new ones.
 
-        With `durable=False` a power cut may lose it again, until `make_durable` or a `put_if_absent` after it.
+        With `durable=False` a power cut may lose it, until `make_durable` or a `put_if_absent` with it in `after`.
         """
 
     def put_hint(self, path: str, data: BytesLike) -> None:
-        """Write or replace a small object that nobody needs whole.
+        """Write or replace a small object that may be lost.
 
-        It may be lost, and whoever reads it meanwhile may find it half written: that must do no harm.
+        A reader may find it half written; the caller must make sure that this does no harm.
         """
         self.put(path, data, durable=False)
 
     @abstractmethod
     def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
-        """Create an object durably if none is there; of any number of racing callers exactly one creates it.
+        """Create an object durably if it does not exist; of any number of racing callers exactly one creates it.
 
-        It appears only once the objects `after` which it comes are durable. They need not have been until now: making
-        all of them durable at once costs little more than one.
+        The objects in `after` are made durable first, all at the same time, which costs little more than one of them.
 
         Raises `UnsafeStore` where the store has no such primitive, `WriteRefused` when nothing was written and nothing
         will appear later, and any other `StoreError` when that is not known.
@@ -191,11 +190,11 @@ class Store(ABC):
         prepare: Callable[[], bool],
         follow_up: Callable[[], object],
     ) -> PutOutcome:
-        """Do what `put_if_absent` does, between two steps of the caller's.
+        """Do what `put_if_absent` does, and call two functions of the caller on the way.
 
-        `prepare` is taken before the object can appear, and returns whether it may: if not, nothing is written.
-        `follow_up` is taken once it is there, and must not raise: whether the object is durable may not be known yet. A
-        store that waits for a disk lets them run meanwhile.
+        `prepare` is called before the object can appear; if it returns False, nothing is written. `follow_up` is called
+        once the object exists, perhaps before it is durable, and must not raise. A store that waits for a disk calls
+        them while it waits.
         """
         if not prepare():
             return PutOutcome.ABANDONED
@@ -206,7 +205,7 @@ class Store(ABC):
 
     @abstractmethod
     def make_durable(self, *paths: str) -> None:
-        """Make sure that objects somebody can see outlive a power cut."""
+        """Make existing objects durable, so that they survive a power cut."""
 
     @abstractmethod
     def open_writer(self, path: str, *, durable: bool = True) -> StoreWriter:
@@ -218,41 +217,42 @@ class Store(ABC):
 
     @abstractmethod
     def list_names(self, directory: str, limit: int | None = None) -> Sequence[str]:
-        """Return the names directly in a directory, far cheaper than `list`: only names are looked at.
+        """Return the names directly in a directory. This is far cheaper than `list`, because only names are read.
 
-        Beside objects a file system has directories and temporary files, which may be among them. Where
-        `lists_in_order`, names ascend and `limit` keeps the first so many; elsewhere `limit` is ignored.
+        On a file system, names of directories and temporary files may be among them. With `lists_in_order`, names
+        ascend and only the first `limit` are returned; otherwise `limit` is ignored.
         """
 
     def directory_stamp(self, directory: str) -> str | None:
-        """Return a value that changes with the names in a directory, None where none is as cheap as asking for one.
+        """Return a value that changes when names in the directory come or go; None where that would not be cheap.
 
-        Names that come within one tick of the file system's clock may share a stamp, unless it was sealed before.
+        Names that come within one tick of the file system's clock may share a stamp, unless the directory was sealed
+        before.
         """
         return None
 
     def seal_directory(self, directory: str) -> str | None:
-        """Give a directory a stamp that it never had, and return it; None where that cannot be done.
+        """Give a directory a stamp that it never had, and return the stamp; None where that is not possible.
 
-        The directory keeps it until a name comes or goes, and none comes or goes without changing it; neither this
-        directory in another state nor another directory ever has it.
+        Every name that comes or goes changes the stamp, and nothing else does. Neither this directory in another state
+        nor another directory ever has the same stamp.
         """
         return None
 
     @abstractmethod
     def list_temporary(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Yield what crashed writers left beneath `prefix`; `delete` removes them. Live writers' files show up too."""
+        """Yield the temporary objects of crashed and of live writers beneath `prefix`; `delete` removes one."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Remove an object; a missing one is fine."""
+        """Remove an object; do nothing if it is missing."""
 
     def clear(self) -> None:
-        """Remove every object, and what crashed writers left; with it the directories, where there are any.
+        """Remove every object, every temporary object, and the directories where the store has any.
 
         Raises `UnsafePath`, with nothing removed, where a symbolic link leads out of the root.
         """
-        while paths := [info.path for info in (*self.list(), *self.list_temporary())]:  # others may still have written
+        while paths := [info.path for info in (*self.list(), *self.list_temporary())]:  # others may write
             for path in paths:
                 self.delete(path)
 
@@ -265,5 +265,5 @@ class Store(ABC):
         """Return the time by the clock that sets `ObjectInfo.modified`, in UTC."""
 
     def uri_of(self, path: str) -> str:
-        """Return an object's full name, for people."""
+        """Return an object's full name, for messages."""
         return f"{self.uri}/{path}"

@@ -1,4 +1,4 @@
-"""A store that fails on demand: what a network, a full disk or a dying process does, at a chosen step.
+"""Fail at a chosen operation of a store, as a network, a full disk or a dying process does.
 
 A test runs an operation once over a `FaultyStore` without faults, reads from `calls` which steps it takes, and then
 runs it again for every step and every `When`.
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class SimulatedCrash(BaseException):
-    """The process died here. No handler of errors catches it, and the store does nothing for this process any more."""
+    """The process died here. It is no `Exception`, and after it the store refuses every operation."""
 
 
 class When(Enum):
@@ -48,17 +48,17 @@ class When(Enum):
     PARTIAL = "partial"
     """A write left half of its bytes in a temporary object; a read returned half of them, without an error."""
     AFTER = "after"
-    """All was done, and the caller is not told: the lost response."""
+    """All was done, and the caller gets an error: the lost response."""
     LATE = "late"
-    """The caller is told of a failure, and the request arrives afterwards: when `deliver_late` is called."""
+    """The caller gets an error, and the request arrives later: when `deliver_late` is called."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failure: at the `call`-th operation (counted from 1, None for every one) that matches.
+    """One failure: at the `call`-th matching operation, counted from 1; None means at every one.
 
-    `operation` is the name of a method of `Store`, or `write` and `close` of a writer; `*` matches any, and so it does
-    in `path`. With `crash` the process dies, otherwise the caller gets a `StoreError`.
+    `operation` is the name of a method of `Store`, or `write` or `close` of a writer. `*` in it and in `path` matches
+    anything. With `crash` the process dies; otherwise the caller gets a `StoreError`.
     """
 
     operation: str = "*"
@@ -73,7 +73,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation a store was asked for."""
+    """One operation that a caller asked of the store."""
 
     operation: str
     path: str
@@ -81,7 +81,7 @@ class Call:
 
 @dataclass(slots=True)
 class _Script:
-    """What a store and its children share."""
+    """The state that a store and its children share."""
 
     faults: tuple[Fault, ...]
     calls: list[Call] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _Script:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def strike(self, call: Call) -> Fault | None:
-        """Count a call, and return the fault that is due."""
+        """Record a call and return the fault that is due, if any."""
         with self.lock:
             if self.is_dead:
                 raise SimulatedCrash(f"{call.operation} {call.path}: the process is dead")
@@ -103,7 +103,7 @@ class _Script:
 
 
 class FaultyStore(Store):
-    """`inner`, with faults. A pickle carries the faults and starts counting anew."""
+    """Passes operations on to `inner`, except where a fault is due. An unpickled copy counts calls from zero."""
 
     def __init__(self, inner: Store, *faults: Fault) -> None:
         self._inner = inner
@@ -118,14 +118,14 @@ class FaultyStore(Store):
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """What was asked for so far, paths as seen from the outermost store."""
+        """The operations so far, with paths relative to the outermost store."""
         return tuple(self._script.calls)
 
     def deliver_late(self) -> None:
-        """Let the requests arrive that were told to have failed."""
+        """Execute the requests that were reported as failed with `When.LATE`."""
         late, self._script.late = self._script.late, []
         for request in late:
-            with suppress(StoreError):  # nobody hears the answer, as that its object is gone by now
+            with suppress(StoreError):  # nobody receives the answer, such as that its object is gone by now
                 request()
 
     @property
@@ -259,7 +259,7 @@ class _FaultyWriter(StoreWriter):
         self._store._write("close", self._path, self._inner.close)
 
     def abort(self) -> None:
-        if not self._store._script.is_dead:  # the dead clean nothing up
+        if not self._store._script.is_dead:  # a dead process cleans up nothing
             self._inner.abort()
 
 

@@ -1,7 +1,7 @@
-"""Objects in a dict: for tests, and for datasets that need not outlive the process.
+"""Keep objects in a dict, for tests and for datasets that need not outlive the process.
 
-Every step is one call of a dict method, which CPython runs whole, so threads need no lock; `setdefault` is the atomic
-create. A forked child goes on with a copy of its own.
+Each step is one call of a dict method, which CPython runs atomically, so threads need no lock. `setdefault` is the
+atomic create. A forked child has its own copy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Object:
 
 
 class _Tree(dict[str, _Object]):
-    """All objects under one name. A class of its own, since a plain dict cannot be referred to weakly."""
+    """All objects under one name. It is a class because a plain dict cannot be referenced weakly."""
 
     __slots__ = ("__weakref__",)
 
@@ -40,10 +40,10 @@ _TREES: WeakValueDictionary[str, _Tree] = WeakValueDictionary()
 
 
 class MemoryStore(Store):
-    """Objects of this process beneath `memory://name`; without a name, a tree of its own that goes with its stores.
+    """Objects of this process beneath `memory://name`. Without a name, the objects are freed with their last store.
 
-    A pickle finds the same objects again in the same process; in another one it raises `StoreError`, where an empty
-    dataset would be the worse surprise.
+    Unpickled in the same process, a store has the same objects. In another process it raises `StoreError`, because an
+    empty dataset would be a worse surprise.
     """
 
     reads_in_place = True

@@ -1,4 +1,4 @@
-"""From a URI to a store."""
+"""Open the store that a URI or path names, and compare URIs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_ops.store.services import service_of
 
 __all__ = ["is_local", "is_well_known", "open_store", "path_beneath"]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: `C:` is no scheme
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # at least two letters, because `C:` is no scheme
 
 
 def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None) -> Store:
@@ -38,7 +38,7 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
         return LocalStore(_file_path(text))
     if scheme == "memory":
         return MemoryStore(rest.strip("/") or "default")
-    if ":" in rest.partition("/")[0].rpartition("@")[0]:  # what names a place is shown, and stored in manifests
+    if ":" in rest.partition("/")[0].rpartition("@")[0]:  # URIs are shown, and stored in manifests
         raise InvalidInput(f"a {scheme}:// URI with a password in it: pass credentials in storage_options")
     if "+" in scheme:
         raise UnsupportedFeature(f"the external manifest store of {scheme}://", "URI")
@@ -46,7 +46,7 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
 
 
 def is_well_known(uri: str) -> bool:
-    """Return whether a URI names this machine's disk, memory, or an object store that is known by name."""
+    """Return whether a URI names this machine's disk, this process's memory, or a well-known object store."""
     match = _SCHEME.match(uri)
     scheme = match[1].lower() if match else ""
     service = service_of(scheme)
@@ -60,9 +60,9 @@ def is_local(uri: str) -> bool:
 
 
 def path_beneath(root: str, uri: str) -> str | None:
-    """Return the path of one place beneath another, `""` if they are the same; None if it is not beneath it.
+    """Return the path of `uri` beneath `root`: `""` if they are the same, None if it is not beneath.
 
-    Spellings of one place count as one, and so do containers of one name in two accounts of Azure's.
+    Different spellings of one location are equal. So are containers of one name in two accounts of Azure.
     """
     if root == uri:
         return ""

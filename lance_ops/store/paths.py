@@ -1,6 +1,6 @@
-"""What may name an object: a relative path with `/` that cannot leave the store's root.
+"""Check object paths: relative, separated by `/`, and unable to leave the store's root.
 
-Paths reach a store out of manifests that somebody else wrote, so every store checks every path it is given.
+Paths come from manifests that other writers made, so every store checks every path.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from lance_ops.core.errors import UnsafePath
 __all__ = ["TEMPORARY_PREFIX", "check_directory", "check_path", "is_temporary"]
 
 TEMPORARY_PREFIX = ".lance_ops_tmp."
-"""What the name of every temporary object begins with. Readers of a dataset ignore such names."""
+"""The names of temporary objects begin with this. Readers of a dataset ignore such names."""
 
 
 def is_temporary(path: str) -> bool:
@@ -21,8 +21,8 @@ def is_temporary(path: str) -> bool:
 def check_path(path: str) -> str:
     """Return `path` if it names an object beneath the root; raise `UnsafePath` otherwise.
 
-    An empty component covers absolute paths, URLs (`scheme://`) and a trailing slash. A backslash is refused because
-    tools elsewhere read it as a separator, and a NUL because the operating system would cut the name there.
+    Refusing empty components refuses absolute paths, URLs (`scheme://`) and trailing slashes. A backslash is refused
+    because other tools read it as a separator, a NUL because the operating system would cut the name there.
     """
     if not path:
         raise UnsafePath("an object's path is empty")

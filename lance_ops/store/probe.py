@@ -1,8 +1,8 @@
 """Prove that a store honours its conditional create, before anything depends on it.
 
-A server that lacks the precondition ignores it and answers success, so that every one of many racing writers believes
-it has won. The proof is to create one key twice: the second create must be told that the key exists, and the first
-one's bytes must still be there. (That no *race* has two winners cannot be shown from one client.)
+A server without the precondition ignores it and answers success, so each of several racing writers believes that it has
+won. The proof creates one key twice: the second create must be answered that the key exists, and the bytes of the first
+one must still be there. (One client cannot prove that no *race* has two winners.)
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PROVEN: set[Store] = set()
 
 
 def prove_conditional_create(store: Store) -> None:
-    """Do the proof, once per process and store. Raises `UnsafeStore` if it fails, `WriteRefused` if it cannot be done.
+    """Do the proof once for a process and store. Raises `UnsafeStore` if it fails, `WriteRefused` if it cannot be done.
 
-    The key lies in the root, where no reader lists, under a fresh temporary name that clean-up removes if we cannot.
+    The key is in the root, where no reader lists, under a fresh temporary name. Clean-up removes it if we cannot.
     """
     if not store.needs_proof or store in _PROVEN:
         return

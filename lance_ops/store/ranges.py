@@ -38,8 +38,8 @@ def check_ranges(path: str, ranges: Sequence[ByteRange]) -> None:
 def merge_ranges(ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes: int) -> list[MergedRange]:
     """Merge ranges that overlap or lie at most `max_gap_bytes` apart, into reads of at most `max_read_bytes`.
 
-    Every range is a member of exactly one read that holds it whole; one longer than the limit is a read of its own.
-    Empty ranges need no read and are members of none.
+    Every range is a member of exactly one read, which contains it whole. A range longer than the limit is a read of its
+    own. Empty ranges need no read and are members of none.
     """
     merged: list[MergedRange] = []
     read_start, read_end, members = 0, 0, list[int]()
@@ -59,7 +59,7 @@ def merge_ranges(ranges: Sequence[ByteRange], max_gap_bytes: int, max_read_bytes
 
 
 def merge_touching(starts: Int64Array, stops: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Sort ranges and merge those that overlap or touch; empty ones go."""
+    """Sort ranges, drop empty ones, and merge those that overlap or touch."""
     wanted = starts < stops
     starts, stops = starts[wanted], stops[wanted]
     if not len(starts):

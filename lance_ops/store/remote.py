@@ -1,4 +1,4 @@
-"""Objects behind fsspec: S3, Google Cloud Storage, Azure, and read-only use of whatever else it knows."""
+"""Store objects through fsspec: S3, Google Cloud Storage, Azure, HDFS, and other file systems without commits."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from lance_ops.store.storage_options import redact, secret_values
 
 __all__ = ["FsspecStore"]
 
-# s3fs was measured at some 370 small requests or 140 MB a second: a request costs as much as about 380 KB.
+# s3fs does about 370 small requests or 140 MB a second, so a request costs as much as about 380 KB.
 _MAX_GAP_BYTES = 256 << 10
 _MAX_READ_BYTES = 8 << 20
-_ONE_REQUEST_BYTES = 4 << 20  # of an object that is written piece by piece; parts take a request more
+_ONE_REQUEST_BYTES = 4 << 20  # a writer's object up to this size is sent in one request; a multipart upload takes more
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -41,7 +41,7 @@ _URI = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL | re.IGNOREC
 class FsspecStore(Store):
     """Objects beneath a URI that fsspec understands.
 
-    `storage_options` may hold secrets: they are part of a pickle, since a worker needs them, and of nothing else. No
+    `storage_options` may hold secrets. A pickle contains them, because a worker needs them; nothing else does. No
     connection is made before the first use.
     """
 
@@ -59,7 +59,7 @@ class FsspecStore(Store):
                     f"storage_options: {name} is text, a number or a switch, not a {type(value).__name__}"
                 )
         object.__setattr__(self, "storage_options", tuple(sorted(options.items())))
-        self._service.arguments(authority, self._options)  # wrong options are told at once
+        self._service.arguments(authority, self._options)  # reports wrong options at once
 
     @property
     def uri(self) -> str:
@@ -149,7 +149,7 @@ class FsspecStore(Store):
             asked = limit if self.lists_in_order else None
             names = self._service.names(self._fs(), key, asked)
             found = [name for name in names if not is_temporary(name)]
-            if asked is not None and len(found) < len(names) == asked:  # what crashed writers left stands before others
+            if asked is not None and len(found) < len(names) == asked:  # temporary names sort before others
                 names = self._service.names(self._fs(), key, None)
                 found = [name for name in names if not is_temporary(name)][:asked]
         return found
@@ -161,7 +161,7 @@ class FsspecStore(Store):
 
     def copy(self, source: str, target: str) -> None:
         source_key, target_key = self._key(source), self._key(target)
-        if source_key == target_key:  # S3 refuses what others do
+        if source_key == target_key:  # S3 refuses to copy an object onto itself
             self.size(source)
             return
         with self._translating("read", source):
@@ -196,7 +196,7 @@ class FsspecStore(Store):
     def _connect(self, scheme: str, authority: str) -> Any:
         protocol = self._service.protocol(scheme)
         try:
-            # Not before a remote store is used: it brings asyncio and ssl, which no local dataset needs.
+            # Imported on first use: fsspec imports asyncio and ssl, which no local dataset needs.
             kind = import_module("fsspec").get_filesystem_class(protocol)
         except ImportError as error:
             raise StoreError(f"{scheme}:// needs {self._service.package}, which is not installed: {error}") from error
@@ -230,12 +230,12 @@ class FsspecStore(Store):
 
     @contextmanager
     def _translating(self, verb: str, path: str) -> Iterator[None]:
-        """Turn any package's errors into ours, and keep secrets out of them."""
+        """Turn the errors of any package into `StoreError`s without secrets."""
         try:
             yield
         except LanceOpsError:
             raise
-        except Exception as error:  # noqa: BLE001 - every package, and every HTTP client beneath, has errors of its own
+        except Exception as error:  # noqa: BLE001 - every package and every HTTP client has its own errors
             raise self._translated(verb, path, error) from self._shown(error)
 
     def _translated(self, verb: str, path: str, error: Exception) -> StoreError:
@@ -247,7 +247,7 @@ class FsspecStore(Store):
         return WriteRefused(text) if verb == "write" and self._service.is_refusal(error) else StoreError(text)
 
     def _shown(self, error: Exception) -> Exception | None:
-        """Return the error as a cause, None if it or one of its causes would show a secret."""
+        """Return the error for use as a cause, or None if it or one of its causes shows a secret."""
         secrets = secret_values(self._options)
         link: BaseException | None = error
         while link is not None:
@@ -258,7 +258,7 @@ class FsspecStore(Store):
 
 
 class _RemoteWriter(StoreWriter):
-    """Keeps what is small, and sends it in one request; what is more goes on to fsspec's file, which sends parts."""
+    """Sends a small object in one request, and a larger one through fsspec's file, which sends parts."""
 
     def __init__(self, store: FsspecStore, path: str, key: str) -> None:
         self._store = store
@@ -315,8 +315,8 @@ class _RemoteWriter(StoreWriter):
         self._forget()
 
     def _forget(self) -> None:
-        """Keep the garbage collector from closing fsspec's file, which would upload what there is."""
-        with suppress(AttributeError):  # no file, or one that is its own buffer: it does no such thing
+        """Mark fsspec's file as closed, or the garbage collector closes it and so uploads the incomplete object."""
+        with suppress(AttributeError):  # no file, or one of a kind that does not upload when it is collected
             self._file.closed = True
 
 

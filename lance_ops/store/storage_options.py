@@ -1,4 +1,4 @@
-"""`storage_options`: the reference implementation's keys, read strictly, and kept out of everything people see."""
+"""Read `storage_options` strictly, by the reference implementation's keys, and redact their secrets in messages."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from lance_ops.core.errors import InvalidInput
 __all__ = ["Aliases", "read_bool", "read_count", "read_options", "read_seconds", "redact", "secret_values"]
 
 Aliases = Mapping[str, tuple[str, ...]]
-"""Our name of an option, and the keys that set it, the strongest first."""
+"""For each of our option names, the keys that set it, the strongest first."""
 
 _SECRET = re.compile(r"secret|token|password|credential|(account|access|master|private)_key|sas|proxy_url")
 _SIGNATURE = re.compile(r"(?:^|[?&])sig=([^&]+)")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _REDACTED = "***"
-_SHORTEST_SECRET = 4  # redacting every "a" of a message would hide the message
+_SHORTEST_SECRET = 4  # redacting a shorter one would make messages unreadable
 
 
 def read_options(
     given: Mapping[str, object], aliases: Aliases, environment_prefixes: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the options by our names; what is not given comes from the environment, as in the reference.
+    """Return the options by our names; options that are not given come from the environment, as in the reference.
 
     Keys are not case-sensitive. Raises `InvalidInput` for an unknown key, without showing its value.
     """
@@ -47,7 +47,7 @@ def read_options(
 
 
 def read_bool(options: Mapping[str, str], name: str) -> bool:
-    """Return a switch, off unless given. Raises `InvalidInput` for a value that is neither."""
+    """Return a switch, which is off unless given. Raises `InvalidInput` for a value that is no switch."""
     value = options.get(name, "false").lower()
     if value in ("true", "1", "yes", "on"):
         return True
@@ -76,7 +76,7 @@ def read_count(options: Mapping[str, str], name: str) -> int | None:
 
 
 def secret_values(options: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the values that nobody may see, and what in them is secret by itself; each also as it stands in a URL."""
+    """Return the secret values and the secrets inside them, each also in the form that a URL has."""
     values = (str(value) for key, value in options.items() if _SECRET.search(key.lower()))
     secrets = (secret for value in values for secret in (value, *_secrets_within(value)))
     return tuple(

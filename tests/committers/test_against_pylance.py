@@ -1,4 +1,4 @@
-"""Versions that pylance commits and we see, and the other way round."""
+"""We find the versions that pylance commits, and pylance finds ours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLE = pa.table({"a": [1, 2, 3]})
 
 
 @pytest.mark.parametrize("v2_names", [True, False])
-def test_versions_of_pylance_are_seen(dataset_uri: str, v2_names: bool) -> None:
+def test_versions_of_pylance_are_found(dataset_uri: str, v2_names: bool) -> None:
     import lance
 
     for mode in ("create", *["append"] * 11):
@@ -35,7 +35,7 @@ def test_versions_of_pylance_are_seen(dataset_uri: str, v2_names: bool) -> None:
 
 
 @pytest.mark.parametrize("v2_names", [True, False])
-def test_pylance_sees_our_commit_and_goes_on_after_it(dataset_uri: str, v2_names: bool) -> None:
+def test_pylance_finds_our_commit_and_commits_after_it(dataset_uri: str, v2_names: bool) -> None:
     import lance
 
     lance.write_dataset(TABLE, dataset_uri, enable_v2_manifest_paths=v2_names)
@@ -64,13 +64,13 @@ def test_a_new_table_has_the_names_that_are_asked_for_and_keeps_them(dataset_uri
     assert lance.dataset(dataset_uri).checkout_version(("dev", None)).count_rows() == branch.count_rows() == 9
 
 
-def test_a_manifest_store_knows_no_old_names(dataset_uri: str, tmp_path: Path) -> None:
+def test_a_manifest_store_refuses_v1_names(dataset_uri: str, tmp_path: Path) -> None:
     options = {"manifest_store": f"sqlite:///{tmp_path}/rows.sqlite"}
     with pytest.raises(UnsupportedFeature, match="old names"):
         lance_ops.write_dataset(TABLE, dataset_uri, enable_v2_manifest_paths=False, storage_options=options)
 
 
-def test_pylance_does_not_mind_what_our_crashed_writers_leave(dataset_uri: str) -> None:
+def test_pylance_ignores_the_files_of_our_crashed_writers(dataset_uri: str) -> None:
     import lance
 
     lance.write_dataset(TABLE, dataset_uri)
@@ -87,7 +87,7 @@ def test_pylance_does_not_mind_what_our_crashed_writers_leave(dataset_uri: str) 
 
 
 @pytest.mark.server
-def test_versions_of_pylance_on_s3_are_seen_with_the_same_storage_options(s3_server: S3Server) -> None:
+def test_versions_of_pylance_on_s3_are_found_with_the_same_storage_options(s3_server: S3Server) -> None:
     import lance
 
     uri = f"s3://{s3_server.new_bucket()}/tables/a.lance"
@@ -98,7 +98,7 @@ def test_versions_of_pylance_on_s3_are_seen_with_the_same_storage_options(s3_ser
 
 
 @pytest.mark.parametrize("hint", ['{"version":29}', '{"version":1', '{"version":2}}', '{"version":', ""])
-def test_pylance_does_not_mind_a_hint_that_it_reads_while_it_is_being_written(dataset_uri: str, hint: str) -> None:
+def test_pylance_ignores_a_half_written_hint(dataset_uri: str, hint: str) -> None:
     import lance
 
     committer = PutIfAbsentCommitter(LocalStore(dataset_uri))
@@ -110,7 +110,7 @@ def test_pylance_does_not_mind_a_hint_that_it_reads_while_it_is_being_written(da
     assert lance.write_dataset(TABLE, dataset_uri, mode="append").version == committer.latest() == 3
 
 
-def test_pylance_takes_our_hint_for_its_own_and_we_list_after_it(dataset_uri: str) -> None:
+def test_pylance_reads_our_hint_and_we_list_after_its_commit(dataset_uri: str) -> None:
     import lance
 
     hint = Path(dataset_uri, VERSION_HINT_PATH)
@@ -126,7 +126,7 @@ def test_pylance_takes_our_hint_for_its_own_and_we_list_after_it(dataset_uri: st
         assert _listings_of_opening(dataset_uri, version + 1) == 1
 
 
-def test_a_clean_up_of_either_library_that_spares_tags_leads_to_a_listing(dataset_uri: str) -> None:
+def test_after_a_clean_up_of_either_library_the_versions_are_listed(dataset_uri: str) -> None:
     import lance
 
     for mode in ("create", *["append"] * 5):

@@ -123,7 +123,7 @@ def test_a_reader_finishes_the_commit_of_a_writer_that_died_after_its_row(
 
 
 @pytest.mark.parametrize("step", ["insert", "replace"])
-def test_a_writer_that_dies_at_its_row_has_made_the_version_or_not(store: LocalStore, rows: Rows, step: str) -> None:
+def test_a_writer_that_dies_at_its_row_leaves_a_whole_version_or_none(store: LocalStore, rows: Rows, step: str) -> None:
     rows.answers = ["crash"] if step == "insert" else ["", "crash"]
     with pytest.raises(SimulatedCrash):
         ExternalManifestCommitter(store, rows).commit(1, b"one")
@@ -136,7 +136,7 @@ def test_a_writer_that_dies_at_its_row_has_made_the_version_or_not(store: LocalS
 
 
 @pytest.mark.parametrize("answers", [["lost"], ["unsaid"], ["lost", "lost"], ["lost", "unsaid"]])
-def test_an_answer_that_is_lost_is_found_out(
+def test_the_outcome_of_a_lost_answer_is_found(
     store: LocalStore, rows: Rows, committer: ExternalManifestCommitter, answers: list[str]
 ) -> None:
     rows.answers = list(answers)
@@ -149,7 +149,7 @@ def test_an_answer_that_is_lost_is_found_out(
     assert _files(store) == [committer.location(1)]
 
 
-def test_a_store_that_stays_silent_leaves_the_outcome_unknown_and_everything_in_place(
+def test_a_store_that_never_answers_leaves_the_outcome_unknown_and_all_files(
     store: LocalStore, rows: Rows, committer: ExternalManifestCommitter
 ) -> None:
     rows.answers = ["lost"] * 3
@@ -159,7 +159,7 @@ def test_a_store_that_stays_silent_leaves_the_outcome_unknown_and_everything_in_
     ]
 
 
-def test_a_refusal_and_a_lost_race_leave_nothing_behind(
+def test_a_refusal_and_a_lost_race_leave_no_staged_manifest(
     store: LocalStore, rows: Rows, committer: ExternalManifestCommitter
 ) -> None:
     rows.answers = ["refused"]
@@ -212,7 +212,7 @@ def test_a_version_that_may_have_been_ours_and_was_removed_since_is_unknown(stor
     assert isinstance(committer.commit(1, b"ours"), Unknown)
 
 
-def test_versions_from_before_the_manifest_store_count(store: LocalStore, rows: Rows) -> None:
+def test_versions_older_than_the_manifest_store_are_valid(store: LocalStore, rows: Rows) -> None:
     before = PutIfAbsentCommitter(store)
     for version in (1, 2):
         before.commit(version, b"%d" % version)
@@ -231,7 +231,7 @@ def test_a_row_that_names_something_else_is_corrupt(committer: ExternalManifestC
         committer.latest()
 
 
-def test_a_password_is_in_no_message(tmp_path: Path) -> None:
+def test_error_messages_show_no_password(tmp_path: Path) -> None:
     url = "postgresql+psycopg://user:hunter22@127.0.0.1:1/none?connect_timeout=1"
     root = open_root(str(tmp_path / "t"), {"manifest_store": url})
     with pytest.raises(StoreError) as raised:
@@ -241,7 +241,7 @@ def test_a_password_is_in_no_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_redis_that_may_forget_is_refused(tmp_path: Path, store: LocalStore) -> None:
+def test_a_redis_that_may_lose_writes_is_refused(tmp_path: Path, store: LocalStore) -> None:
     with redis_server(tmp_path, durable=False) as server:
         committer = ExternalManifestCommitter(store, open_manifest_store(server.url, store.uri, {}))
         with pytest.raises(UnsafeStore, match="appendfsync"):
@@ -249,7 +249,7 @@ def test_redis_that_may_forget_is_refused(tmp_path: Path, store: LocalStore) -> 
     assert _files(store) == []
 
 
-def test_dynamodb_is_asked_over_connections_as_the_bucket_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dynamodb_uses_the_connection_settings_of_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: make())
     options = {"region": "us-east-1", "request_timeout": "7s", "client_max_retries": "2", "proxy_url": "http://proxy:1"}
     store = open_manifest_store("dynamodb://rows", "s3://bucket/table", options)
@@ -260,9 +260,7 @@ def test_dynamodb_is_asked_over_connections_as_the_bucket_is(monkeypatch: pytest
     assert config.proxies == {"http": "http://proxy:1", "https": "http://proxy:1"}
 
 
-def test_a_redis_that_does_not_answer_is_not_waited_for_without_end(
-    monkeypatch: pytest.MonkeyPatch, store: LocalStore
-) -> None:
+def test_a_redis_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch, store: LocalStore) -> None:
     monkeypatch.setattr(redis, "_TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         rows = open_manifest_store(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", store.uri, {})

@@ -28,7 +28,7 @@ def without_versions(source: Path, target: Path) -> LocalStore:
 
 
 @pytest.mark.parametrize(("name", "version"), LEGACY)
-def test_the_version_of_a_legacy_manifest_is_that_of_its_directory(
+def test_the_version_of_a_dataset_without_versions_is_in_its_legacy_manifest(
     historical: Path, tmp_path: Path, name: str, version: int
 ) -> None:
     whole = PutIfAbsentCommitter(LocalStore(str(historical / name)))

@@ -50,9 +50,7 @@ def network(s3_server: S3Server) -> object:
 @pytest.mark.server
 @pytest.mark.parametrize("loss", ["request", "answer"])
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_commit_whose_requests_or_answers_are_lost_lands_once_and_is_ours(
-    network: Network, loss: Loss, times: int
-) -> None:
+def test_a_commit_whose_requests_or_answers_are_lost_is_made_once(network: Network, loss: Loss, times: int) -> None:
     network.lose("PUT", loss, times)
 
     outcome = network.ours.commit(2, OURS)
@@ -77,7 +75,7 @@ def test_a_lost_race_is_a_conflict_whatever_the_network_loses(network: Network, 
 
 @pytest.mark.server
 @pytest.mark.parametrize(("loss", "landed"), [("request", False), ("answer", True)])
-def test_a_network_that_stays_silent_leaves_the_outcome_unknown(network: Network, loss: Loss, landed: bool) -> None:
+def test_a_network_that_never_answers_leaves_the_outcome_unknown(network: Network, loss: Loss, landed: bool) -> None:
     network.proxy.lose = lambda method, path: loss if path.endswith(".manifest") else None
 
     assert isinstance(network.ours.commit(2, OURS), Unknown)

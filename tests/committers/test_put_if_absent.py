@@ -1,4 +1,4 @@
-"""The outcomes nobody asked for: lost answers, refusals, stores that do not answer, stores that lie."""
+"""Commits with lost answers, refusals, stores that do not answer, and stores that ignore the condition."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_commit_that_did_not_arrive_is_sent_again_to_the_same_version(when: Wh
     assert store.get(V2_ONE).to_pybytes() == OURS
 
 
-def test_a_store_that_keeps_failing_leaves_the_outcome_unknown_after_so_many_attempts() -> None:
+def test_a_store_that_keeps_failing_leaves_the_outcome_unknown_after_the_attempts() -> None:
     store = FaultyStore(MemoryStore(), Fault("put_if_absent", call=None))
 
     outcome = commit(store, attempts=3)
@@ -71,7 +71,7 @@ def test_a_store_that_keeps_failing_leaves_the_outcome_unknown_after_so_many_att
     assert "delete" not in [call.operation for call in store.calls]
 
 
-def test_a_commit_that_landed_and_cannot_be_read_back_is_unknown_and_still_there() -> None:
+def test_a_commit_that_cannot_be_read_back_is_unknown_and_keeps_its_version() -> None:
     store = FaultyStore(
         MemoryStore(), Fault("put_if_absent", call=None, when=When.AFTER), Fault("get", "_versions/*", call=None)
     )
@@ -80,7 +80,7 @@ def test_a_commit_that_landed_and_cannot_be_read_back_is_unknown_and_still_there
     assert PutIfAbsentCommitter(store).versions() == [1]
 
 
-def test_a_commit_that_lands_after_all_hope_is_at_most_one_effect() -> None:
+def test_a_create_that_arrives_after_the_last_attempt_takes_effect_at_most_once() -> None:
     store = FaultyStore(MemoryStore(), Fault("put_if_absent", call=None, when=When.LATE))
     assert isinstance(commit(store), Unknown)
 
@@ -115,14 +115,14 @@ class Refusing(MemoryStore):
         raise WriteRefused(f"no space left for {len(memoryview(data))} bytes")
 
 
-def test_a_refusal_is_raised_at_once_and_nothing_is_there() -> None:
+def test_a_refusal_is_raised_at_once_and_no_version_exists() -> None:
     store = Refusing()
     with pytest.raises(WriteRefused, match="no space left"):
         commit(store)
     assert list(store.list()) == []
 
 
-def test_a_refusal_after_the_clients_own_retry_landed_is_a_commit() -> None:
+def test_a_refusal_after_the_clients_own_retry_succeeded_is_a_commit() -> None:
     assert commit(Refusing(landed=OURS)) == Committed(1, V2_ONE, recognised=True)
 
 
@@ -235,7 +235,7 @@ def test_errors_of_listing_are_raised_not_taken_for_an_empty_dataset() -> None:
             use()
 
 
-def test_the_newest_is_looked_for_again_only_where_a_version_came_or_went(tmp_path: Path) -> None:
+def test_the_newest_version_is_listed_again_only_after_a_change(tmp_path: Path) -> None:
     store = FaultyStore(LocalStore(str(tmp_path)))
     committer, other = PutIfAbsentCommitter(store), PutIfAbsentCommitter(LocalStore(str(tmp_path)))
 
@@ -262,7 +262,7 @@ def test_the_newest_is_looked_for_again_only_where_a_version_came_or_went(tmp_pa
     assert looks(4) == (4, 0)
 
 
-def test_a_store_without_stamps_is_asked_each_time() -> None:
+def test_a_store_without_stamps_is_listed_each_time() -> None:
     store = FaultyStore(MemoryStore())
     committer = PutIfAbsentCommitter(store)
     committer.commit(1, b"1")

@@ -1,4 +1,4 @@
-"""The hint at the newest version: when it is believed, and all that it must not be believed after."""
+"""When the hint to the newest version is used, and after which changes it must not be used."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-def test_each_commit_but_the_first_leaves_a_hint_that_makes_a_listing_superfluous(tmp_path: Path) -> None:
+def test_each_commit_but_the_first_writes_a_hint_that_saves_a_listing(tmp_path: Path) -> None:
     for version in range(1, 13):
         make(tmp_path, version)
         assert look(tmp_path) == (version, 0 if version > 1 else 1)
@@ -65,7 +65,7 @@ def test_each_commit_but_the_first_leaves_a_hint_that_makes_a_listing_superfluou
         assert b" " not in hint(tmp_path)
 
 
-def test_what_is_found_by_the_hint_can_be_read_and_committed_after(root: Path) -> None:
+def test_a_version_found_by_the_hint_can_be_read_and_committed_after(root: Path) -> None:
     store = FaultyStore(LocalStore(str(root)))
     committer = PutIfAbsentCommitter(store)
     assert committer.latest() == 4
@@ -89,7 +89,7 @@ def test_what_is_found_by_the_hint_can_be_read_and_committed_after(root: Path) -
         ([5, 6], [5, 4, 1], 6),
     ],
 )
-def test_when_versions_came_or_went_the_directory_is_listed(
+def test_after_versions_came_or_went_the_directory_is_listed(
     root: Path, made: list[int], removed: list[int], newest: int
 ) -> None:
     by_another(root, *made)
@@ -109,7 +109,7 @@ def test_when_versions_came_or_went_the_directory_is_listed(
     ],
     ids=["detached", "temporary", "directory", "no hint", "touched"],
 )
-def test_whatever_else_changed_the_directory_it_is_listed(root: Path, change: Callable[[Path], object]) -> None:
+def test_after_any_other_change_of_names_the_directory_is_listed(root: Path, change: Callable[[Path], object]) -> None:
     change(root / "_versions")
     assert look(root) == (4, 1)
 
@@ -138,7 +138,7 @@ def test_any_other_content_leads_to_a_listing(root: Path, content: bytes) -> Non
     assert look(root) == (4, 1)
 
 
-def test_a_seal_is_of_one_version(root: Path) -> None:
+def test_a_seal_is_valid_for_one_version_only(root: Path) -> None:
     sealed = hint(root)
     for other in (b"3", b"5", b"44", b"04"):
         (root / VERSION_HINT_PATH).write_bytes(sealed.replace(b":4,", b":%b," % other))
@@ -149,7 +149,7 @@ def test_a_seal_is_of_one_version(root: Path) -> None:
     assert look(root) == (4, 0)
 
 
-def test_a_torn_hint_is_none_wherever_it_is_torn(tmp_path: Path) -> None:
+def test_a_torn_hint_is_ignored(tmp_path: Path) -> None:
     make(tmp_path, *range(1, 10))
     before = hint(tmp_path)
     make(tmp_path, 10)
@@ -161,7 +161,7 @@ def test_a_torn_hint_is_none_wherever_it_is_torn(tmp_path: Path) -> None:
             assert look(tmp_path) == (10, 0 if torn == after else 1)
 
 
-def test_a_hint_that_is_no_file_of_the_directory_leads_to_a_listing(root: Path, tmp_path: Path) -> None:
+def test_a_hint_that_is_a_link_or_no_file_leads_to_a_listing(root: Path, tmp_path: Path) -> None:
     path = root / VERSION_HINT_PATH
     outside = tmp_path / "outside.json"
     path.rename(outside)
@@ -248,7 +248,7 @@ def test_a_hint_that_comes_late_does_no_harm(root: Path) -> None:
     assert look(root) == (7, 1)
 
 
-def test_who_was_overtaken_hints_at_the_newest(root: Path) -> None:
+def test_an_overtaken_writer_writes_a_hint_to_the_newest_version(root: Path) -> None:
     class Overtaken(LocalStore):
         def seal_directory(self, directory: str) -> str | None:
             by_another(root, 6)
@@ -261,7 +261,7 @@ def test_who_was_overtaken_hints_at_the_newest(root: Path) -> None:
     assert committer.latest(known=5) == 6
 
 
-def test_where_a_directory_does_not_show_that_it_changed_the_next_version_does(root: Path) -> None:
+def test_the_next_version_is_found_where_a_directory_keeps_its_times(root: Path) -> None:
     class Still(LocalStore):
         def directory_stamp(self, directory: str) -> str | None:
             return "the same"
@@ -294,7 +294,7 @@ def test_tables_of_v1_names_are_listed_and_a_mixture_is_corrupt(tmp_path: Path, 
         look(root)
 
 
-def test_where_the_directory_cannot_be_sealed_the_hint_is_the_references(
+def test_a_directory_that_cannot_be_sealed_gets_the_references_hint(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:

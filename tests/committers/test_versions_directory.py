@@ -1,4 +1,4 @@
-"""What lies in `_versions`, and what of it is a version."""
+"""Which names in `_versions` are versions, and which is the newest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_newest_is_found_behind_a_page_of_other_names(store: Store) -> None:
     assert list_newest(store).versions[-1] == 3
 
 
-def test_a_mixture_of_names_is_corrupt(store: Store) -> None:
+def test_a_mixture_of_naming_schemes_is_corrupt(store: Store) -> None:
     write(store, ManifestNaming.V1, range(1, 3))
     write(store, ManifestNaming.V2, range(3, 4))
     committer = PutIfAbsentCommitter(store)

@@ -1,4 +1,4 @@
-"""Ceph for tests, on 127.0.0.1: one monitor, one store of objects in memory and the gateway that speaks S3.
+"""Ceph for tests, on 127.0.0.1: one monitor, one object store in memory, and the gateway for S3's protocol.
 
 Debian's packages are unpacked into `.cache`, not installed: nothing outside of the checkout changes.
 """

@@ -1,4 +1,4 @@
-"""Google Cloud Storage for tests, on 127.0.0.1: fake-gcs-server, which knows the JSON API and its preconditions.
+"""Google Cloud Storage for tests, on 127.0.0.1: fake-gcs-server, which has the JSON API and its preconditions.
 
 Of the XML API, which the reference implementation speaks, it has the reading half.
 """

@@ -1,4 +1,4 @@
-"""A file system with HDFS's rename, which takes no name that is taken, on a local disk.
+"""A file system on a local disk with HDFS's rename, which never replaces a file.
 
 HDFS itself comes from no package registry. This one is reached as it is, through fsspec's wrapper of
 a file system of pyarrow's.

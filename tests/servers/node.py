@@ -1,4 +1,4 @@
-"""Servers that npm has, as `.ci/servers` installs them."""
+"""Start servers that `.ci/servers` has installed from npm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several files synced at once, by the kernel or in threads."""
+"""Several files are synced at once, by the kernel or in threads."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def test_any_number_of_files_and_directories_is_synced(
 
 
 @pytest.mark.parametrize("bad", [0, 3, 9])
-def test_a_file_that_cannot_be_synced_is_an_error_and_the_next_call_is_none(
-    how: str, files: list[int], bad: int
-) -> None:
+def test_a_failed_sync_raises_and_the_next_sync_succeeds(how: str, files: list[int], bad: int) -> None:
     broken = [*files[:10]]
     broken[bad] = 1 << 20
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -66,7 +64,7 @@ def test_a_file_that_cannot_be_synced_is_an_error_and_the_next_call_is_none(
     sync(files[:9])
 
 
-def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
+def test_a_failed_sync_in_a_thread_is_raised_after_the_others_ended(
     files: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel, ended = aio._KernelAio(), []
@@ -85,7 +83,7 @@ def test_when_one_fails_in_threads_the_others_have_come_to_an_end(
     assert sorted(ended) == sorted(files[1:20])
 
 
-def test_who_begins_goes_on_while_it_is_synced(files: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_caller_continues_while_files_are_synced(files: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, may_end, ended = aio._KernelAio(), threading.Event(), []
     kernel._call = None
 
@@ -102,7 +100,7 @@ def test_who_begins_goes_on_while_it_is_synced(files: list[int], monkeypatch: py
     assert sorted(ended) == sorted(files[:2])
 
 
-def test_what_has_nothing_to_sync_is_no_error(how: str, files: list[int]) -> None:
+def test_a_file_with_nothing_to_sync_raises_nothing(how: str, files: list[int]) -> None:
     reading, writing = os.pipe()
     try:
         begin_fsync([files[0], reading, files[1]])()

@@ -1,4 +1,4 @@
-"""Ceph, a store of many data centres that has the conditional create without being Amazon's."""
+"""Commits on Ceph, a server of S3's protocol that honours the conditional create."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _create(store: Store, name: str, racer: int) -> PutOutcome:
     return store.put_if_absent(name, b"%d" % racer * 1000)
 
 
-def test_it_honours_the_condition_and_of_racing_threads_one_creates(ceph: S3Server) -> None:
+def test_ceph_honours_the_condition_and_one_of_racing_threads_creates(ceph: S3Server) -> None:
     store = ceph.new_store()
     prove_conditional_create(store)
     assert list(store.list()) == list(store.list_temporary()) == []
@@ -38,7 +38,7 @@ def test_it_honours_the_condition_and_of_racing_threads_one_creates(ceph: S3Serv
         assert store.get(f"v/{a_round}").to_pybytes() == b"%d" % outcomes.index(PutOutcome.CREATED) * 1000
 
 
-def test_a_large_create_is_no_upload_in_parts_whose_condition_it_would_ignore(ceph: S3Server) -> None:
+def test_a_large_conditional_create_is_one_request(ceph: S3Server) -> None:
     store, data = ceph.new_store(), b"x" * (101 << 20)
     assert store.put_if_absent("large", data) is PutOutcome.CREATED
     assert store.put_if_absent("large", data[:10]) is PutOutcome.EXISTS
@@ -47,7 +47,7 @@ def test_a_large_create_is_no_upload_in_parts_whose_condition_it_would_ignore(ce
 
 @pytest.mark.interop
 @pytest.mark.parametrize("manifest_store", ["none", "sqlite"])
-def test_both_libraries_keep_a_table_in_it(ceph: S3Server, manifest_store: str, tmp_path: Path) -> None:
+def test_both_libraries_share_a_table_on_ceph(ceph: S3Server, manifest_store: str, tmp_path: Path) -> None:
     import lance
 
     uri, options = ceph.new_uri("table.lance"), ceph.storage_options

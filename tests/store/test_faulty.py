@@ -1,4 +1,4 @@
-"""The failing store fails as told, where told, and nowhere else."""
+"""The failing store fails in the chosen way at the chosen calls, and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_ops.core.errors import StoreError
 from lance_ops.store import Call, Fault, FaultyStore, LocalStore, MemoryStore, PutOutcome, SimulatedCrash, When
 
 
-def test_only_the_call_that_matches_fails() -> None:
+def test_only_the_matching_call_fails() -> None:
     store = FaultyStore(MemoryStore(), Fault("put", "data/*", call=2))
     store.put("data/1", b"x")
     store.put("other", b"x")
@@ -31,7 +31,7 @@ def test_a_fault_without_a_number_strikes_every_time() -> None:
             store.get("a")
 
 
-def test_after_means_done_and_not_told() -> None:
+def test_after_does_the_operation_and_reports_an_error() -> None:
     store = FaultyStore(MemoryStore(), Fault("put_if_absent", when=When.AFTER), Fault("delete", when=When.AFTER))
     with pytest.raises(StoreError):
         store.put_if_absent("a", b"x")
@@ -41,7 +41,7 @@ def test_after_means_done_and_not_told() -> None:
     assert not store.exists("a")
 
 
-def test_late_means_done_when_it_is_delivered() -> None:
+def test_late_does_the_operation_when_it_is_delivered() -> None:
     store = FaultyStore(MemoryStore(), Fault("put_if_absent", when=When.LATE))
     with pytest.raises(StoreError):
         store.put_if_absent("a", b"late")
@@ -73,7 +73,7 @@ def test_partial_leaves_half_a_write_and_returns_half_a_read() -> None:
 
 # What a dead process had open, nobody closes.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_dead_process_does_nothing_more_and_cleans_nothing_up(tmp_path: Path) -> None:
+def test_a_dead_process_does_nothing_more_and_cleans_up_nothing(tmp_path: Path) -> None:
     local = LocalStore(str(tmp_path))
     store = FaultyStore(local, Fault("close", crash=True))
 
@@ -90,7 +90,7 @@ def test_a_dead_process_does_nothing_more_and_cleans_nothing_up(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("when", "num_written"), [(When.BEFORE, 4), (When.PARTIAL, 6), (When.AFTER, 8)])
-def test_a_write_fails_where_told(when: When, num_written: int) -> None:
+def test_a_write_fails_at_the_chosen_moment(when: When, num_written: int) -> None:
     store = FaultyStore(MemoryStore(), Fault("write", call=2, when=when))
     writer = store.open_writer("a")
     writer.write(b"1234")
@@ -101,7 +101,7 @@ def test_a_write_fails_where_told(when: When, num_written: int) -> None:
     assert not store.exists("a")
 
 
-def test_children_share_the_script_and_a_pickle_starts_anew() -> None:
+def test_children_share_the_faults_and_a_pickle_counts_from_zero() -> None:
     store = FaultyStore(MemoryStore(), Fault("put", "tree/x/a", call=2))
     child = store.child("tree").child("x")
     child.put("a", b"1")

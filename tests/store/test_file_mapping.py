@@ -1,4 +1,4 @@
-"""Mapped files: what is read of them, and how long they stay."""
+"""What is read of mapped files, and how long they stay mapped."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def settled(path: Path, expected: int) -> int:
     return resident_bytes(path)
 
 
-def test_what_is_needed_is_read_from_the_disk_and_nothing_else(path: Path, evict: Evict) -> None:
+def test_only_the_needed_ranges_are_read_from_the_disk(path: Path, evict: Evict) -> None:
     evict(path)
     page = mmap.PAGESIZE
     with mapped(path) as mapping:
@@ -60,14 +60,14 @@ def test_what_is_needed_is_read_from_the_disk_and_nothing_else(path: Path, evict
         assert settled(path, 5 * page) == 5 * page
 
 
-def test_ranges_that_lie_in_each_other_are_read_once(path: Path, evict: Evict) -> None:
+def test_nested_ranges_are_read_once(path: Path, evict: Evict) -> None:
     evict(path)
     with mapped(path) as mapping:
         need(mapping, (0, 1 << 20), (9, 10), (1 << 19, 2 << 20), (7, 7))
         assert settled(path, 2 << 20) == 2 << 20
 
 
-def test_many_ranges_of_which_some_are_in_memory_are_left_alone(path: Path, evict: Evict) -> None:
+def test_many_ranges_are_not_requested_if_some_are_in_memory(path: Path, evict: Evict) -> None:
     evict(path)
     there = [(0, 4096), (8 << 20, (8 << 20) + 1), (SIZE - 1, SIZE)]
     with mapped(path) as mapping:
@@ -81,7 +81,7 @@ def test_many_ranges_of_which_some_are_in_memory_are_left_alone(path: Path, evic
 
 
 @pytest.mark.parametrize("ranges", [(), [(0, 0)], [(SIZE, SIZE)], [(3 * SIZE, 4 * SIZE)]])
-def test_advice_that_makes_no_sense_does_no_harm(path: Path, evict: Evict, ranges: list[tuple[int, int]]) -> None:
+def test_advice_for_invalid_ranges_does_nothing(path: Path, evict: Evict, ranges: list[tuple[int, int]]) -> None:
     evict(path)
     with mapped(path) as mapping:
         need(mapping, *ranges)
@@ -89,7 +89,7 @@ def test_advice_that_makes_no_sense_does_no_harm(path: Path, evict: Evict, range
         assert mapping.buffer.size == SIZE
 
 
-def test_a_part_of_a_buffer_keeps_the_file_mapped_and_nothing_keeps_it_longer(path: Path) -> None:
+def test_a_file_stays_mapped_exactly_while_a_slice_of_it_lives(path: Path) -> None:
     def is_mapped() -> bool:
         gc.collect()
         return str(path) in Path("/proc/self/maps").read_text()
@@ -104,7 +104,7 @@ def test_a_part_of_a_buffer_keeps_the_file_mapped_and_nothing_keeps_it_longer(pa
     assert not is_mapped()
 
 
-def test_what_cannot_be_mapped_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_mapped_raises_os_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     try:
         with pytest.raises(OSError, match="No such device"):

@@ -1,4 +1,4 @@
-"""Commits by a rename that takes no name that is taken, where there is no other atomic step."""
+"""Commits on HDFS by a rename that never replaces a file, its only atomic step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> FsspecStore:
     return renaming_store(tmp_path / "root")
 
 
-def test_a_table_lives_on_it(store: FsspecStore) -> None:
+def test_a_table_is_written_and_read_on_hdfs(store: FsspecStore) -> None:
     uri, table = f"{store.uri}/table.lance", pa.table({"a": [1, 2, 3]})
     lance_ops.write_dataset(table, uri)
     dataset = lance_ops.write_dataset(table, uri, mode="append")
@@ -36,7 +36,7 @@ def test_a_table_lives_on_it(store: FsspecStore) -> None:
     assert list(store.list_temporary()) == []
 
 
-def test_writers_that_race_lose_no_append_and_leave_no_gap(store: FsspecStore) -> None:
+def test_racing_writers_on_hdfs_lose_no_append_and_leave_no_gap(store: FsspecStore) -> None:
     uri = f"{store.uri}/table.lance"
     lance_ops.write_dataset(pa.table({"a": [-1]}), uri)
 
@@ -59,7 +59,7 @@ def test_a_rename_that_overwrites_is_refused(store: FsspecStore, monkeypatch: py
 
 
 @pytest.mark.parametrize("renamed", [True, False])
-def test_a_rename_whose_answer_is_lost_is_no_refusal(
+def test_a_rename_whose_answer_is_lost_is_not_a_refusal(
     store: FsspecStore, monkeypatch: pytest.MonkeyPatch, renamed: bool
 ) -> None:
     mv = store._fs().mv
@@ -77,7 +77,7 @@ def test_a_rename_whose_answer_is_lost_is_no_refusal(
     assert list(store.list_temporary()) == []
 
 
-def test_host_port_and_options_are_pyarrows() -> None:
+def test_host_port_and_options_are_passed_to_pyarrow() -> None:
     hdfs: Any = service_of("hdfs")
     assert hdfs.arguments("namenode:8020", {"user": "me"}) == {"host": "namenode", "port": 8020, "user": "me"}
     assert hdfs.arguments("", {}) == {}

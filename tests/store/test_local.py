@@ -1,4 +1,4 @@
-"""What only files have: links, temporary names, directories, another clock."""
+"""The local store's links, temporary names, directories and clock."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_dangling_link_is_judged_by_where_it_points(root: Path, store: LocalSt
         store.exists("out")
 
 
-def test_what_is_no_regular_file_is_no_object(root: Path, store: LocalStore) -> None:
+def test_only_regular_files_are_objects(root: Path, store: LocalStore) -> None:
     root.mkdir()
     os.mkfifo(root / "pipe")
     assert not store.exists("pipe")
@@ -121,7 +121,7 @@ def test_without_links_and_exclusive_rename_nothing_is_committed(
 
 
 @pytest.mark.parametrize("code", [errno.EEXIST, errno.EIO, errno.ETIMEDOUT])
-def test_a_link_that_was_made_counts_whatever_the_network_answered(
+def test_a_link_that_was_made_is_a_commit_whatever_the_network_answered(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     link = os.link
@@ -134,7 +134,7 @@ def test_a_link_that_was_made_counts_whatever_the_network_answered(
     assert store.put_if_absent("v/1", b"x") is PutOutcome.CREATED
 
 
-def test_a_link_that_fails_otherwise_is_in_doubt_and_cleans_up(
+def test_a_link_that_fails_for_another_reason_is_unknown_and_cleans_up(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "link", fail(errno.EIO))
@@ -144,7 +144,7 @@ def test_a_link_that_fails_otherwise_is_in_doubt_and_cleans_up(
     assert list(store.list_temporary()) == []
 
 
-def test_a_failure_before_the_name_is_taken_is_a_refusal(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_before_the_name_is_given_is_a_refusal(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", fail(errno.ENOSPC))
     with pytest.raises(WriteRefused, match="No space left"):
         store.put_if_absent("v/1", b"x")
@@ -164,7 +164,7 @@ def test_a_hint_is_written_in_place_unless_that_would_cut_it_short(root: Path, s
     assert list(store.list_temporary()) == []
 
 
-def test_a_hint_that_shares_its_file_with_another_name_leaves_that_one_alone(root: Path, store: LocalStore) -> None:
+def test_writing_a_hint_with_two_links_changes_only_its_own_name(root: Path, store: LocalStore) -> None:
     store.put_hint("hint", b"1")
     os.link(root / "hint", root / "copy")
     store.put_hint("hint", b"2")
@@ -173,7 +173,7 @@ def test_a_hint_that_shares_its_file_with_another_name_leaves_that_one_alone(roo
 
 
 @pytest.mark.parametrize("broken", ["replace", "fsync", "open"])
-def test_a_failed_put_keeps_the_old_object_and_leaves_nothing(
+def test_a_failed_put_keeps_the_old_object_and_leaves_no_file(
     root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     store.put("a", b"old")
@@ -188,7 +188,7 @@ def test_a_failed_put_keeps_the_old_object_and_leaves_nothing(
 
 
 @pytest.mark.parametrize("broken", ["replace", "fsync"])
-def test_a_writer_that_cannot_close_leaves_nothing(
+def test_a_writer_that_fails_to_close_leaves_no_file(
     root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
     writer = store.open_writer("a")
@@ -251,7 +251,7 @@ def test_files_are_readable_by_others_as_the_umask_says(root: Path, store: Local
     assert {(root / name).stat().st_mode & 0o777 for name in ("a", "b")} == {0o644}
 
 
-def test_the_time_is_told_even_where_nothing_can_be_written(
+def test_the_time_is_known_where_nothing_can_be_written(
     root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
@@ -264,14 +264,14 @@ def test_the_time_is_told_even_where_nothing_can_be_written(
     assert store.now() > before
 
 
-def test_what_was_done_is_never_later_than_now(tmp_path: Path) -> None:
+def test_a_file_is_never_newer_than_now(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     for _ in range(100):
         done = datetime.now(UTC)
         assert done <= store.now()
 
 
-def test_another_machine_s_time_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_network_mount_is_the_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     an_hour_ago = int(os.stat(tmp_path).st_mtime) - 3600
     late = os.stat_result((*os.stat(tmp_path)[:7], an_hour_ago, an_hour_ago, an_hour_ago))
     monkeypatch.setattr(os, "fstat", lambda descriptor: late)

@@ -1,4 +1,4 @@
-"""What is synced when: files, their directories, and all that a name comes after."""
+"""When files, their directories and the objects that a new name requires are synced."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def write_fleetingly(store: LocalStore) -> None:
         writer.write(b"x")
 
 
-def test_what_a_name_comes_after_is_durable_before_it_is_taken(root: Path, store: LocalStore, steps: list[str]) -> None:
+def test_required_objects_are_durable_before_the_name_is_given(root: Path, store: LocalStore, steps: list[str]) -> None:
     write_fleetingly(store)
     assert steps == []
     assert store.put_if_absent("v/1", b"x", after=["data/a", "data/b/c"]) is PutOutcome.CREATED
@@ -113,7 +113,7 @@ def test_what_a_name_comes_after_is_durable_before_it_is_taken(root: Path, store
     assert after == [str(root / "v")]
 
 
-def test_both_steps_around_a_name_are_taken_while_the_disk_is_waited_for(store: LocalStore, steps: list[str]) -> None:
+def test_both_callbacks_run_while_the_store_waits_for_the_disk(store: LocalStore, steps: list[str]) -> None:
     at: list[int] = []
 
     def prepare() -> bool:
@@ -131,7 +131,7 @@ def test_both_steps_around_a_name_are_taken_while_the_disk_is_waited_for(store: 
 
 
 @pytest.mark.parametrize("step", ["prepare", "follow_up"])
-def test_what_a_step_around_a_name_raises_is_raised_when_the_syncs_have_ended(
+def test_an_error_of_a_callback_is_raised_after_the_syncs_ended(
     root: Path, store: LocalStore, steps: list[str], step: str
 ) -> None:
     def fail() -> bool:
@@ -145,7 +145,7 @@ def test_what_a_step_around_a_name_raises_is_raised_when_the_syncs_have_ended(
     assert (steps[-1] == str(root / "v")) is (step == "follow_up")
 
 
-def test_a_name_that_is_taken_waits_for_nothing(store: LocalStore, steps: list[str]) -> None:
+def test_put_if_absent_of_an_existing_name_syncs_nothing(store: LocalStore, steps: list[str]) -> None:
     store.put("v/1", b"x", durable=False)
     write_fleetingly(store)
     assert store.put_if_absent("v/1", b"y", after=["data/a"]) is PutOutcome.EXISTS
@@ -171,15 +171,13 @@ def test_a_late_sync_that_fails_refuses_the_name(
     assert list(store.list_temporary()) == []
 
 
-def test_no_name_comes_after_what_is_not_there(store: LocalStore) -> None:
+def test_a_missing_required_object_refuses_the_name(store: LocalStore) -> None:
     with pytest.raises(WriteRefused, match="No such file"):
         store.put_if_absent("v/1", b"x", after=["data/a"])
     assert list(store.list()) == list(store.list_temporary()) == []
 
 
-def test_a_long_file_is_durable_when_it_is_closed_whatever_comes_after(
-    root: Path, store: LocalStore, steps: list[str]
-) -> None:
+def test_a_long_file_is_durable_when_it_is_closed(root: Path, store: LocalStore, steps: list[str]) -> None:
     with store.open_writer("long", durable=False) as writer:
         writer.write(bytes(5 << 20))
     assert str(root / "long") in steps
@@ -195,7 +193,7 @@ def test_many_objects_are_made_durable_at_once(root: Path, store: LocalStore, st
         store.make_durable("data/1", "none")
 
 
-def test_a_directory_made_by_a_fleeting_put_is_synced_with_the_first_durable_one(
+def test_a_directory_made_by_a_put_without_sync_is_synced_with_the_first_durable_one(
     root: Path, store: LocalStore, steps: list[str]
 ) -> None:
     store.put("a/b", b"x", durable=False)
@@ -219,7 +217,7 @@ def test_a_directory_that_was_removed_and_made_again_is_synced_again(
     assert str(root / "a") in synced
 
 
-def test_long_writes_take_their_room_at_once_and_leave_none_behind(root: Path, store: LocalStore) -> None:
+def test_long_writes_keep_no_reserved_space_beyond_the_file(root: Path, store: LocalStore) -> None:
     with store.open_writer("a") as writer:
         writer.write(b"head")
         writer.write(bytes(1 << 20))
@@ -228,9 +226,7 @@ def test_long_writes_take_their_room_at_once_and_leave_none_behind(root: Path, s
     assert (root / "a").stat().st_blocks * 512 < (1 << 20) + (64 << 10)
 
 
-def test_a_disk_without_room_is_told_before_it_is_written_to(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_reported_before_the_write(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, start: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -253,7 +249,7 @@ def test_a_long_file_is_on_its_way_to_the_disk_before_it_is_closed(
     assert store.size("a") == 15 << 20
 
 
-def test_put_that_need_not_be_durable_syncs_nothing(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_put_without_durability_syncs_nothing(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put("a", b"x")
     monkeypatch.setattr(os, "fsync", fail(errno.EIO))
     store.put("a", b"y", durable=False)

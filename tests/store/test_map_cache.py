@@ -1,4 +1,4 @@
-"""Files are read through maps, which are shared, bounded, and let go of."""
+"""Files are read through maps, which are shared, bounded in number, and dropped when a file is deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:
     assert store.get("a").address == whole.address
 
 
-def test_a_deleted_file_is_let_go_of(root: Path, store: LocalStore) -> None:
+def test_a_deleted_file_is_unmapped(root: Path, store: LocalStore) -> None:
     store.put("a", b"x" * 100_000)
     store.get("a")
     store.delete("a")
@@ -57,7 +57,7 @@ def test_a_short_file_is_read_and_no_map_of_it_kept(root: Path, store: LocalStor
 
 
 @pytest.mark.parametrize("given", [b"who", b"whole and more"])
-def test_a_file_is_read_whole_though_the_system_gives_less_or_it_has_grown(
+def test_a_short_file_is_read_whole_after_a_partial_read_or_growth(
     given: bytes, store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put("a", b"whole")

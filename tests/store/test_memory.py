@@ -15,7 +15,7 @@ from lance_ops.store import memory as memory_module
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_stores_of_one_name_are_one_place_and_others_are_not() -> None:
+def test_memory_stores_share_objects_only_by_name() -> None:
     MemoryStore("shared/a").put("x", b"1")
     assert MemoryStore("shared").get("a/x").to_pybytes() == b"1"
     assert open_store("memory://shared/a/").get("x").to_pybytes() == b"1"
@@ -24,7 +24,7 @@ def test_stores_of_one_name_are_one_place_and_others_are_not() -> None:
     assert len({MemoryStore("shared"), MemoryStore("shared")}) == 1
 
 
-def test_what_has_no_name_goes_with_its_last_store() -> None:
+def test_an_unnamed_memory_store_is_freed_with_its_last_handle() -> None:
     store = MemoryStore()
     name = store.uri.removeprefix("memory://")
     child = store.child("a")
@@ -36,7 +36,7 @@ def test_what_has_no_name_goes_with_its_last_store() -> None:
     assert name not in memory_module._TREES
 
 
-def test_a_pickle_that_reaches_another_process_says_what_to_do(tmp_path: Path) -> None:
+def test_a_memory_store_unpickled_in_another_process_says_what_to_do(tmp_path: Path) -> None:
     pickled = tmp_path / "store"
     pickled.write_bytes(pickle.dumps(MemoryStore("shared")))
     program = f"import pickle; pickle.loads(open({str(pickled)!r}, 'rb').read())"

@@ -41,7 +41,7 @@ def test_other_schemes_go_through_fsspec_without_connecting(uri: str, opened: st
 
 
 @pytest.mark.parametrize("uri", ["", "file://elsewhere/a", "s3:///a/b\0"])
-def test_what_is_no_place_is_refused(uri: str) -> None:
+def test_a_uri_that_names_no_location_is_refused(uri: str) -> None:
     with pytest.raises((InvalidInput, UnsafePath)):
         open_store(uri)
 
@@ -87,11 +87,11 @@ def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use(monkeypatch
         ("s3://b/t", "/t", None),
     ],
 )
-def test_a_place_is_beneath_another_however_it_is_spelled(root: str, place: str, path: str | None) -> None:
+def test_a_location_is_beneath_another_in_any_spelling(root: str, place: str, path: str | None) -> None:
     assert path_beneath(root, place) == path
 
 
-def test_a_link_to_a_place_is_that_place(tmp_path: Path) -> None:
+def test_a_link_to_a_directory_is_that_location(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert path_beneath(f"{tmp_path}/real", f"file://{tmp_path}/link/a%20b") == "a b"
@@ -114,5 +114,5 @@ def test_a_link_to_a_place_is_that_place(tmp_path: Path) -> None:
         ("ssh://a/b", False),
     ],
 )
-def test_which_places_are_well_known(uri: str, known: bool) -> None:
+def test_is_well_known_for_each_scheme(uri: str, known: bool) -> None:
     assert is_well_known(uri) is known

@@ -1,4 +1,4 @@
-"""A store is believed only after it has been seen to keep its promise."""
+"""A store is used for commits only after the probe has shown that it honours a conditional create."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Promising(MemoryStore):
         return outcome if self.keeps else PutOutcome.CREATED
 
 
-def test_a_store_that_keeps_its_promise_is_asked_once() -> None:
+def test_a_store_that_honours_the_condition_is_probed_once() -> None:
     store = FaultyStore(Promising())
     prove_conditional_create(store)
     num_calls = len(store.calls)
@@ -56,7 +56,7 @@ def test_a_store_that_keeps_its_promise_is_asked_once() -> None:
 
 
 @pytest.mark.parametrize(("keeps", "overwrites"), [(False, False), (False, True), (True, True)])
-def test_a_store_that_breaks_its_promise_is_refused_every_time(keeps: bool, overwrites: bool) -> None:
+def test_a_store_that_ignores_the_condition_is_refused_every_time(keeps: bool, overwrites: bool) -> None:
     store = Promising(keeps, overwrites)
     for _ in range(2):
         with pytest.raises(UnsafeStore, match="external manifest store"):
@@ -64,7 +64,7 @@ def test_a_store_that_breaks_its_promise_is_refused_every_time(keeps: bool, over
     assert list(store.list_temporary()) == []
 
 
-def test_a_store_that_cannot_be_asked_refuses_the_write_and_is_asked_again() -> None:
+def test_a_store_that_cannot_be_probed_refuses_the_write_and_is_probed_again() -> None:
     store = FaultyStore(Promising(), Fault("put_if_absent", call=2))
     with pytest.raises(WriteRefused, match="conditional create"):
         prove_conditional_create(store)
@@ -72,14 +72,14 @@ def test_a_store_that_cannot_be_asked_refuses_the_write_and_is_asked_again() -> 
     assert list(store.list_temporary()) == []
 
 
-def test_a_probe_that_cannot_be_removed_does_not_hinder_and_is_found_as_temporary() -> None:
+def test_a_probe_object_that_cannot_be_removed_is_listed_as_temporary() -> None:
     store = FaultyStore(Promising(), Fault("delete"))
     prove_conditional_create(store)
     assert list(store.list()) == []
     assert len(list(store.list_temporary())) == 1
 
 
-def test_a_first_create_that_was_retried_by_the_client_is_no_lie() -> None:
+def test_a_first_create_retried_by_the_client_passes_the_probe() -> None:
     class RetriedByItself(Promising):
         def put_if_absent(self, path: str, data: BytesLike, *, after: Iterable[str] = ()) -> PutOutcome:
             super().put_if_absent(path, data, after=after)

@@ -22,7 +22,7 @@ def test_a_client_is_made_once_for_a_key() -> None:
     assert clients.client("b", Client) is not first
 
 
-def test_a_client_that_is_slow_to_make_is_made_once_and_holds_up_no_other() -> None:
+def test_a_slow_client_is_made_once_and_delays_no_other() -> None:
     clients = ProcessResources()
     begun, may_end = Event(), Event()
     made: list[Client] = []
@@ -44,7 +44,7 @@ def test_a_client_that_is_slow_to_make_is_made_once_and_holds_up_no_other() -> N
     assert len(made) == 1
 
 
-def test_a_client_that_cannot_be_made_is_tried_again() -> None:
+def test_a_client_that_failed_to_open_is_made_at_the_next_call() -> None:
     clients = ProcessResources()
 
     def fail() -> Client:
@@ -56,7 +56,7 @@ def test_a_client_that_cannot_be_made_is_tried_again() -> None:
     assert clients.client("a", lambda: "made") == "made"
 
 
-def test_the_clients_that_were_used_last_are_kept_and_others_let_go() -> None:
+def test_only_the_clients_used_last_are_kept() -> None:
     clients = ProcessResources()
     often = clients.client("often", Client)
     made = []
@@ -69,7 +69,7 @@ def test_the_clients_that_were_used_last_are_kept_and_others_let_go() -> None:
     assert alive == made[-len(alive) :]
 
 
-def test_a_client_that_is_let_go_may_give_back_what_it_holds() -> None:
+def test_an_evicted_client_is_passed_to_on_evict() -> None:
     clients = ProcessResources()
     let_go: list[str] = []
     assert clients.client("oldest", lambda: "itself", let_go.append) == "itself"
@@ -99,7 +99,7 @@ def test_buckets_of_one_account_share_a_client(
     assert (keys[0] == keys[1]) is shared
 
 
-def test_other_credentials_are_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_credentials_use_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     monkeypatch.setattr(PROCESS_RESOURCES, "client", lambda key, make: keys.append(key))
     for token in ("old", "new"):

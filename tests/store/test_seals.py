@@ -1,4 +1,4 @@
-"""A sealed directory: its stamp lasts until a name comes or goes, and is had by nothing else."""
+"""A sealed directory keeps its stamp until a name comes or goes, and nothing else has that stamp."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _come_and_go(folder: Path) -> None:
     ],
     ids=["file", "directory", "symlink", "link", "gone", "renamed", "moved away", "came and went"],
 )
-def test_a_name_that_comes_or_goes_breaks_a_seal_however_soon(folder: Path, change: Callable[[Path], object]) -> None:
+def test_a_name_that_comes_or_goes_at_once_breaks_a_seal(folder: Path, change: Callable[[Path], object]) -> None:
     sealed = seal(str(folder))
     assert sealed is not None
     assert stamp(str(folder)) == sealed
@@ -56,20 +56,20 @@ def test_a_name_that_comes_or_goes_breaks_a_seal_however_soon(folder: Path, chan
     assert stamp(str(folder)) != sealed
 
 
-def test_a_seal_outlives_what_changes_no_name(folder: Path) -> None:
+def test_a_change_of_no_name_keeps_the_seal(folder: Path) -> None:
     sealed = seal(str(folder))
     (folder / "there").write_bytes(b"2")
     assert (list(folder.iterdir()), (folder / "there").read_bytes()) == ([folder / "there"], b"2")
     assert stamp(str(folder)) == sealed
 
 
-def test_what_is_sealed_is_not_sealed_again(folder: Path) -> None:
+def test_a_sealed_directory_is_not_sealed_again(folder: Path) -> None:
     sealed = seal(str(folder))
     assert seal(str(folder)) is None
     assert stamp(str(folder)) == sealed
 
 
-def test_no_two_states_have_the_same_seal(folder: Path) -> None:
+def test_two_states_never_have_the_same_seal(folder: Path) -> None:
     seals = []
     for _ in range(200):  # far more than there are ticks meanwhile
         _come_and_go(folder)
@@ -78,7 +78,7 @@ def test_no_two_states_have_the_same_seal(folder: Path) -> None:
     assert len(set(seals)) == 200
 
 
-def test_neither_a_copy_nor_a_restored_directory_has_the_seal_of_what_it_copies(folder: Path) -> None:
+def test_a_copied_or_restored_directory_has_another_stamp(folder: Path) -> None:
     sealed = seal(str(folder))
     copy = folder.parent / "copy"
     shutil.copytree(folder, copy)
@@ -91,7 +91,7 @@ def test_neither_a_copy_nor_a_restored_directory_has_the_seal_of_what_it_copies(
     assert stamp(str(folder)) != sealed
 
 
-def test_a_clock_that_goes_back_brings_no_seal_back(folder: Path) -> None:
+def test_a_clock_that_is_set_back_restores_no_seal(folder: Path) -> None:
     sealed = seal(str(folder))
     status = folder.stat()
     (folder / "later").touch()
@@ -100,7 +100,7 @@ def test_a_clock_that_goes_back_brings_no_seal_back(folder: Path) -> None:
     assert stamp(str(folder)) != sealed
 
 
-def test_what_may_not_be_sealed_is_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_whose_times_may_not_be_set_has_no_seal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
@@ -123,7 +123,7 @@ def test_a_file_system_that_keeps_times_less_finely_has_no_seals(
     assert seal(str(folder)) is None
 
 
-def test_a_directory_that_is_not_there_has_neither_stamp_nor_seal(tmp_path: Path) -> None:
+def test_a_missing_directory_has_neither_stamp_nor_seal(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     store.put("file", b"")
     assert [store.directory_stamp(name) or store.seal_directory(name) for name in ("none", "none/deeper", "file")] == [

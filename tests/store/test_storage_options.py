@@ -146,7 +146,7 @@ def test_the_references_google_options_become_those_of_gcsfs() -> None:
         assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_proxy_is_gone_through_by_every_service() -> None:
+def test_every_service_uses_the_proxy() -> None:
     proxy = {"proxy_url": "http://proxy:3128"}
     by_scheme = {"http": "http://proxy:3128", "https": "http://proxy:3128"}
     assert service_of("s3").arguments("b", proxy)["config_kwargs"]["proxies"] == by_scheme
@@ -213,7 +213,7 @@ def test_an_azure_token_and_the_retries_reach_the_client() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
-def test_wrong_options_are_told_when_the_store_is_opened(scheme: str) -> None:
+def test_wrong_options_are_reported_when_the_store_is_opened(scheme: str) -> None:
     with pytest.raises(InvalidInput, match="no_such_option"):
         open_store(f"{scheme}://bucket/a", {"no_such_option": "x"})
     with pytest.raises(InvalidInput, match="region"):

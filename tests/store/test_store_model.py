@@ -1,4 +1,4 @@
-"""Any sequence of operations leaves a store as it leaves a dict."""
+"""Any sequence of operations has the same result on a store and on a dict."""
 
 from __future__ import annotations
 

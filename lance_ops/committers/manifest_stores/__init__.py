@@ -1,4 +1,4 @@
-"""External manifest stores, one file a kind. What a kind needs is imported when one is opened."""
+"""External manifest stores, one file for each kind. A kind's packages are imported when a store of it is opened."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ALL_MANIFEST_STORES: Mapping[str, tuple[str, ...]] = {
     "redis.RedisManifestStore": ("redis", "rediss", "unix"),
     "etcd.EtcdManifestStore": ("etcd", "etcds"),
 }
-"""Module and class of each kind, and the schemes of the URLs that name it."""
+"""The module and class of each kind, with the schemes of its URLs."""
 
 
 def open_manifest_store(url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> ManifestStore:
-    """Return the rows that the store at `url` keeps for a dataset.
+    """Return the manifest store at `url` for one dataset.
 
     Raises `InvalidInput`, without showing the URL, if it names no store or if a package for it is missing.
     """

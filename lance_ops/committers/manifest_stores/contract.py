@@ -1,4 +1,4 @@
-"""What an external manifest store is: a table that says, for each version of a dataset, where its manifest is.
+"""The interface of an external manifest store: a table with the path of the manifest of each version of a dataset.
 
 It decides who makes a version, for object stores that cannot. A row is inserted once, naming a staged manifest, and
 replaced once, when the manifest has its final name; the rows of removed versions stay, so that no stale writer can make
@@ -36,7 +36,7 @@ class ManifestStore(ABC):
     @classmethod
     @abstractmethod
     def open(cls, url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> Self:
-        """Return the rows that a store keeps for a dataset; connect to nothing yet.
+        """Return the store for one dataset, without connecting to it yet.
 
         Raises `InvalidInput` for a URL that does not name a store, and if a package for it is missing.
         """
@@ -51,7 +51,7 @@ class ManifestStore(ABC):
 
     @abstractmethod
     def insert(self, row: ManifestRow) -> bool:
-        """Insert a row; return False, and change nothing, if the version has one.
+        """Insert a row; return False and change nothing if the version has one.
 
         Raises `WriteRefused` when nothing was written and nothing will appear later, another `StoreError` when that is
         not known.
@@ -59,13 +59,13 @@ class ManifestStore(ABC):
 
     @abstractmethod
     def replace(self, row: ManifestRow) -> None:
-        """Replace a version's row, which must be there."""
+        """Replace a version's row, which must exist."""
 
     @abstractmethod
     def remove(self, version: int) -> None:
-        """Remove a version's row if it is there; another may then be inserted."""
+        """Remove a version's row if it exists; another may be inserted afterwards."""
 
 
 def padded(version: int) -> str:
-    """Return a version as text that sorts as numbers do."""
+    """Return a version as text that sorts like the number."""
     return f"{version:0{_DIGITS}d}"

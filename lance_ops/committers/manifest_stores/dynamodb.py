@@ -31,7 +31,7 @@ __all__ = ["DynamoDbManifestStore"]
 ENDPOINT_OPTION = "dynamodb_endpoint"
 _COMMITTER = "lance_ops"
 _SHARED_CONFIG = frozenset({"connect_timeout", "read_timeout", "retries", "proxies", "max_pool_connections"})
-"""What options of the bucket say of any connection of botocore's."""
+"""The settings of the bucket's connection that apply to any botocore client."""
 _EXISTS = "ConditionalCheckFailedException"
 _REFUSALS = frozenset(
     {"AccessDeniedException", "ResourceNotFoundException", "UnrecognizedClientException", "ValidationException"}
@@ -40,7 +40,7 @@ _REFUSALS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DynamoDbManifestStore(ManifestStore):
-    """The items of one dataset; `options` are those of its bucket, secrets among them."""
+    """The items of one dataset; `options` are those of its bucket and may hold secrets."""
 
     table: str
     base_uri: str
@@ -136,4 +136,4 @@ class DynamoDbManifestStore(ManifestStore):
 
 
 class _ConditionFailed(StoreError):
-    """An item is there that must not be, or is not there that must."""
+    """The condition of a request failed: an item exists that must not, or is missing."""

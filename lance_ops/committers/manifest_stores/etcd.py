@@ -1,4 +1,4 @@
-"""A manifest store in etcd, by transactions over its JSON gateway: a key a version, padded to sort as numbers do.
+"""A manifest store in etcd, by transactions over its JSON gateway: a padded key for each version.
 
 `etcd://host:port` is plain HTTP, `etcds://host:port` TLS. Source: the public API of etcd 3, `/v3/kv/range` and
 `/v3/kv/txn`.
@@ -44,7 +44,7 @@ class EtcdManifestStore(ManifestStore):
 
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""
-        first, end = self._key(""), self._key(":")  # a colon follows the digits
+        first, end = self._key(""), self._key(":")  # a colon sorts after the digits
         return self._range({"key": first, "range_end": end, "sort_order": "DESCEND", "sort_target": "KEY", "limit": 1})
 
     def get(self, version: int) -> ManifestRow | None:
@@ -65,7 +65,7 @@ class EtcdManifestStore(ManifestStore):
         self._post("/v3/kv/deleterange", {"key": self._key(padded(version))})
 
     def _put(self, row: ManifestRow, created: str) -> bool:
-        """Put a row if the revision that created its key compares with 0 (none) as said."""
+        """Put a row if the revision that created its key, 0 for no key, compares with 0 as `created` says."""
         key = self._key(padded(row.version))
         value = json.dumps({"version": row.version, "path": row.path, "size_bytes": row.size_bytes})
         answer = self._post(

@@ -1,7 +1,7 @@
 """A manifest store in Redis: for each dataset a hash from version to row, and a sorted set of the versions.
 
-Both get a new version in one script, which Redis runs alone. A server that may forget what it answered is refused: it
-must keep an append-only file and sync it always (`appendonly yes`, `appendfsync always`).
+One script adds a version to both, and Redis runs a script atomically. A server that may lose answered writes is
+refused: it must keep an append-only file and always sync it (`appendonly yes`, `appendfsync always`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 return redis.call('HDEL', KEYS[1], ARGV[1])
 """
 _parse_url: Any = redis.connection.parse_url  # untyped
-_TIMEOUT_SECONDS = 10.0  # unless the URL says; without, a server that hangs holds up a commit for ever
+_TIMEOUT_SECONDS = 10.0  # unless the URL sets one; without a timeout, a hanging server blocks a commit for ever
 _DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
@@ -53,7 +53,7 @@ class RedisManifestStore(ManifestStore):
     def newest(self) -> ManifestRow | None:
         """See `ManifestStore.newest`."""
         with self._client() as client:
-            newest = client.zrevrange(self._versions, 0, 0)  # of one score, members are in the order of their bytes
+            newest = client.zrevrange(self._versions, 0, 0)  # members of equal score are in the order of their bytes
         return self.get(int(newest[0])) if newest else None
 
     def get(self, version: int) -> ManifestRow | None:
@@ -98,7 +98,7 @@ class RedisManifestStore(ManifestStore):
         )
         try:
             said = {**client.config_get("appendonly"), **client.config_get("appendfsync")}
-        except redis.ResponseError:  # hosted servers do not tell
+        except redis.ResponseError:  # hosted servers do not show their settings
             return client
         settings = {_text(key): _text(value) for key, value in said.items()}
         if settings != _DURABLE:

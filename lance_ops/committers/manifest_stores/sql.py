@@ -1,7 +1,7 @@
 """A manifest store in a relational database, through SQLAlchemy.
 
-One table serves all datasets, its primary key a dataset's URI and a version: a second insert of the same key is refused
-by the database itself. SQLite syncs each commit to disk.
+One table serves all datasets. Its primary key is a dataset's URI and a version, so the database refuses a second insert
+of the same version. SQLite is set to sync each commit to disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _METADATA = sa.MetaData()
 _ROWS = sa.Table(
     "lance_manifests",
     _METADATA,
-    # Bounded, since not every database indexes text of any length.
+    # Bounded, because not every database can index text of any length.
     sa.Column("base_uri", sa.String(700), primary_key=True),
     sa.Column("version", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("path", sa.String(300), nullable=False),
@@ -119,7 +119,7 @@ def _connect(url: str) -> sa.Engine:
         engine = sa.create_engine(url, pool_pre_ping=True)
     try:
         _METADATA.create_all(engine)
-    except SQLAlchemyError:  # of several that create it at once, all but one may be told that it is there
+    except SQLAlchemyError:  # another process may have created it at the same moment
         if not sa.inspect(engine).has_table(_ROWS.name):
             raise
     return engine

@@ -46,18 +46,18 @@ _ALIASES: Aliases = {
     "identity_object": ("azure_object_id", "object_id"),
     "identity_resource": ("azure_msi_resource_id", "msi_resource_id"),
     "identity_endpoint": ("azure_msi_endpoint", "azure_identity_endpoint", "identity_endpoint", "msi_endpoint"),
-    # Tags are set nowhere.
+    # Accepted without effect: we set no tags.
     "disable_tagging": ("azure_disable_tagging", "disable_tagging"),
 }
 _FABRIC_HOST = "blob.fabric.microsoft.com"
-# The emulator's one account, the same on every machine in the world and public.
+# The emulator's only account; its key is public and the same on every machine.
 _EMULATOR_ACCOUNT = "devstoreaccount1"
 _EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _EMULATOR_ENDPOINT = f"http://127.0.0.1:10000/{_EMULATOR_ACCOUNT}"
 _RETRIES = 5
 _TOKEN_SECONDS = 3600
-_PAGE_NAMES = 5000  # Azure lists no more at once
-# Of accounts with a hierarchical namespace, and of adlfs.
+_PAGE_NAMES = 5000  # the most that Azure returns in one request
+# Markers of directories in accounts with a hierarchical namespace, and adlfs's own.
 _DIRECTORY_MARKS = ("hdi_isfolder", "is_directory")
 _NOT_FOUND = 404
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
@@ -109,7 +109,7 @@ class Azure(Service):
         found = _read(authority, options)
         if _names_identity(found):
             fs.credential = _identity(found)
-        # adlfs passes none of this on, and its client, left alone, waits for 15 seconds before it tries again.
+        # adlfs does not pass these on, and by default its client waits 15 seconds before a retry.
         retries = read_count(found, "max_retries")
         network: dict[str, Any] = {
             "retry_total": _RETRIES if retries is None else retries,
@@ -172,7 +172,7 @@ class Azure(Service):
 
 
 def _objects(fs: Any, listing: Any) -> Iterator[Any]:
-    """Yield the objects of a listing page by page, those that stand for a directory left out."""
+    """Yield the objects of a listing page by page, without those that represent directories."""
     pages = listing.by_page()
     while (page := _next_page(fs, pages)) is not None:
         yield from (found for found in page if not (found.name.endswith("/") or _stands_for_directory(found)))
@@ -195,12 +195,12 @@ def _next_page(fs: Any, pages: AsyncIterator[AsyncIterator[Any]]) -> list[Any] |
 
 
 def _ask(fs: Any, request: Callable[[], Awaitable[Any]]) -> Any:
-    """Make a request of the client's own, for the answer. Raises `FileNotFoundError` for what is not there."""
+    """Make a request with the Azure client and return the answer. Raises `FileNotFoundError` for a missing object."""
 
     async def ask() -> Any:
         try:
             return await request()
-        except Exception as error:  # the client's own class, of a package that need not be installed; others go on
+        except Exception as error:  # the client's error class may not be installed
             if getattr(error, "status_code", None) == _NOT_FOUND:
                 raise FileNotFoundError(str(error)) from error
             raise
@@ -209,7 +209,7 @@ def _ask(fs: Any, request: Callable[[], Awaitable[Any]]) -> Any:
 
 
 def _read(authority: str, options: Mapping[str, object]) -> dict[str, str]:
-    """Return the options by our names, with what the URI and the emulator say."""
+    """Return the options by our names, completed from the URI and for the emulator."""
     found = read_options(options, _ALIASES, environment_prefixes=("azure_",))
     account_of_uri = authority.partition("@")[2].partition(".")[0]
     if account_of_uri:
@@ -231,7 +231,7 @@ def _names_identity(found: Mapping[str, str]) -> bool:
 
 
 def _identity(found: Mapping[str, str]) -> Any:
-    """Return a credential that is neither a key nor a signature nor a client's secret."""
+    """Return a credential for options without a key, a signature or a client secret."""
     if "bearer_token" in found:
         return _BearerToken(found["bearer_token"])
     identity = import_module("azure.identity.aio")
@@ -246,7 +246,7 @@ def _identity(found: Mapping[str, str]) -> Any:
 
 
 class _BearerToken:
-    """A token that somebody else has got, and nobody here can renew."""
+    """A token that the caller obtained and that cannot be renewed here."""
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -1,4 +1,4 @@
-"""What differs between the services behind fsspec: options, the exclusive create, listing, the clock.
+"""The interface of a service behind fsspec: its options, exclusive create, listing and clock.
 
 A service is stateless; `fs` is an fsspec file system and `key` a path in its terms (`bucket/name`).
 """
@@ -28,7 +28,7 @@ GENERAL_ALIASES: Mapping[str, tuple[str, ...]] = {
     "proxy": ("proxy_url",),
     "proxy_certificate": ("proxy_ca_certificate",),
     "proxy_excludes": ("proxy_excludes",),
-    # Taken, so that options written for the reference pass, and without effect here.
+    # Accepted without effect, so that options written for the reference can be used.
     "ignored": ("client_retry_timeout", "user_agent"),
 }
 
@@ -47,11 +47,11 @@ class Service(ABC):
 
     schemes: tuple[str, ...]
     package: str
-    """What to install for it."""
+    """The package to install for it."""
     needs_proof = True
     replaces_at_once = True
     well_known = True
-    """Whether a manifest that somebody else wrote may name it."""
+    """Whether a manifest of another writer may name it."""
 
     @abstractmethod
     def protocol(self, scheme: str) -> str:
@@ -69,11 +69,11 @@ class Service(ABC):
         """
 
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
-        """Make a file system of fsspec's class `kind` that remembers no listings and is nobody else's."""
+        """Make a file system of fsspec's class `kind` that caches no listings and is shared with nobody."""
         return kind(**self.arguments(authority, options), use_listings_cache=False, skip_instance_cache=True)
 
     def account(self, authority: str) -> str:
-        """Return what a client depends on of a URI's authority: buckets that agree in it share one."""
+        """Return the part of a URI's authority that selects the client: buckets with the same part share a client."""
         return authority
 
     def bucket(self, authority: str) -> str:
@@ -81,19 +81,19 @@ class Service(ABC):
         return authority
 
     def rooted(self, key: str) -> str:
-        """Return a key as the file system wants it."""
+        """Return a key in the form that the file system takes."""
         return key
 
     def lists_in_order(self, authority: str, options: Mapping[str, object]) -> bool:
-        """Return whether listings ascend, so that the first names cost one request."""
+        """Return whether listings ascend, so that one request returns the first names."""
         return False
 
     def is_refusal(self, error: Exception) -> bool:
-        """Return whether the service answered a write, and the answer was that it will not do it."""
+        """Return whether an error is the service's answer that it did not and will not do a write."""
         return isinstance(error, PermissionError)
 
     def size(self, fs: Any, key: str) -> int:
-        """Return an object's length in bytes. Raises `FileNotFoundError` if there is none, a directory or not."""
+        """Return an object's length in bytes. Raises `FileNotFoundError` if there is none, or if it is a directory."""
         info = fs.info(key)
         if info["type"] != "file":
             raise FileNotFoundError(key)
@@ -104,7 +104,7 @@ class Service(ABC):
         fs.pipe_file(key, data)
 
     def open_writer(self, fs: Any, key: str) -> Any:
-        """Return a file to `write` to, which `close` shows and `discard` does not."""
+        """Return a file with `write`, `close`, which makes the object visible, and `discard`, which does not."""
         return fs.open(key, "wb")
 
     def copy(self, fs: Any, source: str, target: str) -> None:
@@ -116,7 +116,7 @@ class Service(ABC):
         return bytes(fs.cat_file(key))
 
     def get_range(self, fs: Any, key: str, start: int, end: int) -> bytes:
-        """Read a range of an object; less, or an error, where it ends before."""
+        """Read a range of an object. If the object ends before, return fewer bytes or raise an error."""
         return bytes(fs.cat_file(key, start=start, end=end))
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
@@ -134,7 +134,7 @@ class Service(ABC):
         return []
 
     def now(self, fs: Any, directory: str) -> datetime:
-        """Return the time by the service's clock: that of an object written for the purpose, unless it tells."""
+        """Return the time by the service's clock. This default writes an object and returns its time."""
         key = f"{directory}/{TEMPORARY_PREFIX}clock.{uuid.uuid4().hex}"
         try:
             fs.pipe_file(key, b"now")
@@ -145,7 +145,7 @@ class Service(ABC):
 
 
 def proxies_of(found: Mapping[str, str]) -> dict[str, str]:
-    """Return the proxy to go through by scheme, none unless one is given."""
+    """Return the proxies by scheme; empty if no proxy is given."""
     for name in ("proxy_certificate", "proxy_excludes"):
         if name in found:
             raise UnsupportedFeature(
@@ -155,7 +155,7 @@ def proxies_of(found: Mapping[str, str]) -> dict[str, str]:
 
 
 def modified_of(info: Mapping[str, Any]) -> datetime:
-    """Return the time of last change from an fsspec info; each package has its own key for it."""
+    """Return the time of last change from an fsspec info; packages use different keys for it."""
     for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
         value = info.get(name)
         if isinstance(value, str):

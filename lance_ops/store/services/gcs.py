@@ -32,9 +32,9 @@ _ALIASES: Aliases = {
 _ANONYMOUS = "anon"
 _OBJECTS = "b/{}/o"
 _OBJECT = "b/{}/o/{}"
-_PAGE_NAMES = 1000  # Google lists no more at once
+_PAGE_NAMES = 1000  # the most that Google returns in one request
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
-_REFUSED = ("Forbidden", "Bad Request")  # how gcsfs begins the messages of 403 and 400, which have no type of their own
+_REFUSED = ("Forbidden", "Bad Request")  # gcsfs's messages for 403 and 400 begin so; it has no types for them
 
 
 class Gcs(Service):
@@ -55,7 +55,7 @@ class Gcs(Service):
         endpoint = found.get("endpoint")
         if "account_key" in found:
             key = _account_key(found["account_key"])
-            # Two entries that Google does not write, but the reference's package reads, for servers of one's own.
+            # Google does not write these two entries; the reference reads them for other servers.
             endpoint = key.get("gcs_base_url", endpoint)
             token = _ANONYMOUS if key.get("disable_oauth") else key
         if read_bool(found, "skip_signature"):
@@ -71,8 +71,8 @@ class Gcs(Service):
         }
 
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
-        # Newer releases put a class before the plain one that asks by gRPC what kind of bucket it is: one more request,
-        # to another host, by a client that survives no fork.
+        # Newer releases wrap the plain class in one that asks the bucket's kind by gRPC: one more request to another
+        # host, by a client that does not survive a fork.
         plain = next((base for base in getattr(kind, "__mro__", ()) if base.__module__ == "gcsfs.core"), kind)
         return super().connect(plain, authority, options)
 
@@ -116,7 +116,7 @@ def _read(options: Mapping[str, object]) -> dict[str, str]:
 
 
 def _pages(fs: Any, bucket: str, **request: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a listing page by page, those that stand for a directory left out."""
+    """Yield the objects of a listing page by page, without those that represent directories."""
     more: dict[str, Any] = {}
     while True:
         answer = fs.call("GET", _OBJECTS, bucket, **request, **more, json_out=True)

@@ -1,7 +1,7 @@
-"""HDFS, through pyarrow and Hadoop's own client: no conditional create, but a rename that takes no name that is taken.
+"""HDFS, through pyarrow and Hadoop's own client: its rename never replaces a file, which serves as exclusive create.
 
-What is written gets a temporary name and, whole, its own by a rename, which the name node decides alone. To replace an
-object takes two steps, between which there is none: nothing that a dataset relies on is ever replaced.
+An object is written under a temporary name and gets its own name by a rename, which the name node decides atomically.
+Replacing an object takes two steps, between which it does not exist. A dataset relies on no object that is replaced.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["Hdfs"]
 
 
 class Hdfs(Service):
-    """Options (`user`, `kerb_ticket`, `replication`) go to pyarrow as they are; host and port are those of the URI.
+    """Options (`user`, `kerb_ticket`, `replication`) go to pyarrow unchanged; host and port come from the URI.
 
-    A rename that overwrites would be found out by the probe, as a condition that is ignored is.
+    The probe would detect a rename that overwrites, as it detects a server that ignores a condition.
     """
 
     schemes = ("hdfs",)
@@ -55,7 +55,7 @@ class Hdfs(Service):
         try:
             fs.mv(staged, key)
         except OSError as error:
-            if not fs.exists(staged):  # the name was ours to take, and the answer was lost: who asks reads the bytes
+            if not fs.exists(staged):  # the rename was done and its answer lost: the caller reads the bytes to find out
                 raise
             fs.rm_file(staged)
             if fs.exists(key):
@@ -70,7 +70,7 @@ class Hdfs(Service):
         return _StagedFile(fs, key)
 
     def get_range(self, fs: Any, key: str, start: int, end: int) -> bytes:
-        with fs.open(key, "rb", seekable=True) as file:  # `cat_file` asks for no such file where a range starts at 0
+        with fs.open(key, "rb", seekable=True) as file:  # `cat_file` cannot seek if a range starts at 0
             size = file.seek(0, os.SEEK_END)
             file.seek(min(start, size))
             return bytes(file.read(min(end, size) - min(start, size)))
@@ -81,7 +81,7 @@ class Hdfs(Service):
 
 
 class _StagedFile:
-    """A file being written under a temporary name, with what `FsspecStore` asks of fsspec's files."""
+    """A file being written under a temporary name, with the methods that `FsspecStore` uses of fsspec's files."""
 
     def __init__(self, fs: Any, key: str) -> None:
         self._fs = fs

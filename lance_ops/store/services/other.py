@@ -1,4 +1,4 @@
-"""Any other file system that fsspec knows (SFTP, HTTP, …): good to read and to write files, not to commit on."""
+"""Any other file system that fsspec knows (SFTP, HTTP, …): it can read and write files, but not commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Other"]
 
 
 class Other(Service):
-    """Options go to the file system's package as they are."""
+    """Passes options on to the file system's package unchanged."""
 
     schemes = ()
     package = "the package that fsspec names for it"

@@ -1,4 +1,4 @@
-"""Amazon S3 and what speaks its protocol, through s3fs."""
+"""Amazon S3 and servers that speak its protocol, through s3fs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PAGE_NAMES = 1000  # S3 lists no more at once
 _CONNECTIONS = 64
 _BAD_REQUEST = 400
 _CONDITION_FAILED = 412
-# Neither a timeout (408), a concurrent request to the same key (409) nor throttling (429) says that nothing happened.
+# A timeout (408), a concurrent request to the same key (409) and throttling (429) do not say that nothing happened.
 _REFUSALS = frozenset({400, 401, 403, 404, 405, 411, 413, 501})
 
 
@@ -52,12 +52,12 @@ class S3(Service):
         found = _read(options)
         endpoint = found.get("endpoint")
         if endpoint and endpoint.startswith("http://") and not read_bool(found, "allow_http"):
-            raise InvalidInput("storage_options: the endpoint is plain http; say allow_http=true if that is meant")
+            raise InvalidInput("storage_options: the endpoint is plain http; set allow_http=true if that is intended")
         config: dict[str, Any] = {"max_pool_connections": _CONNECTIONS}
         if endpoint:
             virtual = read_bool(found, "virtual_hosted")
             config["s3"] = {"addressing_style": "virtual" if virtual else "path"}
-            # Servers other than Amazon's stumble over the checksums newer clients add unasked.
+            # Servers other than Amazon's fail on the checksums that newer clients add by default.
             config["request_checksum_calculation"] = config["response_checksum_validation"] = "when_required"
         for ours, theirs in (("connect_timeout", "connect_timeout"), ("request_timeout", "read_timeout")):
             seconds = read_seconds(found, ours)
@@ -95,7 +95,7 @@ class S3(Service):
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
         fs = super().connect(kind, authority, options)
         retries = read_count(_read(options), "download_retries")
-        if retries is not None:  # s3fs tries again around botocore, which does not see a body that ends early
+        if retries is not None:  # s3fs retries around botocore, which does not notice a body that ends early
             fs.retries = retries + 1
         return fs
 
@@ -107,7 +107,7 @@ class S3(Service):
         except FileExistsError:
             raise
         except OSError as error:
-            if _status(error) == _CONDITION_FAILED:  # s3fs recognises it only by an element that not every server sends
+            if _status(error) == _CONDITION_FAILED:  # s3fs needs an element in the answer that not every server sends
                 raise FileExistsError(key) from error
             raise
 
@@ -129,10 +129,10 @@ class S3(Service):
         except OSError as error:
             if _status(error) != _BAD_REQUEST:
                 raise
-            fs.cp_file(source, target)  # in parts: what is larger than 5 GB is not copied at once
+            fs.cp_file(source, target)  # an object over 5 GB must be copied in parts
 
     def get(self, fs: Any, key: str) -> bytes:
-        return bytes(fs.cat_file(key, max_concurrency=1))  # more would ask for the size first
+        return bytes(fs.cat_file(key, max_concurrency=1))  # more concurrency would request the size first
 
     def walk(self, fs: Any, directory: str) -> Iterator[ListedObject]:
         bucket, _, prefix = directory.partition("/")
@@ -160,7 +160,7 @@ def _read(options: Mapping[str, object]) -> dict[str, str]:
 
 
 def _pages(fs: Any, **request: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a listing page by page, those that stand for a directory left out."""
+    """Yield the objects of a listing page by page, without those that represent directories."""
     more: dict[str, Any] = {}
     while True:
         answer = fs.call_s3("list_objects_v2", **request, **more)
@@ -171,7 +171,7 @@ def _pages(fs: Any, **request: Any) -> Iterator[dict[str, Any]]:
 
 
 def _status(error: BaseException | None) -> int | None:
-    """Return the HTTP status behind an s3fs error, which has its cause from botocore."""
+    """Return the HTTP status of an s3fs error, from the botocore error that caused it."""
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, Mapping):
