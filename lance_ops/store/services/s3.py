@@ -53,34 +53,11 @@ class S3(Service):
         endpoint = found.get("endpoint")
         if endpoint and endpoint.startswith("http://") and not read_bool(found, "allow_http"):
             raise InvalidInput("storage_options: the endpoint is plain http; set allow_http=true if that is intended")
-        config: dict[str, Any] = {"max_pool_connections": _CONNECTIONS}
-        if endpoint:
-            virtual = read_bool(found, "virtual_hosted")
-            config["s3"] = {"addressing_style": "virtual" if virtual else "path"}
-            # Servers other than Amazon's fail on the checksums that newer clients add by default.
-            config["request_checksum_calculation"] = config["response_checksum_validation"] = "when_required"
-        for ours, theirs in (("connect_timeout", "connect_timeout"), ("request_timeout", "read_timeout")):
-            seconds = read_seconds(found, ours)
-            if seconds is not None:
-                config[theirs] = seconds
-        retries = read_count(found, "max_retries")
-        if retries is not None:
-            config["retries"] = {"total_max_attempts": retries + 1, "mode": "standard"}
-        proxies = proxies_of(found)
-        if proxies:
-            config["proxies"] = proxies
         client: dict[str, Any] = {}
         if "region" in found:
             client["region_name"] = found["region"]
         if read_bool(found, "allow_invalid_certificates"):
             client["verify"] = False
-        extra: dict[str, Any] = {}
-        if "encryption" in found:
-            extra["ServerSideEncryption"] = found["encryption"]
-        if "encryption_key" in found:
-            extra["SSEKMSKeyId"] = found["encryption_key"]
-        if read_bool(found, "encryption_bucket_key"):
-            extra["BucketKeyEnabled"] = True
         return {
             "anon": read_bool(found, "skip_signature"),
             "key": found.get("access_key_id"),
@@ -88,8 +65,8 @@ class S3(Service):
             "token": found.get("session_token"),
             "endpoint_url": endpoint,
             "client_kwargs": client,
-            "config_kwargs": config,
-            "s3_additional_kwargs": extra,
+            "config_kwargs": _client_config(found),
+            "s3_additional_kwargs": _encryption(found),
         }
 
     def connect(self, kind: Callable[..., Any], authority: str, options: Mapping[str, object]) -> Any:
@@ -157,6 +134,40 @@ class S3(Service):
 
 def _read(options: Mapping[str, object]) -> dict[str, str]:
     return read_options(options, _ALIASES, environment_prefixes=("aws_",))
+
+
+def _client_config(found: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of botocore's `Config`."""
+    endpoint = found.get("endpoint")
+    config: dict[str, Any] = {"max_pool_connections": _CONNECTIONS}
+    if endpoint:
+        virtual = read_bool(found, "virtual_hosted")
+        config["s3"] = {"addressing_style": "virtual" if virtual else "path"}
+        # Servers other than Amazon's fail on the checksums that newer clients add by default.
+        config["request_checksum_calculation"] = config["response_checksum_validation"] = "when_required"
+    for ours, theirs in (("connect_timeout", "connect_timeout"), ("request_timeout", "read_timeout")):
+        seconds = read_seconds(found, ours)
+        if seconds is not None:
+            config[theirs] = seconds
+    retries = read_count(found, "max_retries")
+    if retries is not None:
+        config["retries"] = {"total_max_attempts": retries + 1, "mode": "standard"}
+    proxies = proxies_of(found)
+    if proxies:
+        config["proxies"] = proxies
+    return config
+
+
+def _encryption(found: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of each write that say how the server encrypts."""
+    extra: dict[str, Any] = {}
+    if "encryption" in found:
+        extra["ServerSideEncryption"] = found["encryption"]
+    if "encryption_key" in found:
+        extra["SSEKMSKeyId"] = found["encryption_key"]
+    if read_bool(found, "encryption_bucket_key"):
+        extra["BucketKeyEnabled"] = True
+    return extra
 
 
 def _pages(fs: Any, **request: Any) -> Iterator[dict[str, Any]]:
