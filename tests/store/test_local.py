@@ -264,7 +264,7 @@ def test_the_time_is_known_where_nothing_can_be_written(
     assert store.now() > before
 
 
-def test_a_file_is_never_newer_than_now(tmp_path: Path) -> None:
+def test_now_is_never_before_an_earlier_moment(tmp_path: Path) -> None:
     store = LocalStore(str(tmp_path))
     for _ in range(100):
         done = datetime.now(UTC)
