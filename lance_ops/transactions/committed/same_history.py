@@ -13,6 +13,7 @@ if the next version's transaction, replayed on it, gives the next version.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 from lance_ops.committers import Committer
@@ -70,7 +71,9 @@ def is_in_history(version: CommittedVersion, after: CommittedVersion | None, rea
         return True
     added = _added_fragments(version)
     names_added_file = _names_one_of(after.manifest, added, _files(added))
-    return names_added_file or _is_replayed(version.manifest, after, _fragments, read)
+    made = after.manifest
+    context = ApplyContext({}, made.data_format.version, made.uses_stable_row_ids)
+    return names_added_file or _is_replayed(version.manifest, after, _fragments, read, context)
 
 
 def descends_from(after: CommittedVersion, made: Manifest, before: Manifest, read: _ReadManifest) -> bool:
@@ -83,15 +86,19 @@ def descends_from(after: CommittedVersion, made: Manifest, before: Manifest, rea
     if _names_one_of(after.manifest, new, added):
         return True
     try:
-        return _is_replayed(made, after, _content, read) is True
+        return _is_replayed(made, after, _content, read, ApplyContext()) is True
     except LanceOpsError:
         return False
 
 
 def _is_replayed(
-    made: Manifest, after: CommittedVersion, compared: Callable[[Manifest], object], read: _ReadManifest
+    made: Manifest,
+    after: CommittedVersion,
+    compared: Callable[[Manifest], object],
+    read: _ReadManifest,
+    context: ApplyContext,
 ) -> bool | None:
-    """Return whether the transaction of `after`, applied to `made`, gives `after` in what is `compared`.
+    """Return whether the transaction of `after`, applied to `made` in a context, gives `after` in what is `compared`.
 
     None if the transaction, or a version that it needs, was cleaned up.
     """
@@ -102,7 +109,7 @@ def _is_replayed(
     except VersionNotFound:
         return None
     try:
-        replayed = next_manifest(made, after.transaction, ApplyContext(manifests=needed), 0)
+        replayed = next_manifest(made, after.transaction, replace(context, manifests=needed), 0)
     except LanceOpsError:
         return False
     return compared(replayed) == compared(after.manifest)
