@@ -4,7 +4,7 @@ LLVM is a library of some hundred megabytes. Loading a kernel touches most of it
 it. The pages are unmodified pages of the library's file, so the system can drop them, and reads them again from its
 cache when the next kernel is loaded. The pages are found in `/proc/self/maps` and dropped with `madvise`.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=compiler-memory`.
+Gain: a cold process takes 123 MB instead of 174 (ADR 19). Switch off with `LANCE_OPS_DISABLE=compiler-memory`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ They differ from numba's own cache in three ways:
   source, else to the user's cache folder, else nowhere.
 - Loading a kernel does not fill the compiler's tables.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=kernel-cache`.
+Gain: a cold process takes 0.83 of the processor time, and 123 MB instead of 189 (ADR 19). Switch off with
+`LANCE_OPS_DISABLE=kernel-cache`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 They build LLVM code with numba's internal tools (`numba.core.cgutils`, llvmlite). A view of the array as words would
 need an aligned start and a length in words.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=unaligned-words`; then
-`lance_ops.kernels.unaligned` reads and writes byte by byte.
+Gain: bit unpacking takes 0.02 of the time, FSST encoding 0.39 (ADR 19). Switch off with
+`LANCE_OPS_DISABLE=unaligned-words`; then `lance_ops.kernels.unaligned` reads and writes byte by byte.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The kernel syncs the files in threads of its own. `begin` takes as many files as the kernel accepts; the caller syncs
 the others in another way. Nothing is taken on other systems and where a sandbox forbids the calls.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=aio`.
+Gain: a sync of three files and their directory takes 0.72 of the time, an append of one row 0.84 to 0.91 (ADR 19).
+Switch off with `LANCE_OPS_DISABLE=aio`.
 """
 
 from __future__ import annotations

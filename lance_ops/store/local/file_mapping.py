@@ -5,8 +5,8 @@ megabytes for one value of a row. Arrow's own maps ask for the whole file at onc
 descriptor for each map before Python 3.13. So this module calls the C library: `mmap`, `madvise` and `mincore`. ADR 18
 has the measurements behind it.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=file-mapping`: then `map_cache`
-uses Python's `mmap` and gives no advice.
+Gain: three cold rows of a file of 244 MB take 0.08 of the time, a cold scan 0.88 to 0.96 (ADR 19). Switch off with
+`LANCE_OPS_DISABLE=file-mapping`: then `map_cache` uses Python's `mmap` and gives no advice.
 """
 
 from __future__ import annotations

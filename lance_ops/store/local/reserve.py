@@ -1,6 +1,6 @@
 """Reserve disk space for bytes before they are written (`fallocate`), instead of page by page while they are written.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=reserve`.
+Gain: a file of 64 MB takes 0.72 to 0.81 of the time (ADR 19). Switch off with `LANCE_OPS_DISABLE=reserve`.
 """
 
 from __future__ import annotations

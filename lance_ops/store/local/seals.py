@@ -6,7 +6,8 @@ time of modification, the two times stay as they are until a name comes or goes.
 clock that is set back, and for a copied or restored directory: a copy has another time of change. ADR 16 has the full
 argument.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=seals`.
+Gain: finding the newest of 100 versions takes 0.56 of the time, of 2000 versions 0.05 (ADR 19). Switch off with
+`LANCE_OPS_DISABLE=seals`.
 """
 
 from __future__ import annotations

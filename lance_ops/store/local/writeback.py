@@ -1,6 +1,6 @@
 """Begin to write a file's pages to the disk (`sync_file_range`), so that little is left for the sync at its end.
 
-Gain: see `docs/adr/0019-tricks-of-the-system.md`. Switch off with `LANCE_OPS_DISABLE=writeback`.
+Gain: a file of 64 MB takes 0.72 of the time, one of 8 MB 0.89 (ADR 19). Switch off with `LANCE_OPS_DISABLE=writeback`.
 """
 
 from __future__ import annotations
