@@ -20,7 +20,7 @@ MakeCommitter = Callable[[Store], Committer]
 NewCommitter = Callable[[], Committer]
 
 
-def test_a_dataset_that_is_not_there_has_no_versions(new_committer: NewCommitter) -> None:
+def test_a_missing_dataset_has_no_versions(new_committer: NewCommitter) -> None:
     committer = new_committer()
 
     assert committer.latest() is None
@@ -30,7 +30,7 @@ def test_a_dataset_that_is_not_there_has_no_versions(new_committer: NewCommitter
         committer.read(1)
 
 
-def test_committed_versions_read_as_committed_by_every_handle(new_committer: NewCommitter) -> None:
+def test_every_handle_reads_committed_versions_unchanged(new_committer: NewCommitter) -> None:
     ours, theirs = new_committer(), new_committer()
     for version in range(1, 13):
         outcome = (ours, theirs)[version % 2].commit(version, b"manifest %d" % version)
@@ -45,7 +45,7 @@ def test_committed_versions_read_as_committed_by_every_handle(new_committer: New
         assert not committer.exists(13)
 
 
-def test_a_version_that_exists_is_a_conflict_that_shows_the_winner(new_committer: NewCommitter) -> None:
+def test_committing_an_existing_version_returns_a_conflict_with_the_winner(new_committer: NewCommitter) -> None:
     new_committer().commit(1, b"first")
     committer = new_committer()
 
@@ -64,7 +64,7 @@ def test_committing_the_same_bytes_again_is_recognised_as_ours(new_committer: Ne
 
 
 @pytest.mark.parametrize("version", [0, -1, 1 << 63, 1 << 64])
-def test_a_number_that_is_no_version_is_invalid_input(new_committer: NewCommitter, version: int) -> None:
+def test_an_invalid_version_number_raises_invalid_input(new_committer: NewCommitter, version: int) -> None:
     committer = new_committer()
     for use in (committer.location, committer.read, committer.exists, committer.remove):
         with pytest.raises(InvalidInput):
@@ -73,14 +73,14 @@ def test_a_number_that_is_no_version_is_invalid_input(new_committer: NewCommitte
         committer.commit(version, b"x")
 
 
-def test_large_versions_are_versions(new_committer: NewCommitter) -> None:
+def test_large_version_numbers_are_committed_and_read(new_committer: NewCommitter) -> None:
     large = (1 << 63) - 1
     new_committer().commit(large, b"x")
     assert new_committer().latest() == large
     assert new_committer().read(large).to_pybytes() == b"x"
 
 
-def test_removed_versions_are_gone_and_the_newest_stays(new_committer: NewCommitter) -> None:
+def test_removing_versions_keeps_the_newest(new_committer: NewCommitter) -> None:
     for version in range(1, 6):
         new_committer().commit(version, b"%d" % version)
     committer = new_committer()
@@ -105,7 +105,7 @@ def test_a_pickled_committer_sees_the_same_dataset(new_committer: NewCommitter) 
     assert committer.latest() == 2
 
 
-def test_outcomes_are_values_that_travel(new_committer: NewCommitter) -> None:
+def test_commit_outcomes_pickle(new_committer: NewCommitter) -> None:
     won, lost = new_committer().commit(1, b"one"), new_committer().commit(1, b"two")
     assert pickle.loads(pickle.dumps((won, lost))) == (won, lost)
 

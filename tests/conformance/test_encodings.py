@@ -82,7 +82,7 @@ def ranges_of(zipped: FixedWidth | VariableWidth) -> tuple[Int64Array, Int64Arra
     return np.arange(zipped.num_values) * width, np.full(zipped.num_values, width, np.int64)
 
 
-def test_every_encoding_has_samples_and_says_where_it_is_used() -> None:
+def test_every_encoding_has_samples_and_declares_its_contexts() -> None:
     assert set(SAMPLES) == set(ALL_ENCODINGS)
     assert [encoding.MESSAGE for encoding in ALL_ENCODINGS if encoding.MESSAGE not in CONTEXTS] == []
 
@@ -90,7 +90,7 @@ def test_every_encoding_has_samples_and_says_where_it_is_used() -> None:
 @every_encoding
 @given(data=st.data())
 @few
-def test_its_description_survives_the_wire(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_an_encoding_s_description_round_trips(encoding_type: type[Encoding], data: st.DataObject) -> None:
     encoding = sample_of(encoding_type, data).encoding
     described = encoding.to_pb()
     assert described.WhichOneof("compression") == encoding_type.MESSAGE
@@ -100,7 +100,7 @@ def test_its_description_survives_the_wire(encoding_type: type[Encoding], data: 
 @every_encoding
 @given(data=st.data())
 @few
-def test_a_context_it_is_not_used_in_is_refused_by_name(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_an_encoding_refuses_an_unsupported_context_by_name(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     encoding, values = sample.encoding, sample.values
     no_bytes, nowhere = np.empty(0, np.uint8), np.empty(0, np.int64)
@@ -121,7 +121,7 @@ def test_a_context_it_is_not_used_in_is_refused_by_name(encoding_type: type[Enco
 @in_context(CHUNKS)
 @given(data=st.data())
 @few
-def test_chunks_come_back_all_or_some(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_chunks_are_decoded_in_whole_and_in_part(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     limits = ChunkLimits(max_values=data.draw(st.sampled_from([64, 1024, 4096])), max_bytes=8192)
     encoded = sample.encoding.encode_chunks(sample.values, limits)
@@ -137,7 +137,7 @@ def test_chunks_come_back_all_or_some(encoding_type: type[Encoding], data: st.Da
 @in_context(CHUNKS)
 @given(data=st.data())
 @few
-def test_values_picked_from_chunks_are_those_of_the_chunks(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_values_picked_from_chunks_equal_the_decoded_values(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     encoded = sample.encoding.encode_chunks(sample.values)
     assume(encoded.num_chunks)
@@ -149,7 +149,7 @@ def test_values_picked_from_chunks_are_those_of_the_chunks(encoding_type: type[E
 @in_context(BLOCKS)
 @given(data=st.data())
 @few
-def test_values_picked_from_blocks_are_those_of_the_blocks(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_values_picked_from_blocks_equal_the_decoded_values(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     assume(sample.values.num_values)
     counts = np.diff([*range(0, sample.values.num_values, 1024), sample.values.num_values]).astype(np.int64)
@@ -182,7 +182,7 @@ def test_chunks_respect_the_format_and_the_limits(encoding_type: type[Encoding],
 @in_context(BLOCKS)
 @given(data=st.data())
 @few
-def test_blocks_come_back(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_blocks_round_trip(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     values = sample.values.slice(0, min(sample.values.num_values, 1024))
     block = supported(lambda: sample.encoding.encode_block(values))
@@ -192,7 +192,9 @@ def test_blocks_come_back(encoding_type: type[Encoding], data: st.DataObject) ->
 @in_context(BLOCKS)
 @given(data=st.data())
 @few
-def test_many_blocks_are_the_same_as_one_after_the_other(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_blocks_decoded_together_equal_blocks_decoded_singly(
+    encoding_type: type[Encoding], data: st.DataObject
+) -> None:
     sample = sample_of(encoding_type, data)
     num_values = sample.values.num_values
     cuts = sorted(data.draw(st.lists(st.integers(0, num_values), max_size=8)) + list(range(0, num_values, 1024)))
@@ -210,7 +212,7 @@ def test_many_blocks_are_the_same_as_one_after_the_other(encoding_type: type[Enc
 @in_context(ZIPPED)
 @given(data=st.data())
 @few
-def test_zipped_values_come_back_all_or_some(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_zipped_values_are_decoded_in_whole_and_in_part(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     zipped = supported(lambda: sample.encoding.encode_zipped(sample.values))
     assert zipped.num_values == sample.values.num_values
@@ -226,7 +228,7 @@ def test_zipped_values_come_back_all_or_some(encoding_type: type[Encoding], data
 @in_context(CHUNKS)
 @given(data=st.data())
 @few
-def test_another_number_of_buffers_is_corrupt(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_a_wrong_number_of_buffers_is_corrupt(encoding_type: type[Encoding], data: st.DataObject) -> None:
     sample = sample_of(encoding_type, data)
     nothing = tuple(np.empty(0, np.int64) for _ in range(sample.encoding.num_buffers + 1))
     chunks = ChunkBuffers(np.empty(0, np.uint8), nothing, nothing, np.empty(0, np.int64))
@@ -237,7 +239,7 @@ def test_another_number_of_buffers_is_corrupt(encoding_type: type[Encoding], dat
 @every_encoding
 @given(data=st.data())
 @few
-def test_damaged_bytes_are_an_answer_or_a_typed_error(encoding_type: type[Encoding], data: st.DataObject) -> None:
+def test_damaged_bytes_decode_or_raise_a_typed_error(encoding_type: type[Encoding], data: st.DataObject) -> None:
     """Whatever comes back has as many values as were asked for; nothing else is raised."""
     sample = sample_of(encoding_type, data)
     encoding, values = sample.encoding, sample.values.slice(0, min(sample.values.num_values, 300))

@@ -208,7 +208,7 @@ def predicates_on(draw: st.DrawFn, value_type: pa.DataType) -> Predicate:
 @pytest.mark.parametrize(("index_type", "value_type"), TYPES_BY_INDEX)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_a_search_finds_what_a_scan_finds(
+def test_a_search_finds_the_rows_that_a_scan_finds(
     index_type: IndexType[IndexQuery], value_type: pa.DataType, data: st.DataObject
 ) -> None:
     rows = data.draw(rows_of(value_type))
@@ -254,7 +254,7 @@ def test_a_merged_index_finds_the_rows_of_all_parts(index_type: IndexType[IndexQ
 
 
 @INDEX_TYPES
-def test_an_index_answers_for_the_fragments_it_covers_alone(index_type: IndexType[IndexQuery]) -> None:
+def test_an_index_finds_rows_of_covered_fragments_only(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     value = VALUES[value_type][0]
     rows = {fragment << 32 | offset: value for fragment in range(3) for offset in range(2)}
@@ -268,7 +268,7 @@ def test_an_index_answers_for_the_fragments_it_covers_alone(index_type: IndexTyp
 
 
 @INDEX_TYPES
-def test_a_fragment_of_two_segments_is_taken_from_the_first(index_type: IndexType[IndexQuery]) -> None:
+def test_merging_segments_that_share_a_fragment_takes_it_from_the_first(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     first, second = VALUES[value_type][:2]
     old, new = ({0: value} for value in (first, second))
@@ -281,7 +281,7 @@ def test_a_fragment_of_two_segments_is_taken_from_the_first(index_type: IndexTyp
 
 
 @INDEX_TYPES
-def test_its_metadata_leads_back_to_it(index_type: IndexType[IndexQuery]) -> None:
+def test_an_index_is_loaded_from_its_round_tripped_metadata(index_type: IndexType[IndexQuery]) -> None:
     value_type = next(kind for kind in VALUES if can_index(index_type, kind))
     built = train(index_type, {0: VALUES[value_type][0]}, value_type)
     metadata = IndexMetadata.from_pb(built.metadata.to_pb(), "manifest")
@@ -309,7 +309,7 @@ def test_a_newer_index_version_is_refused(index_type: IndexType[IndexQuery]) -> 
 
 @INDEX_TYPES
 @pytest.mark.parametrize("stable", [False, True])
-def test_a_new_index_names_rows_as_its_version_says(index_type: IndexType[IndexQuery], stable: bool) -> None:
+def test_the_version_of_a_new_index_decides_how_it_names_rows(index_type: IndexType[IndexQuery], stable: bool) -> None:
     version = index_type.index_version(stable_row_ids=stable)
     assert 0 <= version <= index_type.newest_index_version
     key = index_type.row_key(version, stable_row_ids=stable)
@@ -317,7 +317,7 @@ def test_a_new_index_names_rows_as_its_version_says(index_type: IndexType[IndexQ
 
 
 @INDEX_TYPES
-def test_a_column_it_cannot_hold_is_refused_by_name(index_type: IndexType[IndexQuery]) -> None:
+def test_a_column_of_an_unsupported_type_is_refused_by_name(index_type: IndexType[IndexQuery]) -> None:
     with pytest.raises(UnsupportedFeature, match="'x'"):
         index_type.check(field_of(pa.struct([pa.field("inner", pa.int8())])))
 
@@ -358,7 +358,7 @@ def rewrites(draw: st.DrawFn) -> RowAddressMap:
     return RowAddressMap((RewrittenGroup(old, tuple(NewFragment(number, size) for number, size in sizes if size)),))
 
 
-def test_names_of_the_format_that_are_not_built_here_are_unsupported() -> None:
+def test_index_types_that_are_not_implemented_raise_unsupported_feature() -> None:
     with pytest.raises(UnsupportedFeature, match="RTREE"):
         index_type_named("rtree")
     with pytest.raises(ValueError, match="'HASH' is unknown: use one of BTREE"):

@@ -38,12 +38,12 @@ def _open(server: ManifestServer, dataset_uri: str) -> ManifestStore:
     return open_manifest_store(server.url, dataset_uri, server.storage_options)
 
 
-def test_a_dataset_without_rows_has_none(rows: ManifestStore) -> None:
+def test_a_dataset_without_rows_has_no_versions(rows: ManifestStore) -> None:
     assert rows.newest() is None
     assert rows.get(1) is None
 
 
-def test_a_version_is_inserted_once_and_replaced_at_will(rows: ManifestStore) -> None:
+def test_a_version_is_inserted_once_and_may_be_replaced(rows: ManifestStore) -> None:
     first, other, last = (ManifestRow(7, path, size) for path, size in (("a", 1), ("b", 2), ("c", (1 << 40))))
 
     assert rows.insert(first)
@@ -119,7 +119,7 @@ def _use_in_child(rows: ManifestStore, answers: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
-def test_a_forked_child_uses_what_its_parent_has_used_and_leaves_it_usable(rows: ManifestStore) -> None:
+def test_a_forked_child_and_its_parent_both_use_the_store(rows: ManifestStore) -> None:
     parents = ManifestRow(1, "parent", 1)
     assert rows.insert(parents)
     context = multiprocessing.get_context("fork")
@@ -139,7 +139,7 @@ def test_a_forked_child_uses_what_its_parent_has_used_and_leaves_it_usable(rows:
     assert rows.insert(ManifestRow(3, "parent", 3))
 
 
-def test_a_dataset_lives_on_it(manifest_server: ManifestServer, tmp_path: Path) -> None:
+def test_a_dataset_commits_through_a_manifest_store(manifest_server: ManifestServer, tmp_path: Path) -> None:
     options = {"manifest_store": manifest_server.url, **manifest_server.storage_options}
     uri = str(tmp_path / f"{uuid.uuid4().hex}.lance")
     table = pa.table({"a": [1, 2, 3]})

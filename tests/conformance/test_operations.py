@@ -33,7 +33,7 @@ CONTEXT = ApplyContext({1: manifest(fragment(0))})
 each = pytest.mark.parametrize("kind", ALL_OPERATIONS, ids=lambda kind: kind.__name__)
 
 
-def test_every_operation_of_the_wire_is_there_once() -> None:
+def test_every_operation_of_the_protobuf_schema_is_registered_once() -> None:
     wire = [field.name for field in transaction_pb2.Transaction.DESCRIPTOR.oneofs_by_name["operation"].fields]
 
     assert sorted(kind.wire_name for kind in ALL_OPERATIONS) == sorted(wire)
@@ -41,7 +41,7 @@ def test_every_operation_of_the_wire_is_there_once() -> None:
 
 
 @each
-def test_its_message_comes_back(kind: type[Operation]) -> None:
+def test_an_operation_round_trips_through_its_message(kind: type[Operation]) -> None:
     operation = ONE_OF_EACH[kind]
 
     message = operation.to_pb()
@@ -50,7 +50,7 @@ def test_its_message_comes_back(kind: type[Operation]) -> None:
 
 
 @each
-def test_its_transaction_comes_back(kind: type[Operation]) -> None:
+def test_a_transaction_round_trips_through_its_bytes(kind: type[Operation]) -> None:
     transaction = Transaction(3, ONE_OF_EACH[kind], transaction_properties={"who": "me"}, tag="v")
 
     assert Transaction.decode(transaction.encode(), "t") == transaction
@@ -58,7 +58,7 @@ def test_its_transaction_comes_back(kind: type[Operation]) -> None:
 
 
 @each
-def test_an_empty_one_is_still_told_from_none(kind: type[Operation]) -> None:
+def test_an_empty_operation_message_keeps_its_kind(kind: type[Operation]) -> None:
     message = transaction_pb2.Transaction()
     getattr(message, kind.wire_name).SetInParent()
 
@@ -69,7 +69,7 @@ def test_an_empty_one_is_still_told_from_none(kind: type[Operation]) -> None:
 
 
 @each
-def test_it_is_data(kind: type[Operation]) -> None:
+def test_an_operation_is_frozen_and_pickles(kind: type[Operation]) -> None:
     operation = ONE_OF_EACH[kind]
 
     assert pickle.loads(pickle.dumps(operation)) == operation
@@ -79,7 +79,7 @@ def test_it_is_data(kind: type[Operation]) -> None:
 
 
 @each
-def test_it_applies_or_says_that_it_cannot(kind: type[Operation]) -> None:
+def test_applying_an_operation_changes_the_table_or_raises_unsupported(kind: type[Operation]) -> None:
     before = pickle.dumps(TABLE)
     try:
         made = ONE_OF_EACH[kind].apply(_at_creation(kind), CONTEXT)
@@ -94,7 +94,7 @@ def test_it_applies_or_says_that_it_cannot(kind: type[Operation]) -> None:
 
 
 @each
-def test_its_footprint_is_known_or_conflicts_with_all(kind: type[Operation]) -> None:
+def test_an_operation_with_unknown_footprint_conflicts_with_all(kind: type[Operation]) -> None:
     footprint = ONE_OF_EACH[kind].footprint()
 
     assert isinstance(footprint, Footprint)
@@ -106,12 +106,12 @@ def test_its_footprint_is_known_or_conflicts_with_all(kind: type[Operation]) -> 
 
 
 @each
-def test_a_missing_or_unknown_transaction_is_a_conflict(kind: type[Operation]) -> None:
+def test_any_operation_conflicts_with_a_missing_or_unknown_transaction(kind: type[Operation]) -> None:
     assert isinstance(judge(ONE_OF_EACH[kind], None), Retry)
     assert isinstance(judge(ONE_OF_EACH[kind], UnknownOperation(b"")), Retry)
 
 
-def test_an_operation_to_come_is_carried_as_it_came() -> None:
+def test_a_transaction_of_an_unknown_operation_keeps_its_bytes() -> None:
     data = transaction_pb2.Transaction(read_version=3, uuid="u").SerializeToString() + b"\xa2\x1f\x02\x08\x01"
 
     transaction = Transaction.decode(data, "t")

@@ -29,7 +29,7 @@ def paths_of(store: Store, prefix: str = "") -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, pa.py_buffer])
-def test_an_object_of_any_bytes_reads_as_written(store: Store, kind: Callable[[bytes], BytesLike]) -> None:
+def test_an_object_of_any_bytes_is_read_as_written(store: Store, kind: Callable[[bytes], BytesLike]) -> None:
     store.put("data/a", kind(b"0123456789"))
 
     assert store.get("data/a") == pa.py_buffer(b"0123456789")
@@ -37,7 +37,7 @@ def test_an_object_of_any_bytes_reads_as_written(store: Store, kind: Callable[[b
     assert store.exists("data/a")
 
 
-def test_an_empty_object_is_an_object(store: Store) -> None:
+def test_an_empty_object_exists_and_is_read(store: Store) -> None:
     store.put("a", b"")
     assert store.put_if_absent("b", b"") is PutOutcome.CREATED
     store.open_writer("c").close()
@@ -57,20 +57,20 @@ def test_put_replaces_the_whole_object(store: Store) -> None:
     assert store.size("a") == 5
 
 
-def test_put_that_need_not_be_durable_is_still_readable(store: Store) -> None:
+def test_a_put_without_durability_is_readable(store: Store) -> None:
     store.put("a", b"1", durable=False)
     assert store.get("a").to_pybytes() == b"1"
 
 
 @pytest.mark.parametrize("later", [b"22", b"333", b"4"], ids=["as long", "longer", "shorter"])
-def test_a_hint_reads_as_last_written(store: Store, later: bytes) -> None:
+def test_a_hint_is_read_as_last_written(store: Store, later: bytes) -> None:
     store.put_hint("folder/hint", b"11")
     assert store.get("folder/hint").to_pybytes() == b"11"
     store.put_hint("folder/hint", later)
     assert store.get("folder/hint").to_pybytes() == later
 
 
-def test_a_seal_holds_until_a_name_comes_or_goes(store: Store) -> None:
+def test_a_directory_stamp_changes_when_a_name_is_added(store: Store) -> None:
     store.put("v/1", b"x")
     sealed = store.seal_directory("v")
     assert sealed is None or store.directory_stamp("v") == sealed
@@ -80,7 +80,7 @@ def test_a_seal_holds_until_a_name_comes_or_goes(store: Store) -> None:
     assert sealed is None or store.directory_stamp("v") != sealed
 
 
-def test_a_buffer_outlives_the_replacement_and_the_deletion_of_its_object(store: Store) -> None:
+def test_a_buffer_stays_valid_after_its_object_is_replaced_or_deleted(store: Store) -> None:
     store.put("a", b"old" * 5000)
     whole, part = store.get("a"), store.get_range("a", 3, 6)
     store.put("a", b"new")
@@ -129,7 +129,7 @@ def test_a_missing_object_raises_object_not_found(store: Store, read: Callable[[
     assert not store.exists("target")
 
 
-def test_a_directory_is_no_object(store: Store) -> None:
+def test_reading_a_directory_raises_object_not_found(store: Store) -> None:
     store.put("a/b/c", b"1")
 
     assert not store.exists("a/b")
@@ -140,7 +140,7 @@ def test_a_directory_is_no_object(store: Store) -> None:
     assert store.exists("a/b/c")
 
 
-def test_nothing_lies_beneath_an_object(store: Store) -> None:
+def test_no_object_is_found_beneath_an_object(store: Store) -> None:
     store.put("a", b"1")
 
     assert not store.exists("a/b")
@@ -179,7 +179,7 @@ def test_a_directory_that_could_leave_the_root_is_refused(store: Store, prefix: 
             list(use(prefix))
 
 
-def test_ranges_come_in_the_order_asked(store: Store) -> None:
+def test_ranges_are_returned_in_the_requested_order(store: Store) -> None:
     data = bytes(range(256)) * 4096
     store.put("a", data)
     ranges = [(1_000_000, 1_000_010), (0, 4), (2, 6), (500, 500), (0, len(data)), (len(data) - 1, len(data)), (2, 6)]
@@ -192,20 +192,20 @@ def test_ranges_come_in_the_order_asked(store: Store) -> None:
 
 
 @pytest.mark.parametrize("wrong", [(8, 11), (10, 11), (11, 12), (0, 1 << 40)])
-def test_a_range_past_the_end_is_a_corrupt_file(store: Store, wrong: tuple[int, int]) -> None:
+def test_a_range_past_the_end_raises_corrupt_file(store: Store, wrong: tuple[int, int]) -> None:
     store.put("a", b"0123456789")
     with pytest.raises(CorruptFile, match="a"):
         store.get_ranges("a", [(0, 3), wrong])
 
 
 @pytest.mark.parametrize("wrong", [(3, 2), (-1, 2)])
-def test_a_range_that_is_none_is_invalid_input(store: Store, wrong: tuple[int, int]) -> None:
+def test_an_invalid_range_raises_invalid_input(store: Store, wrong: tuple[int, int]) -> None:
     store.put("a", b"0123456789")
     with pytest.raises(InvalidInput):
         store.get_ranges("a", [wrong])
 
 
-def test_list_finds_all_beneath_a_directory_and_nothing_beside_it(store: Store) -> None:
+def test_list_returns_all_objects_in_a_directory_and_no_others(store: Store) -> None:
     for path in ("data/a", "data/b/c", "data/b/d/e", "data2/f", "data.txt", "g"):
         store.put(path, path.encode())
 
@@ -219,7 +219,7 @@ def test_list_finds_all_beneath_a_directory_and_nothing_beside_it(store: Store) 
         assert listed == sorted(listed)
 
 
-def test_list_names_finds_what_is_directly_in_a_directory(store: Store) -> None:
+def test_list_names_returns_the_names_directly_in_a_directory(store: Store) -> None:
     for path in ("v/3", "v/1", "v/2", "v/deeper/4", "v2/5", "6"):
         store.put(path, b"x")
 
@@ -232,14 +232,14 @@ def test_list_names_finds_what_is_directly_in_a_directory(store: Store) -> None:
         assert store.list_names("v", limit=2) == ["1", "2"]
 
 
-def test_what_crashed_writers_left_takes_no_place_in_a_limit(store: Store) -> None:
+def test_temporary_objects_do_not_count_towards_a_listing_limit(store: Store) -> None:
     for name in (f"{TEMPORARY_PREFIX}1", f"{TEMPORARY_PREFIX}2", "1", "2", "3"):
         store.put(f"v/{name}", b"x")
     if store.lists_in_order:
         assert store.list_names("v", limit=2) == ["1", "2"]
 
 
-def test_the_stores_clock_is_that_of_its_objects(store: Store) -> None:
+def test_the_stores_clock_agrees_with_its_objects_times(store: Store) -> None:
     before = store.now()
     store.put("a", b"x")
     (found,) = store.list()
@@ -249,7 +249,7 @@ def test_the_stores_clock_is_that_of_its_objects(store: Store) -> None:
     assert list(store.list_temporary()) == []
 
 
-def test_what_crashed_writers_left_is_hidden_from_list_and_found_by_list_temporary(store: Store) -> None:
+def test_temporary_objects_are_found_by_list_temporary_only(store: Store) -> None:
     left = f"data/{TEMPORARY_PREFIX}123"
     store.put(left, b"half")
     store.put("data/whole", b"whole")
@@ -262,7 +262,7 @@ def test_what_crashed_writers_left_is_hidden_from_list_and_found_by_list_tempora
     assert list(store.list_temporary()) == []
 
 
-def test_delete_removes_one_object_and_does_not_mind_a_missing_one(store: Store) -> None:
+def test_delete_removes_one_object_and_ignores_a_missing_one(store: Store) -> None:
     store.put("a/b/c", b"1")
     store.put("a/b/d", b"2")
 
@@ -277,7 +277,7 @@ def test_delete_removes_one_object_and_does_not_mind_a_missing_one(store: Store)
     assert store.get("a/b/c").to_pybytes() == b"again"
 
 
-def test_a_store_that_was_cleared_holds_nothing_and_goes_on(store: Store) -> None:
+def test_a_cleared_store_is_empty_and_usable(store: Store) -> None:
     beside, within = store.child("beside"), store.child("within")
     for each in (beside, within):
         each.put("a", b"1")
@@ -298,7 +298,7 @@ def test_a_copy_onto_itself_changes_nothing(store: Store) -> None:
         store.copy("b", "b")
 
 
-def test_copy_leaves_both(store: Store) -> None:
+def test_copy_keeps_the_source(store: Store) -> None:
     store.put("a", b"content")
     store.put("c/d", b"older and longer")
 
@@ -318,7 +318,7 @@ def test_put_if_absent_creates_once_and_keeps_the_first(store: Store) -> None:
     assert list(store.list_temporary()) == []
 
 
-def test_what_is_put_between_two_steps_is_there_for_the_second_only(store: Store) -> None:
+def test_put_if_absent_creates_the_object_between_its_callbacks(store: Store) -> None:
     seen: list[bool] = []
 
     def look() -> bool:
@@ -332,13 +332,13 @@ def test_what_is_put_between_two_steps_is_there_for_the_second_only(store: Store
     assert store.get("v/1") == pa.py_buffer(b"first")
 
 
-def test_what_the_first_step_is_against_is_not_put(store: Store) -> None:
+def test_put_if_absent_creates_nothing_if_prepare_returns_false(store: Store) -> None:
     outcome = store.put_if_absent_with_callbacks("v/1", b"x", prepare=lambda: False, follow_up=pytest.fail)
     assert outcome is PutOutcome.ABANDONED
     assert list(store.list()) == list(store.list_temporary()) == []
 
 
-def test_put_if_absent_sees_what_put_wrote(store: Store) -> None:
+def test_put_if_absent_refuses_a_name_that_put_wrote(store: Store) -> None:
     store.put("a", b"put")
     assert store.put_if_absent("a", b"late") is PutOutcome.EXISTS
     assert store.get("a").to_pybytes() == b"put"
@@ -425,7 +425,7 @@ def test_an_exception_aborts_a_writer(store: Store) -> None:
 
 # A writer that nobody closes is what is tested.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_writer_that_is_dropped_shows_nothing(store: Store) -> None:
+def test_a_writer_that_is_never_closed_creates_nothing(store: Store) -> None:
     writer = store.open_writer("data/a")
     writer.write(b"x" * 100)
     del writer
@@ -433,7 +433,7 @@ def test_a_writer_that_is_dropped_shows_nothing(store: Store) -> None:
     assert paths_of(store) == set()
 
 
-def test_abort_after_close_does_not_take_the_object_back(store: Store) -> None:
+def test_abort_after_close_keeps_the_object(store: Store) -> None:
     writer = store.open_writer("a")
     writer.write(b"x")
     writer.close()
@@ -441,13 +441,13 @@ def test_abort_after_close_does_not_take_the_object_back(store: Store) -> None:
     assert store.get("a").to_pybytes() == b"x"
 
 
-def test_make_durable_is_for_objects_that_are_there(store: Store) -> None:
+def test_make_durable_requires_existing_objects(store: Store) -> None:
     store.put("a", b"x", durable=False)
     store.make_durable("a")
     assert store.get("a").to_pybytes() == b"x"
 
 
-def test_a_child_is_the_store_of_a_directory(store: Store) -> None:
+def test_a_child_store_reads_and_writes_a_directory(store: Store) -> None:
     child = store.child("tree/branch")
     child.put("_versions/1", b"x")
 
@@ -457,7 +457,7 @@ def test_a_child_is_the_store_of_a_directory(store: Store) -> None:
     assert child.child("_versions").list_names("") == ["1"]
 
 
-def test_a_pickled_store_is_the_same_place(store: Store) -> None:
+def test_a_pickled_store_opens_the_same_location(store: Store) -> None:
     store.put("a", b"x")
     again = pickle.loads(pickle.dumps(store))
 
@@ -466,7 +466,7 @@ def test_a_pickled_store_is_the_same_place(store: Store) -> None:
     assert pickle.loads(pickle.dumps(store.child("b"))).uri == store.child("b").uri
 
 
-def test_the_uri_opens_the_same_place(store: Store) -> None:
+def test_the_uri_of_a_store_opens_the_same_location(store: Store) -> None:
     store.put("a", b"x")
     options = dict(store.storage_options) if isinstance(store, FsspecStore) else None
     for uri in (store.uri, f"{store.uri}/"):
@@ -484,7 +484,7 @@ def _use_in_child(store: Store, answers: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # forking beside threads is what is tested
-def test_a_forked_child_uses_a_store_its_parent_has_used(store: Store) -> None:
+def test_a_forked_child_can_use_a_store_that_its_parent_used(store: Store) -> None:
     store.put("from-parent", b"abcd")
     store.get_ranges("from-parent", [(0, 1), (3, 4)])
     context = multiprocessing.get_context("fork")

@@ -118,7 +118,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("array", REFUSED, ids=lambda array: str(array.type))
-def test_what_the_reference_refuses_is_refused_here_by_column(array: pa.Array, version: str, tmp_path: Any) -> None:
+def test_columns_that_the_reference_refuses_are_refused_by_name(array: pa.Array, version: str, tmp_path: Any) -> None:
     table = pa.table({"c": array})
     with pytest.raises(BaseException):  # noqa: B017, PT011 - it panics on some
         lance.write_dataset(table, str(tmp_path / "theirs"), data_storage_version=version)
@@ -138,7 +138,7 @@ def test_what_the_reference_refuses_is_refused_here_by_column(array: pa.Array, v
     ],
     ids=["lists of text", "lists of lists of bytes", "no bytes", "text as blobs", "maps"],
 )
-def test_what_readers_of_a_version_do_not_expect_is_not_written(
+def test_features_that_a_version_s_readers_do_not_expect_are_not_written(
     array: pa.Array, metadata: dict[str, str] | None, versions: tuple[str, ...], dataset_uri: str
 ) -> None:
     table = pa.table([array], schema=pa.schema([pa.field("c", array.type, metadata=metadata)]))

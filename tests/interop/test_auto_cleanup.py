@@ -37,7 +37,7 @@ def retained(library: Any, uri: str, config: dict[str, str] | None, **options: A
         ("many", {"older_than": "0s"}),
     ],
 )
-def test_the_same_versions_are_left(dataset_uri: str, interval: str, config: dict[str, str]) -> None:
+def test_auto_cleanup_keeps_the_same_versions_in_both(dataset_uri: str, interval: str, config: dict[str, str]) -> None:
     keys = {f"lance.auto_cleanup.{key}": value for key, value in {"interval": interval, **config}.items()}
     theirs, ours = (retained(library.values[0], f"{dataset_uri}-{library.id}", keys) for library in reversed(LIBRARIES))
     assert ours == theirs
@@ -55,7 +55,7 @@ def test_a_table_made_by_one_is_cleaned_up_by_the_other(library: Any, other: Any
 
 
 @pytest.mark.parametrize("options", [{}, {"interval": 7}, {"older_than_seconds": 90_061}])
-def test_options_that_are_not_given_have_the_same_defaults(dataset_uri: str, options: AutoCleanupConfig) -> None:
+def test_auto_cleanup_options_have_the_reference_s_defaults(dataset_uri: str, options: AutoCleanupConfig) -> None:
     ours = lance_ops.write_dataset(rows(0, 1), f"{dataset_uri}-ours", auto_cleanup_options=options)
     theirs = lance.write_dataset(rows(0, 1), f"{dataset_uri}-theirs", auto_cleanup_options=options)
     assert ours.config() == theirs.config()

@@ -19,7 +19,7 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 
-def test_files_that_the_reference_put_under_bases_that_we_declared(dataset_uri: str, tmp_path: Path) -> None:
+def test_files_that_the_reference_wrote_under_our_bases_are_read(dataset_uri: str, tmp_path: Path) -> None:
     files, root = str(tmp_path / "files"), str(tmp_path / "root")
     dataset = lance_ops.write_dataset(rows(0, 10), dataset_uri)
     dataset.add_bases([DatasetBasePath(files, "files"), DatasetBasePath(root, is_dataset_root=True)])
@@ -56,7 +56,7 @@ def ids(uri: str) -> list[int]:
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_files_go_to_the_bases_that_are_named_in_turn(
+def test_fragments_are_written_to_the_named_bases_in_turn(
     library: Any, other: Any, dataset_uri: str, tmp_path: Path
 ) -> None:
     files, root, more = (str(tmp_path / name) for name in ("files", "root", "more"))
@@ -120,7 +120,7 @@ def test_clones_and_branches_read_the_bases_of_their_source(
     assert ids(dataset_uri) == list(range(70))
 
 
-def test_blobs_lie_beside_the_data_file_that_names_them(dataset_uri: str, tmp_path: Path) -> None:
+def test_blobs_are_stored_beside_their_data_file(dataset_uri: str, tmp_path: Path) -> None:
     files = tmp_path / "files"
     values = [b"a" * 10, b"b" * 100_000, None, b"c" * 5_000_000]
     table = pa.table(
@@ -135,7 +135,7 @@ def test_blobs_lie_beside_the_data_file_that_names_them(dataset_uri: str, tmp_pa
 
 
 @pytest.mark.server
-def test_a_base_in_a_bucket_has_options_of_its_own(s3_server: S3Server, dataset_uri: str) -> None:
+def test_a_base_in_a_bucket_uses_its_own_storage_options(s3_server: S3Server, dataset_uri: str) -> None:
     place = f"s3://{s3_server.new_bucket()}/files"
     params = {place: dict(s3_server.storage_options)}
     bases = [DatasetBasePath(place, "files")]
@@ -157,7 +157,7 @@ def test_a_base_in_a_bucket_has_options_of_its_own(s3_server: S3Server, dataset_
 
 
 @pytest.mark.server
-def test_branches_and_clones_of_a_table_in_a_bucket(s3_server: S3Server, tmp_path: Path) -> None:
+def test_branches_and_clones_of_a_table_in_a_bucket_are_read_by_both(s3_server: S3Server, tmp_path: Path) -> None:
     options = s3_server.storage_options
     uri, local = f"s3://{s3_server.new_bucket()}/table", str(tmp_path / "clone")
     dataset = lance_ops.write_dataset(rows(0, 10), uri, storage_options=options)
@@ -176,7 +176,7 @@ def test_branches_and_clones_of_a_table_in_a_bucket(s3_server: S3Server, tmp_pat
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_a_merge_writes_new_fragments_to_the_bases_it_is_told(
+def test_a_merge_writes_new_fragments_to_its_target_bases(
     library: Any, other: Any, dataset_uri: str, tmp_path: Path
 ) -> None:
     bases = [library.DatasetBasePath(str(tmp_path / name), name) for name in ("a", "b")]
@@ -225,7 +225,7 @@ def test_a_merge_writes_new_fragments_to_the_bases_it_is_told(
 
 
 @pytest.mark.server
-def test_commits_take_the_options_of_bases(s3_server: S3Server, dataset_uri: str) -> None:
+def test_commits_accept_storage_options_of_bases(s3_server: S3Server, dataset_uri: str) -> None:
     place = f"s3://{s3_server.new_bucket()}/files"
     params = {place: dict(s3_server.storage_options)}
     written = write_fragments(

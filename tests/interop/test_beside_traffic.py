@@ -95,7 +95,7 @@ THEIRS: dict[str, tuple[Callable[[Any], object], Callable[[Rows], object]]] = {
 
 
 @pytest.mark.parametrize("theirs", [name for name in THEIRS if name != "Rewrite"])
-def test_our_compaction_lands(uri: str, theirs: str) -> None:
+def test_our_compaction_commits_after_a_concurrent_reference_transaction(uri: str, theirs: str) -> None:
     known = read(uri)
     commit = planned_compaction(lance_ops.dataset(uri).snapshot)
     act, note = THEIRS[theirs]
@@ -119,7 +119,7 @@ def test_our_compaction_lands(uri: str, theirs: str) -> None:
 @pytest.mark.parametrize(
     "chain", [["Rewrite"], ["Delete", "Rewrite", "Append", "Rewrite", "Delete all of one"]], ids=len
 )
-def test_our_change_lands_behind_their_compactions(uri: str, ours: str, chain: list[str]) -> None:
+def test_our_change_commits_after_their_concurrent_compactions(uri: str, ours: str, chain: list[str]) -> None:
     known = read(uri)
     snapshot = lance_ops.dataset(uri).snapshot
     plan = planned_deletion if ours == "Delete" else planned_update
@@ -138,7 +138,7 @@ def test_our_change_lands_behind_their_compactions(uri: str, ours: str, chain: l
     assert read(uri) == known
 
 
-def test_compactions_of_other_fragments_by_both_land(uri: str) -> None:
+def test_compactions_of_different_fragments_by_both_libraries_commit(uri: str) -> None:
     known = read(uri)
     snapshot = lance_ops.dataset(uri).snapshot
     tasks = plan_compaction(snapshot, CompactionOptions(40)).tasks

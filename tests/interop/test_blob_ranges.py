@@ -31,7 +31,7 @@ def both(request: pytest.FixtureRequest, tmp_path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("selector", ["ids", "addresses", "indices"])
-def test_parts_come_in_the_order_asked(both: list[Any], selector: str) -> None:
+def test_blob_ranges_are_returned_in_the_requested_order(both: list[Any], selector: str) -> None:
     rows = [0, 1, 2, 3, 4] if selector == "indices" else [0, 1, 2, 1 << 32, (1 << 32) + 1]
     asked = [(4, 69_990, 10), (0, 6, 5), (3, 1, 1), (0, 0, 5), (1, 0, 5), (1, 0, 0), (2, 0, 0), (0, 11, 0), (0, 6, 5)]
     parts = [(rows[row], offset, length) for row, offset, length in asked]
@@ -69,7 +69,9 @@ def test_positions_count_live_rows_and_deleted_rows_are_refused(both: list[Any])
         pytest.param((0, 0, 1), {"column": "k"}, id="no blobs"),
     ],
 )
-def test_what_the_reference_refuses_is_refused(both: list[Any], part: Part, options: dict[str, Any]) -> None:
+def test_blob_ranges_that_the_reference_refuses_are_refused(
+    both: list[Any], part: Part, options: dict[str, Any]
+) -> None:
     given = {"selector": "indices"} | options
     column = given.pop("column", "b")
     for dataset in both:

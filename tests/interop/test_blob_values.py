@@ -22,7 +22,7 @@ WANTED = [b"abc", None, b"", b"x" * 70_000, b"view", b"", b"blob"]
 
 @pytest.mark.parametrize("writer", [lance_ops, lance], ids=["written here", "written there"])
 @pytest.mark.parametrize("with_schema", [True, False])
-def test_a_column_is_written_and_read_by_both(tmp_path: Path, writer: Any, with_schema: bool) -> None:
+def test_a_blob_column_is_written_and_read_by_both(tmp_path: Path, writer: Any, with_schema: bool) -> None:
     schema = pa.schema([("i", pa.int64()), blob_field("b", pack_file_size_threshold=100_000)])
     table = (
         pa.table([range(len(VALUES)), blob_array(VALUES)], schema=schema)
@@ -38,7 +38,7 @@ def test_a_column_is_written_and_read_by_both(tmp_path: Path, writer: Any, with_
     assert metadata.metadata.get("lance-encoding:blob-pack-file-size-threshold") == ("100000" if with_schema else None)
 
 
-def test_a_part_of_another_object_is_a_blob(tmp_path: Path) -> None:
+def test_a_blob_may_be_a_range_of_another_object(tmp_path: Path) -> None:
     other = tmp_path / "other.bin"
     other.write_bytes(b"0123456789")
     values: list[str | Blob] = [str(other), Blob.from_uri(str(other), 2, 3)]
@@ -50,7 +50,7 @@ def test_a_part_of_another_object_is_a_blob(tmp_path: Path) -> None:
         assert [data for _, data in dataset.read_blobs("b", indices=[0, 1])] == [b"0123456789", b"234"]
 
 
-def test_the_values_and_the_field_are_the_reference_s() -> None:
+def test_blob_values_and_field_equal_the_reference_s() -> None:
     assert blob_array([b"a", None, "u"]).storage.equals(lance.blob_array([b"a", None, "u"]).storage)
     thresholds = {"inline_size_threshold": 0, "dedicated_size_threshold": 9, "pack_file_size_threshold": 7}
     for given in ({}, thresholds):
@@ -74,13 +74,13 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("given", WRONG, ids=str)
-def test_what_is_no_blob_is_refused(given: dict[str, Any]) -> None:
+def test_values_that_are_no_blobs_are_refused(given: dict[str, Any]) -> None:
     for library in (lance_ops, lance):
         with pytest.raises(ValueError, match=r".+"):
             library.Blob(**given)
 
 
-def test_what_is_no_value_and_no_threshold_is_refused() -> None:
+def test_invalid_blob_values_and_thresholds_are_refused() -> None:
     for library in (lance_ops, lance):
         with pytest.raises((ValueError, TypeError)):
             library.blob_array([3])

@@ -74,7 +74,7 @@ def assert_same(uri: str, column: str, wanted: list[bytes | None]) -> None:
     [(marked, "2.0", "b"), (marked, "2.1", "b"), (marked, "2.2", "b"), (typed, "2.2", "b"), (nested, "2.2", "s.b")],
     ids=["marked 2.0", "marked 2.1", "marked 2.2", "typed", "nested"],
 )
-def test_blobs_live_through_append_delete_compaction_and_clean_up(
+def test_blobs_survive_append_delete_compaction_and_clean_up(
     first: Any, make: Any, version: str, column: str, dataset_uri: str
 ) -> None:
     second = lance_ops if first is lance else lance
@@ -98,7 +98,7 @@ def test_blobs_live_through_append_delete_compaction_and_clean_up(
     assert len(list(Path(dataset_uri, "data").glob("*.lance"))) == 1
 
 
-def test_blobs_go_where_their_size_and_the_thresholds_say(dataset_uri: str, tmp_path: Path) -> None:
+def test_size_and_thresholds_decide_where_a_blob_is_stored(dataset_uri: str, tmp_path: Path) -> None:
     sizes = [9, 10, 11, 50, 50, 50, 100, 101]
     thresholds = {"inline_size_threshold": 10, "dedicated_size_threshold": 100, "pack_file_size_threshold": 120}
     table = typed([b"x" * size for size in sizes], **thresholds)
@@ -111,7 +111,7 @@ def test_blobs_go_where_their_size_and_the_thresholds_say(dataset_uri: str, tmp_
     assert sidecars(dataset_uri) == sidecars(theirs)
 
 
-def test_external_blobs_are_read_kept_and_only_written_when_allowed(dataset_uri: str, tmp_path: Path) -> None:
+def test_external_blobs_are_read_and_written_only_when_allowed(dataset_uri: str, tmp_path: Path) -> None:
     (tmp_path / "far.bin").write_bytes(b"0123456789")
     uri = (tmp_path / "far.bin").as_uri()
     table = typed([lance.Blob.from_uri(uri), lance.Blob.from_uri(uri, 2, 3), b"near"])
@@ -126,7 +126,7 @@ def test_external_blobs_are_read_kept_and_only_written_when_allowed(dataset_uri:
     assert kinds == [3, 3, 0, 3, 3, 0]
 
 
-def test_ingested_blobs_are_the_table_s_own(dataset_uri: str, tmp_path: Path) -> None:
+def test_ingested_blobs_are_copied_into_the_table(dataset_uri: str, tmp_path: Path) -> None:
     content = {"small.bin": b"0123456789", "large.bin": b"y" * 100_000, "none.bin": b""}
     for name, data in content.items():
         (tmp_path / name).write_bytes(data)
@@ -147,7 +147,7 @@ def test_ingested_blobs_are_the_table_s_own(dataset_uri: str, tmp_path: Path) ->
     assert [row and (row["kind"], row["size"]) for row in ours] == [row and (row["kind"], row["size"]) for row in other]
 
 
-def test_what_cannot_be_ingested_is_refused_and_leaves_nothing(dataset_uri: str, tmp_path: Path) -> None:
+def test_a_blob_that_cannot_be_ingested_is_refused_and_leaves_no_file(dataset_uri: str, tmp_path: Path) -> None:
     (tmp_path / "far.bin").write_bytes(b"0123456789")
     uri, options = (tmp_path / "far.bin").as_uri(), {"external_blob_mode": "ingest"}
     for blob, error, message in (
@@ -193,7 +193,7 @@ def test_a_blob_file_reads_seeks_and_tells_as_the_references(dataset_uri: str) -
             blob.read()
 
 
-def test_updated_rows_take_their_blobs_along(dataset_uri: str) -> None:
+def test_updated_rows_keep_their_blobs(dataset_uri: str) -> None:
     lance_ops.write_dataset(typed(VALUES), dataset_uri)
     lance_ops.dataset(dataset_uri).update({"i": "i + 100"}, where="i >= 3")
     assert_same(dataset_uri, "b", VALUES)
@@ -202,7 +202,7 @@ def test_updated_rows_take_their_blobs_along(dataset_uri: str) -> None:
 
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize("mode", ["rewrite_rows", "rewrite_columns"])
-def test_merged_rows_take_along_the_blobs_that_the_source_lacks(dataset_uri: str, mode: str, stable: bool) -> None:
+def test_merged_rows_keep_the_blobs_that_the_source_lacks(dataset_uri: str, mode: str, stable: bool) -> None:
     table = typed(VALUES).append_column("v", pa.array(range(8)))
     dataset = lance_ops.write_dataset(table, dataset_uri, enable_stable_row_ids=stable, max_rows_per_file=5)
     source = pa.table({"i": [7, 2, 4], "v": [70, 20, 40]})
@@ -212,7 +212,7 @@ def test_merged_rows_take_along_the_blobs_that_the_source_lacks(dataset_uri: str
     assert_same(dataset_uri, "b", [VALUES[i] for i in after["i"]])
 
 
-def test_merged_rows_take_along_blobs_in_structs_of_which_the_source_has_a_part(dataset_uri: str) -> None:
+def test_merged_rows_keep_blobs_in_structs_that_the_source_has_in_part(dataset_uri: str) -> None:
     dataset = lance_ops.write_dataset(nested(VALUES), dataset_uri)
     source = pa.table({"i": [6, 3, 99], "s": [{"x": 60}, {"x": 30}, {"x": 990}]})
     dataset.merge_insert("i").when_matched_update_all().when_not_matched_insert_all().execute(source)
@@ -221,7 +221,7 @@ def test_merged_rows_take_along_blobs_in_structs_of_which_the_source_has_a_part(
     assert_same(dataset_uri, "s.b", [VALUES[i] if i < 8 else None for i in after["i"]])
 
 
-def test_scans_with_filters_limits_and_parts_of_descriptors(dataset_uri: str) -> None:
+def test_scans_with_filters_limits_and_parts_of_descriptors_match_the_reference(dataset_uri: str) -> None:
     lance.write_dataset(typed(VALUES), dataset_uri)
     ours, theirs = lance_ops.dataset(dataset_uri), lance.dataset(dataset_uri)
     for options in ({"filter": "i > 4"}, {"limit": 2, "offset": 3}, {"columns": ["b"]}, {"columns": ["b.kind"]}):
@@ -239,7 +239,7 @@ def test_scans_with_filters_limits_and_parts_of_descriptors(dataset_uri: str) ->
         ({"kind": 200}, UnsupportedFeature, "blobs of kind 200"),
     ],
 )
-def test_descriptors_that_point_nowhere_are_refused(
+def test_descriptors_that_point_outside_the_data_are_refused(
     described: dict[str, int],
     error: type[Exception],
     says: str | None,
@@ -258,7 +258,7 @@ def test_descriptors_that_point_nowhere_are_refused(
             lance.dataset(dataset_uri).take_blobs("b", indices=[0])[0].read()
 
 
-def test_what_is_no_blob_is_refused_and_leaves_no_file(dataset_uri: str) -> None:
+def test_values_that_are_no_blobs_are_refused_and_leave_no_file(dataset_uri: str) -> None:
     made = lance_ops.write_dataset(marked([b"x" * 70_000]), dataset_uri)
     with pytest.raises(SchemaMismatch, match="column 'b' holds blobs"):
         lance_ops.write_dataset(pa.table({"i": [1], "b": [5]}), dataset_uri, mode="append")

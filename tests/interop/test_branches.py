@@ -28,7 +28,9 @@ def source(tmp_path: Path, library: Any) -> Any:
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_a_branch_goes_its_own_way_and_so_does_main(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+def test_a_branch_and_the_main_branch_change_independently(
+    source: Any, library: Any, other: Any, tmp_path: Path
+) -> None:
     uri = str(tmp_path / "source")
     branch = source.create_branch("dev/x", "t")
     assert branch.version == 2 and ids(uri, "dev/x") == list(range(5, 100))
@@ -52,7 +54,9 @@ def test_a_branch_goes_its_own_way_and_so_does_main(source: Any, library: Any, o
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_branches_of_branches_and_their_tags(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+def test_branches_of_branches_and_their_tags_are_read_by_both(
+    source: Any, library: Any, other: Any, tmp_path: Path
+) -> None:
     uri = str(tmp_path / "source")
     parent = source.create_branch("parent")
     library.write_dataset(rows(100, 110), parent, mode="append")
@@ -86,7 +90,9 @@ def test_branches_of_branches_and_their_tags(source: Any, library: Any, other: A
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_clean_up_of_one_line_takes_nothing_from_another(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+def test_clean_up_of_one_branch_keeps_the_files_of_others(
+    source: Any, library: Any, other: Any, tmp_path: Path
+) -> None:
     uri = str(tmp_path / "source")
     library.dataset(uri).create_scalar_index("id", "BTREE")
     source.create_branch("parent", 3)

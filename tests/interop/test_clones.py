@@ -28,7 +28,9 @@ def source(tmp_path: Path, library: Any) -> Any:
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_a_clone_shares_files_and_goes_its_own_way(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+def test_a_shallow_clone_shares_files_and_changes_independently(
+    source: Any, library: Any, other: Any, tmp_path: Path
+) -> None:
     uri = str(tmp_path / "clone")
     clone = source.shallow_clone(uri, "t")
     assert clone.version == 3 and ids(uri) == list(range(5, 100))
@@ -63,7 +65,7 @@ def test_a_clone_of_a_clone_reads_the_files_of_both(source: Any, library: Any, o
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_a_deep_clone_needs_its_source_no_more(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
+def test_a_deep_clone_is_readable_without_its_source(source: Any, library: Any, other: Any, tmp_path: Path) -> None:
     shallow, deep = str(tmp_path / "shallow"), str(tmp_path / "deep")
     source.shallow_clone(shallow, 3)
     library.write_dataset(rows(100, 120), shallow, mode="append")
@@ -77,7 +79,7 @@ def test_a_deep_clone_needs_its_source_no_more(source: Any, library: Any, other:
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_blobs_in_sidecars_and_stable_row_ids_go_along(library: Any, other: Any, tmp_path: Path) -> None:
+def test_a_clone_keeps_sidecar_blobs_and_stable_row_ids(library: Any, other: Any, tmp_path: Path) -> None:
     uri, shallow, deep = (str(tmp_path / name) for name in ("source", "shallow", "deep"))
     values = [b"a" * 10, b"b" * 100_000, None, b"c" * 5_000_000]
     table = pa.table(
@@ -121,7 +123,9 @@ def test_a_clone_is_committed_as_an_operation(dataset_uri: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("library", [lance_ops, lance])
-def test_a_version_that_a_branch_of_a_clone_began_with_may_go(source: Any, library: Any, tmp_path: Path) -> None:
+def test_clean_up_of_a_clone_may_remove_the_version_a_branch_started_from(
+    source: Any, library: Any, tmp_path: Path
+) -> None:
     """The reference keeps it for the files that the branch names in the clone, and there are none."""
     uri = str(tmp_path / "clone")
     library.dataset(source.uri).shallow_clone(uri, "t").create_branch("b", (None, 3))

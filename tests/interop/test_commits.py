@@ -33,7 +33,7 @@ def appending(library: Any, uri: str, start: int, stop: int, **properties: str) 
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_appends_are_committed_as_one(library: Any, other: Any, dataset_uri: str) -> None:
+def test_commit_batch_commits_several_appends_as_one(library: Any, other: Any, dataset_uri: str) -> None:
     library.write_dataset(rows(0, 5), dataset_uri)
     batch = [appending(library, dataset_uri, 5, 8, who="me"), appending(library, dataset_uri, 8, 9)]
     other.write_dataset(rows(20, 22), dataset_uri, mode="append")
@@ -48,7 +48,7 @@ def test_appends_are_committed_as_one(library: Any, other: Any, dataset_uri: str
 
 
 @pytest.mark.parametrize("library", [lance_ops, lance])
-def test_what_is_no_batch_of_appends_is_refused(library: Any, dataset_uri: str) -> None:
+def test_commit_batch_refuses_anything_but_appends(library: Any, dataset_uri: str) -> None:
     library.write_dataset(rows(0, 5), dataset_uri)
     restore = library.Transaction(read_version=1, operation=library.LanceOperation.Restore(1))
     with pytest.raises((NotImplementedError, OSError, ValueError)):
@@ -59,7 +59,7 @@ def test_what_is_no_batch_of_appends_is_refused(library: Any, dataset_uri: str) 
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_a_whole_transaction_says_its_own_properties(library: Any, other: Any, dataset_uri: str) -> None:
+def test_committing_a_transaction_keeps_its_uuid_and_properties(library: Any, other: Any, dataset_uri: str) -> None:
     library.write_dataset(rows(0, 5), dataset_uri)
     transaction = appending(library, dataset_uri, 5, 6, who="me")
     made = library.LanceDataset.commit(dataset_uri, transaction)
@@ -74,7 +74,9 @@ def test_a_whole_transaction_says_its_own_properties(library: Any, other: Any, d
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_an_operation_that_makes_no_sense_any_more_is_a_conflict(library: Any, other: Any, dataset_uri: str) -> None:
+def test_an_operation_invalidated_by_a_concurrent_transaction_is_a_conflict(
+    library: Any, other: Any, dataset_uri: str
+) -> None:
     library.write_dataset(rows(0, 5), dataset_uri)
     transaction = appending(library, dataset_uri, 5, 6)
     other.write_dataset(pa.table({"other": [1]}), dataset_uri, mode="overwrite")
@@ -84,7 +86,7 @@ def test_an_operation_that_makes_no_sense_any_more_is_a_conflict(library: Any, o
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_a_truncated_table_keeps_its_schema_and_its_past(library: Any, other: Any, dataset_uri: str) -> None:
+def test_truncating_a_table_keeps_its_schema_and_versions(library: Any, other: Any, dataset_uri: str) -> None:
     library.write_dataset(rows(0, 10), dataset_uri, max_rows_per_file=4)
     handle = library.dataset(dataset_uri)
     handle.truncate_table()
@@ -98,7 +100,7 @@ def test_a_truncated_table_keeps_its_schema_and_its_past(library: Any, other: An
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_manifests_of_the_old_names_get_the_new_ones(library: Any, other: Any, dataset_uri: str) -> None:
+def test_manifests_with_old_names_are_renamed(library: Any, other: Any, dataset_uri: str) -> None:
     library.write_dataset(rows(0, 5), dataset_uri, enable_v2_manifest_paths=False)
     library.dataset(dataset_uri).delete("id = 0")
     assert (Path(dataset_uri) / "_versions" / "2.manifest").exists()
@@ -109,7 +111,7 @@ def test_manifests_of_the_old_names_get_the_new_ones(library: Any, other: Any, d
     assert ids(dataset_uri) == [1, 2, 3, 4, 5] and library.dataset(dataset_uri, version=1).count_rows() == 5
 
 
-def test_the_history_reads_alike(dataset_uri: str) -> None:
+def test_both_libraries_read_the_same_history(dataset_uri: str) -> None:
     for number, library in enumerate((lance_ops, lance) * 3):
         library.write_dataset(rows(number, number + 1), dataset_uri, mode="append" if number else "create")
     lance_ops.dataset(dataset_uri).delete("id = 1")

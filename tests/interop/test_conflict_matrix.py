@@ -140,7 +140,9 @@ def files(uri: str) -> set[Path]:
     ("ours", "theirs", "place", "by"),
     [(*pair, by) for pair in PAIRS for by in ("ours", "pylance") if by == "ours" or DEEDS[pair[1]].theirs],
 )
-def test_ours_after_what_others_committed(uri: str, ours: str, theirs: str, place: Place, by: str) -> None:
+def test_our_operation_after_any_committed_one_follows_the_matrix(
+    uri: str, ours: str, theirs: str, place: Place, by: str
+) -> None:
     mine, other = DEEDS[ours], DEEDS[theirs]
     stale = lance_ops.dataset(uri)
     act, library = (other.ours, lance_ops) if by == "ours" else (other.theirs, lance)
@@ -162,7 +164,9 @@ def test_ours_after_what_others_committed(uri: str, ours: str, theirs: str, plac
 
 
 @pytest.mark.parametrize(("ours", "theirs", "place"), [pair for pair in PAIRS if DEEDS[pair[0]].theirs])
-def test_the_reference_after_what_we_committed(uri: str, ours: str, theirs: str, place: Place) -> None:
+def test_the_reference_s_operation_after_ours_follows_the_matrix(
+    uri: str, ours: str, theirs: str, place: Place
+) -> None:
     mine, other = DEEDS[ours], DEEDS[theirs]
     stale = lance.dataset(uri)
     other.ours(lance_ops.dataset(uri), place)
@@ -199,7 +203,9 @@ def _commit_the_unknown(uri: str) -> None:
 
 @pytest.mark.parametrize("intervene", [_commit_silently, _commit_the_unknown], ids=["missing", "unknown"])
 @pytest.mark.parametrize("ours", DEEDS)
-def test_ours_after_what_nobody_can_judge(uri: str, ours: str, intervene: Callable[[str], None]) -> None:
+def test_our_operation_after_a_missing_or_unknown_transaction_is_refused(
+    uri: str, ours: str, intervene: Callable[[str], None]
+) -> None:
     deed, stale = DEEDS[ours], lance_ops.dataset(uri)
     intervene(uri)
     before = files(uri)
@@ -214,7 +220,7 @@ def test_ours_after_what_nobody_can_judge(uri: str, ours: str, intervene: Callab
 
 
 @pytest.mark.parametrize("ours", DEEDS)
-def test_ours_after_overlays_that_are_not_read_here(uri: str, ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_operation_after_an_overlay_is_refused(uri: str, ours: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stale = lance_ops.dataset(uri)
     monkeypatch.setenv("LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES", "1")
     overlaid = overlay_values(lance.dataset(uri))
@@ -230,7 +236,7 @@ def test_ours_after_overlays_that_are_not_read_here(uri: str, ours: str, monkeyp
 
 
 @pytest.mark.parametrize("library", [lance_ops, lance])
-def test_a_clone_begins_a_table_and_changes_none(uri: str, library: Any, tmp_path: Path) -> None:
+def test_committing_a_clone_to_an_existing_table_is_refused(uri: str, library: Any, tmp_path: Path) -> None:
     clone = Clone(True, 2, uri) if library is lance_ops else lance.LanceOperation.Clone(True, None, 2, uri, None)
     with pytest.raises((UnsupportedFeature, OSError), match="(?i)clone"):
         library.LanceDataset.commit(library.dataset(uri), clone, read_version=3)

@@ -77,7 +77,7 @@ NOT_WRITTEN = {
 
 
 @pytest.mark.parametrize("version", FEATURES)
-def test_every_row_of_the_table_is_met_in_files_of_both(version: str) -> None:
+def test_both_libraries_files_cover_every_row_of_the_table(version: str) -> None:
     theirs: set[str] = set()
     ours: set[str] = set()
     for case in (*CASES, *LEGACY_CASES):
@@ -89,12 +89,12 @@ def test_every_row_of_the_table_is_met_in_files_of_both(version: str) -> None:
     assert ours == FEATURES[version] - NOT_WRITTEN.get(version, set())
 
 
-def test_pages_that_nobody_writes_any_more_are_made_by_hand() -> None:
+def test_handmade_pages_cover_what_no_current_writer_makes() -> None:
     met = {name for made in HAND_MADE for name in features_of(made.data())}
     assert met >= MADE_BY_HAND
 
 
-def test_the_table_has_every_encoding_and_layout_that_is_read() -> None:
+def test_the_table_lists_every_encoding_and_layout_that_we_read() -> None:
     rows = FEATURES["2.1"] | FEATURES["2.2"]
     for encoding in ALL_ENCODINGS:
         assert any(row.endswith(f" {encoding.MESSAGE}") for row in rows), encoding.MESSAGE
@@ -202,7 +202,7 @@ ONLY_OURS = {
 
 @pytest.mark.parametrize("version", REFUSED)
 @pytest.mark.parametrize("name", TYPES)
-def test_a_column_of_every_type_goes_both_ways_or_is_refused(name: str, version: str, tmp_path: Path) -> None:
+def test_a_column_of_every_type_is_exchanged_or_refused(name: str, version: str, tmp_path: Path) -> None:
     table = pa.table({"c": TYPES[name]})
     if name in REFUSED[version]:
         with pytest.raises(UnsupportedFeature):
@@ -231,7 +231,7 @@ def _read_theirs(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_files_and_tables_of_a_later_version_are_refused_by_name(tmp_path: Path) -> None:
+def test_files_and_tables_of_an_unknown_version_are_refused_by_name(tmp_path: Path) -> None:
     import lance
 
     table = pa.table({"c": [1, 2, 3]})

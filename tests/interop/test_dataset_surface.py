@@ -33,7 +33,7 @@ def both(uri: str, **options: Any) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("columns", [None, ["s", "id"], {"twice": "v * 2"}], ids=["all", "some", "computed"])
 @pytest.mark.parametrize("randomize_order", [True, False])
-def test_one_seed_draws_the_same_sample(uri: str, columns: Any, randomize_order: bool) -> None:
+def test_the_same_seed_draws_the_same_sample(uri: str, columns: Any, randomize_order: bool) -> None:
     samples = []
     for dataset in both(uri):
         random.seed(7)
@@ -66,7 +66,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("defaults", DEFAULTS.values(), ids=DEFAULTS)
-def test_default_scan_options_are_those_of_scans_alone(uri: str, defaults: dict[str, Any]) -> None:
+def test_default_scan_options_apply_to_scans_only(uri: str, defaults: dict[str, Any]) -> None:
     ours, theirs = both(uri, default_scan_options=defaults)
     assert ours.schema == theirs.schema
     assert ours.to_table().equals(theirs.to_table())
@@ -91,7 +91,7 @@ def test_an_unknown_default_is_refused_by_a_scan(uri: str) -> None:
         ours.to_table()
 
 
-def test_a_branch_keeps_the_defaults(uri: str) -> None:
+def test_a_branch_keeps_the_handle_s_default_scan_options(uri: str) -> None:
     ours = lance_ops.dataset(uri, default_scan_options={"columns": ["v"]}).create_branch("side")
     theirs = lance.dataset(uri, default_scan_options={"columns": ["v"]}).create_branch("other")
     assert ours.to_table().equals(theirs.to_table()) and ours.schema.names == ["v"]
@@ -108,7 +108,7 @@ def test_versions_and_fragments_are_numbered_alike(uri: str) -> None:
 
 
 @pytest.mark.parametrize("given", [None, {"allow_http": "true"}])
-def test_storage_options_are_those_given(uri: str, given: dict[str, str] | None) -> None:
+def test_storage_options_returns_the_given_options(uri: str, given: dict[str, str] | None) -> None:
     ours, theirs = both(uri, storage_options=given)
     assert ours.initial_storage_options == ours.latest_storage_options() == given
     for reference in (theirs.initial_storage_options, theirs.latest_storage_options()):
@@ -116,7 +116,7 @@ def test_storage_options_are_those_given(uri: str, given: dict[str, str] | None)
         assert (reference or {}) == (given or {}) | added
 
 
-def test_an_index_is_seen(uri: str) -> None:
+def test_has_index_is_true_once_an_index_exists(uri: str) -> None:
     for expected in (False, True):
         ours, theirs = both(uri)
         assert ours.has_index is theirs.has_index is expected
@@ -124,7 +124,7 @@ def test_an_index_is_seen(uri: str) -> None:
             ours.create_scalar_index("id", "BTREE")
 
 
-def test_auto_cleanup_is_switched_on_and_off_by_the_same_keys(uri: str, tmp_path: Path) -> None:
+def test_enabling_and_disabling_auto_cleanup_sets_the_reference_s_keys(uri: str, tmp_path: Path) -> None:
     ours, theirs = lance_ops.dataset(uri), lance.write_dataset(ROWS, tmp_path / "theirs")
     for dataset in (ours, theirs):
         dataset.optimize.enable_auto_cleanup({"interval": 3, "older_than_seconds": 90})
@@ -150,7 +150,7 @@ def test_a_fragment_validates_its_own_files(uri: str) -> None:
         lance.dataset(uri).get_fragments()[1].validate()
 
 
-def test_datasets_and_fragments_are_made_by_their_own_names(uri: str) -> None:
+def test_the_dataset_and_fragment_constructors_work_as_in_the_reference(uri: str) -> None:
     ours, theirs = (library.LanceDataset(uri, 1) for library in (lance_ops, lance))
     assert (ours.version, ours.count_rows()) == (theirs.version, theirs.count_rows()) == (1, 10)
     ours.tags.create("first", 1)

@@ -43,13 +43,13 @@ def uses_the_index(library: Any, uri: str) -> bool:
     return "ScalarIndexQuery" in library.dataset(uri).scanner(filter=FILTER).explain_plan()
 
 
-def test_rows_that_its_entries_do_not_lead_to_are_scanned(uri: str) -> None:
+def test_rows_that_a_deferred_index_no_longer_finds_are_scanned(uri: str) -> None:
     assert found(lance_ops, uri) == found(lance, uri) == [2, 6]
     assert uses_the_index(lance, uri) and not uses_the_index(lance_ops, uri)
     assert lance_ops.dataset(uri).index_statistics("i")["num_indexed_rows"] == 0
 
 
-def test_optimizing_builds_it_anew_for_both(uri: str) -> None:
+def test_optimizing_rebuilds_a_deferred_index_for_both(uri: str) -> None:
     lance_ops.dataset(uri).optimize.optimize_indices()
     assert lance_ops.dataset(uri).index_statistics("i")["num_indexed_rows"] == 7
     for library in (lance_ops, lance):
@@ -57,7 +57,7 @@ def test_optimizing_builds_it_anew_for_both(uri: str) -> None:
         assert uses_the_index(library, uri)
 
 
-def test_its_rows_are_moved_again_only_once_it_is_built_anew(uri: str) -> None:
+def test_compaction_remaps_a_deferred_index_only_after_it_is_rebuilt(uri: str) -> None:
     lance.write_dataset(pa.table({"id": [8], "a": [2]}), uri, mode="append")
     with pytest.raises(UnsupportedFeature, match="optimize_indices"):
         lance_ops.dataset(uri).optimize.compact_files()
@@ -70,7 +70,7 @@ def test_its_rows_are_moved_again_only_once_it_is_built_anew(uri: str) -> None:
         assert uses_the_index(library, uri)
 
 
-def test_the_reference_loses_rows_when_it_remaps_it(uri: str) -> None:
+def test_the_reference_loses_rows_when_it_remaps_a_deferred_index(uri: str) -> None:
     lance.write_dataset(pa.table({"id": [8], "a": [2]}), uri, mode="append")
     lance.dataset(uri).optimize.compact_files()
     assert found(lance_ops, uri) == [2, 6, 8]

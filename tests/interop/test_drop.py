@@ -21,7 +21,7 @@ BOTH = [pytest.param(lance_ops.LanceDataset, id="ours"), pytest.param(lance.Lanc
 
 
 @pytest.mark.parametrize("library", BOTH)
-def test_a_dataset_goes_with_its_branches_and_what_lies_beneath_its_root(library: Any, tmp_path: Path) -> None:
+def test_dropping_a_dataset_removes_its_branches_and_all_files_under_its_root(library: Any, tmp_path: Path) -> None:
     beside = lance_ops.write_dataset(rows(0, 3), tmp_path / "beside")
     dataset = lance_ops.write_dataset(rows(0, 10), tmp_path / "table")
     dataset.tags.create("first", 1)
@@ -35,7 +35,7 @@ def test_a_dataset_goes_with_its_branches_and_what_lies_beneath_its_root(library
 
 
 @pytest.mark.parametrize("library", BOTH)
-def test_where_nothing_is_there_is_nothing_to_drop(library: Any, tmp_path: Path) -> None:
+def test_dropping_a_missing_dataset_raises_unless_ignored(library: Any, tmp_path: Path) -> None:
     for ignoring in (None, False):
         with pytest.raises(FileNotFoundError if library is LanceDataset else OSError, match=r"(?i)no.*found|no Lance"):
             library.drop(str(tmp_path / "absent"), ignore_not_found=ignoring)
@@ -45,7 +45,9 @@ def test_where_nothing_is_there_is_nothing_to_drop(library: Any, tmp_path: Path)
 @pytest.mark.parametrize("library", BOTH)
 @pytest.mark.parametrize("ignoring", [None, True])
 @pytest.mark.parametrize("content", ["notes.txt", "data/0.lance", "_versions/1.manifest", "table/data/0.lance"])
-def test_a_folder_that_is_no_dataset_stays(library: Any, ignoring: bool | None, content: str, tmp_path: Path) -> None:
+def test_dropping_a_folder_without_a_dataset_is_refused(
+    library: Any, ignoring: bool | None, content: str, tmp_path: Path
+) -> None:
     path = tmp_path / content
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"of somebody else")
@@ -54,7 +56,7 @@ def test_a_folder_that_is_no_dataset_stays(library: Any, ignoring: bool | None, 
     assert path.exists()
 
 
-def test_a_folder_around_datasets_stays(tmp_path: Path) -> None:
+def test_dropping_a_folder_that_contains_datasets_is_refused(tmp_path: Path) -> None:
     lance.write_dataset(rows(0, 10), str(tmp_path / "table"))
     for library in (lance_ops, lance):
         with pytest.raises(ValueError, match=r"(?i)no dataset|not a dataset"):
@@ -62,7 +64,7 @@ def test_a_folder_around_datasets_stays(tmp_path: Path) -> None:
     assert lance_ops.dataset(tmp_path / "table").count_rows() == 10
 
 
-def test_a_link_that_leads_out_keeps_everything_where_it_is(tmp_path: Path) -> None:
+def test_dropping_a_dataset_with_a_link_to_the_outside_removes_nothing(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "keep").write_text("mine")
@@ -79,7 +81,7 @@ def test_a_link_that_leads_out_keeps_everything_where_it_is(tmp_path: Path) -> N
     assert not Path(dataset.uri).exists() and (outside / "keep").read_text() == "mine"
 
 
-def test_of_a_branch_and_of_no_root_nothing_is_dropped(tmp_path: Path) -> None:
+def test_dropping_a_branch_or_an_unsafe_path_is_refused(tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(rows(0, 10), tmp_path / "table")
     branch = dataset.create_branch("dev")
     with pytest.raises(InvalidInput, match=r"branches\.delete"):
@@ -93,14 +95,14 @@ def test_of_a_branch_and_of_no_root_nothing_is_dropped(tmp_path: Path) -> None:
     assert not Path(dataset.uri).exists()
 
 
-def test_files_under_base_paths_stay(tmp_path: Path) -> None:
+def test_dropping_a_dataset_keeps_files_under_base_paths(tmp_path: Path) -> None:
     base = lance_ops.DatasetBasePath(str(tmp_path / "files"), "files")
     lance_ops.write_dataset(rows(0, 10), tmp_path / "table", initial_bases=[base], target_bases=["files"])
     LanceDataset.drop(tmp_path / "table")
     assert len(list((tmp_path / "files").iterdir())) == 1
 
 
-def test_a_torn_version_above_a_whole_one_hides_no_dataset(tmp_path: Path) -> None:
+def test_a_dataset_whose_newest_manifest_is_torn_is_dropped(tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(rows(0, 10), tmp_path / "table")
     manifest = next(Path(dataset.uri, "_versions").glob("*.manifest"))
     copy = tmp_path / "copy"

@@ -111,7 +111,7 @@ def words_of(path: Path, table: pa.Table, version: str) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "version"), [(name, version) for name, case in ALL_ASKED.items() for version in case.versions]
 )
-def test_a_page_is_written_as_its_field_asks_and_the_reference_reads_it(
+def test_a_page_follows_its_field_s_metadata_and_the_reference_reads_it(
     name: str, version: str, tmp_path: Path
 ) -> None:
     from lance.file import LanceFileReader
@@ -136,7 +136,7 @@ def test_a_page_is_written_as_its_field_asks_and_the_reference_reads_it(
 
 
 @pytest.mark.parametrize("version", BOTH)
-def test_a_higher_level_compresses_more_and_is_stated(version: str, tmp_path: Path) -> None:
+def test_a_higher_level_compresses_more_and_is_recorded(version: str, tmp_path: Path) -> None:
     from lance.file import LanceFileReader
 
     sizes = {}
@@ -150,7 +150,7 @@ def test_a_higher_level_compresses_more_and_is_stated(version: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("version", "largest"), [("2.1", 16 * 1024), ("2.2", 64 * 1024)])
-def test_chunks_of_text_are_as_large_as_asked_and_the_reference_reads_them(
+def test_text_chunks_have_the_requested_size_and_the_reference_reads_them(
     version: str, largest: int, tmp_path: Path
 ) -> None:
     from lance.file import LanceFileReader
@@ -171,7 +171,7 @@ def test_chunks_of_text_are_as_large_as_asked_and_the_reference_reads_them(
     assert counts[0] == counts[1024] > 2 * counts[4096] > 4 * counts[largest]
 
 
-def test_a_dictionary_is_compressed_at_the_level_asked_for(tmp_path: Path) -> None:
+def test_a_dictionary_is_compressed_at_the_requested_level(tmp_path: Path) -> None:
     from lance.file import LanceFileReader
 
     column = pa.array([f"{i % 900} a rather long entry of a dictionary {i % 900}" for i in range(4000)])

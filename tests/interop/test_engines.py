@@ -114,7 +114,7 @@ DUCKDB_QUERIES = [
 
 
 @pytest.mark.parametrize(("query", "columns", "predicate"), DUCKDB_QUERIES, ids=[query for query, *_ in DUCKDB_QUERIES])
-def test_duckdb_hands_columns_and_filters_down_and_finds_the_reference_s_rows(
+def test_duckdb_pushes_down_columns_and_filters_and_returns_the_reference_s_rows(
     uri: str, asked: list[Any], query: str, columns: list[str] | None, predicate: str | None
 ) -> None:
     with duckdb.connect() as connection:
@@ -129,7 +129,7 @@ def test_duckdb_hands_columns_and_filters_down_and_finds_the_reference_s_rows(
         assert {condition for _, condition in asked} == {predicate}
 
 
-def test_duckdb_finds_with_the_reference_s_own_dataset_what_it_finds_with_ours(uri: str) -> None:
+def test_duckdb_returns_the_same_rows_from_the_reference_s_dataset_and_ours(uri: str) -> None:
     query = "SELECT id, text, price FROM t WHERE id > 20 AND text IN ('name 1', 'name 5') AND seen IS NOT NULL"
     answers = []
     with duckdb.connect() as connection:
@@ -140,7 +140,7 @@ def test_duckdb_finds_with_the_reference_s_own_dataset_what_it_finds_with_ours(u
     assert len(answers[0]) == 6
 
 
-def test_duckdb_asks_an_index(uri: str) -> None:
+def test_duckdb_filters_use_an_index(uri: str) -> None:
     t = lance_ops.dataset(uri)
     plans: list[str] = []
     scanner = lance_ops.LanceDataset.scanner
@@ -177,7 +177,7 @@ POLARS_QUERIES = [
 
 
 @pytest.mark.parametrize(("condition", "columns", "predicate"), POLARS_QUERIES, ids=str)
-def test_polars_hands_columns_and_filters_down_and_finds_the_reference_s_rows(
+def test_polars_pushes_down_columns_and_filters_and_returns_the_reference_s_rows(
     uri: str, asked: list[Any], condition: pl.Expr, columns: list[str] | None, predicate: str | None
 ) -> None:
     expected = pl.DataFrame(lance.dataset(uri).to_table()).filter(condition).select("id", "text")
@@ -218,7 +218,7 @@ DATAFUSION_QUERIES = [
 @pytest.mark.parametrize(
     ("query", "columns", "predicate"), DATAFUSION_QUERIES, ids=[query for query, *_ in DATAFUSION_QUERIES]
 )
-def test_datafusion_hands_columns_and_filters_down_and_finds_the_reference_s_rows(
+def test_datafusion_pushes_down_columns_and_filters_and_returns_the_reference_s_rows(
     uri: str, asked: list[Any], query: str, columns: list[str] | None, predicate: str | None
 ) -> None:
     answers = []
@@ -249,7 +249,7 @@ def test_pandas_reads_a_dataset_and_a_scan(uri: str) -> None:
     assert few["id"].tolist() == [56, 57, 58]
 
 
-def test_pyarrow_reads_streams_and_writes_them_elsewhere(uri: str, tmp_path: Path) -> None:
+def test_pyarrow_writes_a_dataset_s_stream_to_another_format(uri: str, tmp_path: Path) -> None:
     ours, expected = lance_ops.dataset(uri), lance.dataset(uri).to_table()
     assert pa.RecordBatchReader.from_stream(ours).read_all().to_pylist().__repr__() == repr(expected.to_pylist())
     for place, source in {"dataset": ours, "scan": ours.scanner(["id"])}.items():
@@ -258,7 +258,7 @@ def test_pyarrow_reads_streams_and_writes_them_elsewhere(uri: str, tmp_path: Pat
         assert copied == expected.select(["id"])
 
 
-def test_what_pyarrow_does_past_the_methods_of_a_dataset_is_an_error_and_no_crash(uri: str) -> None:
+def test_pyarrow_calls_that_bypass_dataset_methods_raise_instead_of_crashing(uri: str) -> None:
     ours = lance_ops.dataset(uri)
     with pytest.raises(pa.ArrowInvalid, match="Not an Arrow file"):
         pads.Scanner.from_dataset(ours).to_table()

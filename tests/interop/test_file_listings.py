@@ -35,7 +35,7 @@ def rows(reader: Any) -> list[dict[str, Any]]:
     return sorted(reader.read_all().to_pylist(), key=lambda row: [str(row[name]) for name in sorted(row)])
 
 
-def test_all_that_lies_beneath_the_root_is_listed(uri: str) -> None:
+def test_all_files_lists_every_file_under_the_root(uri: str) -> None:
     ours, theirs = lance_ops.dataset(uri).all_files(), lance.dataset(uri).all_files()
     assert ours.schema == theirs.schema
     listed, reference = rows(ours), rows(theirs)
@@ -47,7 +47,7 @@ def test_all_that_lies_beneath_the_root_is_listed(uri: str) -> None:
 
 
 @pytest.mark.parametrize("min_version", [None, 4])
-def test_the_files_that_versions_name_are_listed_for_each(uri: str, min_version: int | None) -> None:
+def test_tracked_files_lists_the_files_of_each_version(uri: str, min_version: int | None) -> None:
     seen: list[tuple[int, int | None]] = []
     ours = lance_ops.dataset(uri).tracked_files(
         min_version=min_version, progress=lambda done, total: seen.append((done, total))
@@ -68,7 +68,7 @@ def test_the_files_that_versions_name_are_listed_for_each(uri: str, min_version:
     assert seen == [(done, versions) for done in range(1, versions + 1)]
 
 
-def test_every_tracked_file_is_there_and_a_branch_tracks_its_own(uri: str) -> None:
+def test_every_tracked_file_exists_and_a_branch_lists_its_own_files(uri: str) -> None:
     branch = lance_ops.dataset(uri).checkout_version(("dev", None))
     listed = rows(branch.tracked_files())
     for row in listed:

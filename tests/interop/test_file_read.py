@@ -48,7 +48,7 @@ def offsets_of(num_rows: int) -> list[int]:
     ("case", "version"),
     [pytest.param(case, version, id=f"{case.name} {version}") for case in CASES for version in case.encodings],
 )
-def test_a_page_of_every_kind_is_read(case: Case, version: str, tmp_path: Path) -> None:
+def test_pages_of_every_kind_that_the_reference_writes_are_read(case: Case, version: str, tmp_path: Path) -> None:
     table = case.table()
     write_reference(tmp_path / "file.lance", table, version)
     reader = FileReader(LocalStore(str(tmp_path)), "file.lance")
@@ -60,7 +60,7 @@ def test_a_page_of_every_kind_is_read(case: Case, version: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("case", LEGACY_CASES, ids=lambda case: case.name)
-def test_a_legacy_page_of_every_kind_is_read(case: Case, tmp_path: Path) -> None:
+def test_legacy_pages_of_every_kind_that_the_reference_writes_are_read(case: Case, tmp_path: Path) -> None:
     import lance
 
     lance.write_dataset(case.table(), str(tmp_path / "d"), data_storage_version="legacy", max_rows_per_group=70)
@@ -93,7 +93,7 @@ def test_any_column_is_read_whole_and_in_parts(
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_batches_join_pages_of_dictionaries_with_nulls(version: str, tmp_path: Path) -> None:
+def test_a_batch_over_several_dictionary_pages_with_nulls_is_read(version: str, tmp_path: Path) -> None:
     from lance.file import LanceFileWriter
 
     parts = [

@@ -65,7 +65,7 @@ def check_reference(path: Path, rows: list[dict[str, Any]], offsets: list[int], 
         if version in case.encodings
     ],
 )
-def test_the_reference_reads_a_page_of_every_kind(case: Case, version: str, tmp_path: Path) -> None:
+def test_the_reference_reads_our_pages_of_every_kind(case: Case, version: str, tmp_path: Path) -> None:
     table = case.table()
     write_ours(tmp_path / "file.lance", table, version)
     rows = table.to_pylist()
@@ -77,7 +77,7 @@ def test_the_reference_reads_a_page_of_every_kind(case: Case, version: str, tmp_
 @pytest.mark.parametrize("version", VERSIONS)
 @given(page_bytes=st.sampled_from([None, 2000]), data=st.data())
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_the_reference_reads_any_column_whole_and_in_parts(
+def test_the_reference_reads_any_column_of_ours_whole_and_in_parts(
     version: str, page_bytes: int | None, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     column = data.draw(columns(version, fixed_size_lists_of_structs=False))
@@ -102,9 +102,7 @@ NO_NULLS_IN_ROWS = {
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("name", NO_NULLS_IN_ROWS)
-def test_what_rows_of_packed_structs_have_no_place_for_is_refused_by_both(
-    name: str, version: str, tmp_path: Path
-) -> None:
+def test_nulls_that_packed_structs_cannot_hold_are_refused_by_both(name: str, version: str, tmp_path: Path) -> None:
     from lance.file import LanceFileWriter
 
     array = NO_NULLS_IN_ROWS[name]
@@ -131,7 +129,7 @@ def test_lists_in_packed_structs_may_have_null_items(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_what_stands_beneath_a_null_packed_struct_may_be_null(version: str, tmp_path: Path) -> None:
+def test_fields_of_a_null_packed_struct_may_be_null(version: str, tmp_path: Path) -> None:
     numbers = [i if i % 3 else None for i in range(100)]
     children = [pa.array(numbers, pa.int32()), pa.array(numbers, pa.int8())]
     array = pa.StructArray.from_arrays(children, ["x", "y"], mask=children[0].is_null())
@@ -153,7 +151,7 @@ def test_the_reference_reads_global_buffers_and_metadata(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("case", LEGACY_CASES, ids=lambda case: case.name)
-def test_the_reference_reads_a_legacy_page_of_every_kind(case: Case, tmp_path: Path) -> None:
+def test_the_reference_reads_our_legacy_pages_of_every_kind(case: Case, tmp_path: Path) -> None:
     import lance
     from lance.fragment import DataFile, FragmentMetadata
 
@@ -187,7 +185,7 @@ def test_the_reference_reads_a_legacy_page_of_every_kind(case: Case, tmp_path: P
         (pa.array([f"{i:08}" + "é" * 90 for i in range(5000)]), "c > '00003999' AND c < '00004100'"),
     ],
 )
-def test_the_reference_prunes_by_our_statistics_and_loses_nothing(
+def test_the_reference_prunes_by_our_statistics_without_losing_rows(
     column: pa.Array, predicate: str, tmp_path: Path
 ) -> None:
     import lance

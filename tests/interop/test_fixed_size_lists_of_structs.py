@@ -38,14 +38,14 @@ def pages_of(data: bytes) -> Anatomy:
 
 
 @pytest.mark.parametrize("case", UNREAD_CASES, ids=lambda case: case.name)
-def test_what_the_reference_wrote_and_does_not_read_is_read_here(case: Case) -> None:
+def test_lists_that_the_reference_writes_and_cannot_read_are_read_here(case: Case) -> None:
     table = case.table()
     rows = table.to_pylist()
     check_rows(reader_of(write_theirs(table, "2.2")), rows, offsets_of(len(rows)))
 
 
 @pytest.mark.parametrize("case", UNREAD_CASES[:-1], ids=lambda case: case.name)
-def test_what_is_written_here_comes_back_whole_and_in_parts(case: Case) -> None:
+def test_lists_written_here_are_read_back_whole_and_in_parts(case: Case) -> None:
     table = case.table()
     rows = table.to_pylist()
     check_rows(reader_of(write_ours(table, "2.2")), rows, offsets_of(len(rows)))
@@ -65,7 +65,7 @@ def test_what_is_written_here_comes_back_whole_and_in_parts(case: Case) -> None:
     ],
     ids=lambda array: str(array.type),
 )
-def test_pages_are_the_reference_s_to_the_byte(array: pa.Array) -> None:
+def test_our_pages_equal_the_reference_s_byte_for_byte(array: pa.Array) -> None:
     table = pa.table({"c": pa.concat_arrays([array] * 9)})
     ours, theirs = pages_of(write_ours(table, "2.2")), pages_of(write_theirs(table, "2.2"))
     for mine, other in zip(ours.columns, theirs.columns, strict=True):
@@ -75,14 +75,14 @@ def test_pages_are_the_reference_s_to_the_byte(array: pa.Array) -> None:
         assert [part.data for part in made.buffers] == [part.data for part in wanted.buffers]
 
 
-def test_null_and_empty_lists_around_them_come_back_row_by_row() -> None:
+def test_null_and_empty_outer_lists_are_read_back_row_by_row() -> None:
     pair = [{"x": 1}, None]
     rows = [[pair, None], None, [], [pair], [None], [[{"x": None}, {"x": 7}]] * 3] * 400
     reader = reader_of(write_ours(pa.table({"c": pa.array(rows, pa.list_(PAIR))}), "2.2"))
     check_rows(reader, [{"c": row} for row in rows], np.random.default_rng(5).integers(0, len(rows), 200).tolist())
 
 
-def test_the_reference_still_fails_on_its_own_lists_of_them(tmp_path: Path) -> None:
+def test_the_reference_still_cannot_read_its_own_lists(tmp_path: Path) -> None:
     from lance.file import LanceFileReader
 
     table = pa.table({"c": pa.array([[[{"x": 1}, {"x": 2}]]], pa.list_(PAIR))})
@@ -92,7 +92,7 @@ def test_the_reference_still_fails_on_its_own_lists_of_them(tmp_path: Path) -> N
         LanceFileReader(str(path)).read_all().to_table()
 
 
-def test_the_reference_reads_what_follows_a_struct_without_fields_as_null_and_here_it_is_refused(
+def test_columns_after_a_struct_without_fields_are_refused_where_the_reference_reads_nulls(
     tmp_path: Path,
 ) -> None:
     from lance.file import LanceFileReader

@@ -33,7 +33,7 @@ NESTED = pa.table(
 
 
 @pytest.mark.parametrize("stable_row_ids", [False, True])
-def test_a_fragment_goes_as_json_from_one_library_to_the_other(tmp_path: Path, stable_row_ids: bool) -> None:
+def test_fragment_json_of_one_library_is_read_by_the_other(tmp_path: Path, stable_row_ids: bool) -> None:
     uri = str(tmp_path / "table")
     lance_ops.write_dataset(rows(0, 12_000), uri, max_rows_per_file=6_000, enable_stable_row_ids=stable_row_ids)
     dataset = lance_ops.dataset(uri)
@@ -47,7 +47,7 @@ def test_a_fragment_goes_as_json_from_one_library_to_the_other(tmp_path: Path, s
         assert (ours.metadata.num_deletions, ours.metadata.num_rows) == (other.num_deletions, other.count_rows())
 
 
-def test_a_fragment_written_there_is_committed_here(tmp_path: Path) -> None:
+def test_a_fragment_written_by_the_reference_is_committed_here(tmp_path: Path) -> None:
     uri = lance_ops.write_dataset(rows(0, 5), tmp_path / "table").uri
     told = json.dumps(theirs.LanceFragment.create(uri, rows(5, 9)).to_json())
     operation = LanceOperation.Append([FragmentMetadata.from_json(told)])
@@ -58,7 +58,7 @@ def test_a_fragment_written_there_is_committed_here(tmp_path: Path) -> None:
     assert lance_ops.dataset(uri).to_table()["id"].to_pylist() == list(range(12))
 
 
-def test_a_sequence_elsewhere_is_told_too() -> None:
+def test_a_row_id_sequence_in_an_external_file_survives_json() -> None:
     fragment = FragmentMetadata(3, (), 5, row_ids=ExternalFile("data/x.ids", 4, 16))
     assert fragment.to_json()["row_id_meta"] == {"External": {"path": "data/x.ids", "offset": 4, "size": 16}}
     assert FragmentMetadata.from_json(json.dumps(fragment.to_json())) == fragment
@@ -78,7 +78,7 @@ def test_a_sequence_elsewhere_is_told_too() -> None:
         '{"id": 1, "files": [], "physical_rows": 1, "deletion_file": {"file_type": "list"}}',
     ],
 )
-def test_what_is_no_fragment_is_refused(said: str) -> None:
+def test_json_that_is_no_fragment_is_refused(said: str) -> None:
     with pytest.raises(InvalidInput, match="not a fragment in JSON"):
         FragmentMetadata.from_json(said)
 
@@ -92,7 +92,7 @@ def test_paths_and_overlays_in_json_are_checked() -> None:
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_a_file_that_was_found_is_described(tmp_path: Path, version: str) -> None:
+def test_data_file_create_describes_an_existing_file(tmp_path: Path, version: str) -> None:
     uri = str(tmp_path / "table")
     lance.write_dataset(NESTED, uri, data_storage_version=version)
     ours, reference = lance_ops.dataset(uri), lance.dataset(uri)
@@ -108,7 +108,7 @@ def test_a_file_that_was_found_is_described(tmp_path: Path, version: str) -> Non
     assert made.to_table().equals(NESTED) and lance.dataset(uri).to_table().equals(NESTED)
 
 
-def test_a_file_of_other_columns_is_not(tmp_path: Path) -> None:
+def test_data_file_create_refuses_a_file_with_other_columns(tmp_path: Path) -> None:
     ours = lance_ops.write_dataset(rows(0, 5), tmp_path / "table")
     reference = lance.dataset(ours.uri)
     for name, table in (("more", NESTED), ("fewer", rows(0, 3).select(["id"])), ("typed", pa.table({"id": ["x"]}))):
@@ -134,7 +134,7 @@ def test_a_file_of_other_columns_is_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../data/x.lance", "/etc/passwd", "a/../../x.lance", "s3://bucket/x.lance", "x\0.lance"]
 )
-def test_no_file_outside_of_the_table_is_described(tmp_path: Path, path: str) -> None:
+def test_data_file_create_refuses_a_file_outside_the_table(tmp_path: Path, path: str) -> None:
     ours = lance_ops.write_dataset(rows(0, 5), tmp_path / "table")
     for described in (lambda: DataFile.create(ours, path), lambda: LanceFragment.create_from_file(path, ours, 1)):
         with pytest.raises((UnsafePath, OSError)) as caught:
@@ -143,7 +143,7 @@ def test_no_file_outside_of_the_table_is_described(tmp_path: Path, path: str) ->
 
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
-def test_each_field_takes_as_many_bytes_as_the_reference_says(tmp_path: Path, version: str) -> None:
+def test_data_stats_reports_the_reference_s_bytes_per_field(tmp_path: Path, version: str) -> None:
     uri = str(tmp_path / "table")
     lance.write_dataset(NESTED, uri, data_storage_version=version, max_rows_per_file=2000)
 

@@ -37,7 +37,7 @@ def test_a_dataset_without_its_data_files_opens_and_names_the_missing_one(histor
         dataset.to_table()
 
 
-def test_row_counts_that_may_be_wrong_are_not_carried_on(historical: Path, tmp_path: Path) -> None:
+def test_a_table_with_unreliable_row_counts_refuses_changes(historical: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.lance"
     shutil.copytree(historical / "v0.8.0/migrated_from_v0.7.5", copy, copy_function=shutil.copyfile)
     for folder in [copy, *copy.rglob("*/")]:

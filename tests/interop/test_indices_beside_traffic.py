@@ -114,7 +114,7 @@ def check(uri: str, column: str = "key") -> None:
     ids=lambda act: act.__name__,
 )
 @pytest.mark.parametrize("before", ["none", "replaced"])
-def test_a_new_index_lands_behind_compactions_of_its_rows(
+def test_a_new_index_is_remapped_after_concurrent_compactions(
     uri: str, compact: Act, before: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = lance_ops.dataset(uri)
@@ -137,7 +137,7 @@ def test_a_new_index_lands_behind_compactions_of_its_rows(
 
 
 @pytest.mark.parametrize("compact", [our_compaction, their_compaction], ids=lambda act: act.__name__)
-def test_an_extended_index_lands_behind_compactions_of_its_rows(
+def test_an_extended_index_is_remapped_after_concurrent_compactions(
     uri: str, compact: Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = lance_ops.dataset(uri)
@@ -159,7 +159,9 @@ def test_an_extended_index_lands_behind_compactions_of_its_rows(
     check(uri)
 
 
-def test_what_was_rewritten_together_with_newer_rows_is_scanned(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_index_does_not_cover_rows_compacted_together_with_newer_rows(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dataset = lance_ops.dataset(uri)
 
     def meanwhile() -> None:
@@ -176,7 +178,7 @@ def test_what_was_rewritten_together_with_newer_rows_is_scanned(uri: str, monkey
     check(uri)
 
 
-def test_an_index_of_which_nothing_is_left_is_built_anew(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_index_left_without_coverage_is_built_again(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = lance_ops.dataset(uri)
 
     def meanwhile() -> None:
@@ -191,7 +193,7 @@ def test_an_index_of_which_nothing_is_left_is_built_anew(uri: str, monkeypatch: 
     check(uri)
 
 
-def test_fragments_that_got_new_values_are_scanned(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_index_does_not_cover_fragments_with_new_values(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = Trained(monkeypatch, lambda: their_new_values(uri))
 
     lance_ops.dataset(uri).create_scalar_index("key", "BTREE")
@@ -203,7 +205,7 @@ def test_fragments_that_got_new_values_are_scanned(uri: str, monkeypatch: pytest
     check(uri)
 
 
-def test_fragments_that_got_new_values_and_were_rewritten_are_scanned(
+def test_a_new_index_does_not_cover_compacted_fragments_with_new_values(
     uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile() -> None:
@@ -229,7 +231,7 @@ def their_new_values(uri: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["ours", "pylance"])
-def test_an_index_of_row_ids_lands_behind_a_compaction(dataset_uri: str, by: str) -> None:
+def test_a_new_index_of_row_ids_commits_after_a_concurrent_compaction(dataset_uri: str, by: str) -> None:
     lance.write_dataset(rows(0, 100), dataset_uri, max_rows_per_file=20, enable_stable_row_ids=True)
     snapshot = lance_ops.dataset(dataset_uri).snapshot
     metadata = IndexMetadata(uuid.uuid4(), "key_idx", (1,), 1, FrozenBitMap(range(5)), BTree().details, index_version=0)
@@ -249,7 +251,7 @@ def test_an_index_of_row_ids_lands_behind_a_compaction(dataset_uri: str, by: str
     check(dataset_uri)
 
 
-def test_our_compaction_lands_beside_their_new_index_of_row_ids(dataset_uri: str) -> None:
+def test_our_compaction_commits_after_their_new_index_of_row_ids(dataset_uri: str) -> None:
     lance.write_dataset(rows(0, 100), dataset_uri, max_rows_per_file=20, enable_stable_row_ids=True)
     snapshot = lance_ops.dataset(dataset_uri).snapshot
     rewrites = [execute(task) for task in plan_compaction(snapshot, CompactionOptions()).tasks]

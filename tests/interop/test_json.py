@@ -37,7 +37,7 @@ def stored_bytes(uri: str) -> list[bytes | None]:
 
 @given(documents=st.lists(st.none() | DOCUMENTS.map(json.dumps), min_size=1, max_size=20))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-def test_any_document_has_the_references_bytes_and_text(
+def test_any_document_encodes_to_the_references_bytes_and_text(
     documents: list[str | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     table = pa.table({"doc": pa.array(documents, pa.json_())})
@@ -70,7 +70,7 @@ def nested(version: str) -> pa.Table:
 
 @pytest.mark.parametrize("version", ["0.1", "2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("first", [lance, lance_ops], ids=["theirs", "ours"])
-def test_json_anywhere_is_read_and_appended_by_both(first: Any, version: str, dataset_uri: str) -> None:
+def test_json_at_any_nesting_is_read_and_appended_by_both(first: Any, version: str, dataset_uri: str) -> None:
     table = nested(version)
     second = lance_ops if first is lance else lance
     first.write_dataset(table, dataset_uri, data_storage_version=version)
@@ -90,7 +90,7 @@ def test_json_anywhere_is_read_and_appended_by_both(first: Any, version: str, da
         assert lance.dataset(dataset_uri).to_table().to_pylist() == table.to_pylist() * 2
 
 
-def test_text_is_made_json_and_bytes_are_not_taken_for_it(dataset_uri: str) -> None:
+def test_text_is_converted_to_json_and_bytes_are_refused(dataset_uri: str) -> None:
     made = lance_ops.write_dataset(pa.table({"doc": pa.array(["[1]"], pa.json_())}), dataset_uri)
     lance_ops.write_dataset(pa.table({"doc": ['{"b": 1, "a": 2}']}), dataset_uri, mode="append")
     made.checkout_latest()
@@ -102,7 +102,7 @@ def test_text_is_made_json_and_bytes_are_not_taken_for_it(dataset_uri: str) -> N
     assert lance_ops.dataset(dataset_uri).version == 2
 
 
-def test_bytes_that_are_no_json_are_corrupt(dataset_uri: str) -> None:
+def test_reading_invalid_json_bytes_raises_corrupt_file(dataset_uri: str) -> None:
     field = pa.field("doc", pa.large_binary(), metadata={"ARROW:extension:name": "lance.json"})
     table = pa.table([pa.array([b"\x20\x00"], pa.large_binary())], schema=pa.schema([field]))
     lance.write_dataset(table, dataset_uri)

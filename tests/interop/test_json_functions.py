@@ -69,14 +69,14 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_a_function_finds_what_the_reference_s_finds(documents: tuple[Any, Any], expression: str) -> None:
+def test_json_functions_return_what_the_reference_s_return(documents: tuple[Any, Any], expression: str) -> None:
     mine, other = (dataset.to_table({"x": expression}).column("x") for dataset in documents)
     assert mine.type == other.type
     assert mine.to_pylist() == other.to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["string", "int", "float", "bool"])
-def test_values_turn_into_one_another_as_in_the_reference(values: tuple[Any, Any], kind: str) -> None:
+def test_json_values_convert_to_other_types_as_in_the_reference(values: tuple[Any, Any], kind: str) -> None:
     ours, theirs = values
     for row, value in enumerate(VALUES):
         asked: dict[str, Any] = {"columns": {"x": f"json_get_{kind}(j, 'a')"}, "filter": f"id = {row}"}

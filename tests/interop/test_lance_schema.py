@@ -57,7 +57,7 @@ def both(tmp_path: Path) -> list[Any]:
     return [library.dataset(str(tmp_path / "table")) for library in (lance_ops, lance)]
 
 
-def test_the_fields_of_a_table_are_the_same_to_both(both: list[Any]) -> None:
+def test_both_libraries_report_the_same_fields_of_a_table(both: list[Any]) -> None:
     ours, theirs = (dataset.lance_schema for dataset in both)
     assert list(map(described, ours.fields())) == list(map(described, theirs.fields()))
     assert ours.to_pyarrow().equals(theirs.to_pyarrow(), check_metadata=True)
@@ -68,7 +68,7 @@ def test_the_fields_of_a_table_are_the_same_to_both(both: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, KEYS], ids=["flag", "positions"])
-def test_a_schema_of_arrow_is_numbered_alike(schema: pa.Schema) -> None:
+def test_an_arrow_schema_gets_the_reference_s_field_ids(schema: pa.Schema) -> None:
     ours, theirs = LanceSchema.from_pyarrow(schema), lance.schema.LanceSchema.from_pyarrow(schema)
     assert list(map(described, ours.fields())) == list(map(described, theirs.fields()))
     for key in ("unenforced_primary_key", "unenforced_clustering_key"):
@@ -76,7 +76,7 @@ def test_a_schema_of_arrow_is_numbered_alike(schema: pa.Schema) -> None:
         assert mine == other
 
 
-def test_operations_take_it(tmp_path: Path) -> None:
+def test_operations_accept_a_lance_schema(tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(pa.table({"a": [1, 2], "b": [3, 4]}), tmp_path / "table")
     swapped = LanceSchema.from_pyarrow(pa.schema([("b", pa.int64()), ("a", pa.int64())]))
     made = LanceDataset.commit(dataset, LanceOperation.Project(swapped), read_version=1)
@@ -111,7 +111,7 @@ ALL_KINDS = pa.schema(
 
 
 @pytest.mark.parametrize("schema", [ALL_KINDS, SCHEMA, pa.schema([])], ids=["kinds", "nested", "empty"])
-def test_a_schema_goes_to_and_from_json_alike(schema: pa.Schema) -> None:
+def test_a_schema_converts_to_and_from_the_reference_s_json(schema: pa.Schema) -> None:
     told = schema_to_json(schema)
     assert told == lance.schema_to_json(schema)
     plain = pa.schema([field for field in schema if not pa.types.is_dictionary(field.type)], schema.metadata)
@@ -121,7 +121,7 @@ def test_a_schema_goes_to_and_from_json_alike(schema: pa.Schema) -> None:
     )
 
 
-def test_what_has_no_name_in_json_is_refused() -> None:
+def test_a_type_without_a_json_name_is_refused() -> None:
     for library in (lance_ops, lance):
         with pytest.raises((ValueError, NotImplementedError)):
             library.schema_to_json(pa.schema([("m", pa.map_(pa.string(), pa.int8()))]))

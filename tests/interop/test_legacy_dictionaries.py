@@ -66,7 +66,7 @@ def assert_same(uri: str) -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [(lance_ops, lance), (lance, lance_ops)], ids=["ours", "theirs"])
-def test_both_write_in_turns_and_read_the_same(one: Any, other: Any, dataset_uri: str) -> None:
+def test_both_libraries_write_dictionaries_in_turns_and_read_the_same(one: Any, other: Any, dataset_uri: str) -> None:
     turns: list[Callable[[], object]] = [
         lambda: one.write_dataset(rows(0, 2500), dataset_uri, data_storage_version="0.1", max_rows_per_file=1000),
         lambda: other.write_dataset(rows(2500, 2600), dataset_uri, mode="append"),
@@ -117,7 +117,7 @@ def test_any_dictionary_is_read_by_both(data: st.DataObject, tmp_path_factory: p
             assert found.column("c").chunk(0).dictionary == values
 
 
-def test_batches_of_a_first_write_are_brought_to_one_dictionary(dataset_uri: str) -> None:
+def test_the_first_write_merges_the_dictionaries_of_its_batches(dataset_uri: str) -> None:
     parts = [pa.array(values).dictionary_encode() for values in (["a", "b"] * 600, ["c", "b"] * 600, ["d"])]
     batches = [pa.record_batch({"c": part}) for part in parts]
     reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
@@ -145,7 +145,7 @@ def test_batches_of_a_first_write_are_brought_to_one_dictionary(dataset_uri: str
     ids=["other order", "unused values", "longer", "no dictionary"],
 )
 @pytest.mark.parametrize("creator", [lance, lance_ops], ids=["theirs", "ours"])
-def test_appended_keys_are_brought_to_the_tables_dictionary(column: pa.Array, creator: Any, dataset_uri: str) -> None:
+def test_appended_keys_are_mapped_to_the_tables_dictionary(column: pa.Array, creator: Any, dataset_uri: str) -> None:
     creator.write_dataset(pa.table({"c": keyed([0, 1, 2], WORDS)}), dataset_uri, data_storage_version="0.1")
     lance_ops.write_dataset(pa.table({"c": column}), dataset_uri, mode="append")
     for module in (lance_ops, lance):
@@ -154,7 +154,7 @@ def test_appended_keys_are_brought_to_the_tables_dictionary(column: pa.Array, cr
         assert found.chunk(0).dictionary == WORDS
 
 
-def test_a_value_that_is_not_in_the_dictionary_is_refused_by_name(dataset_uri: str) -> None:
+def test_a_value_missing_from_the_dictionary_is_refused_by_name(dataset_uri: str) -> None:
     lance_ops.write_dataset(rows(0, 10), dataset_uri, data_storage_version="0.1")
     table = rows(0, 2)
     inner = pa.StructArray.from_arrays([keyed([0, 1], pa.array(["q", "new"])), pa.array([1, 2])], ["size", "y"])
@@ -171,7 +171,7 @@ def test_a_value_that_is_not_in_the_dictionary_is_refused_by_name(dataset_uri: s
     assert_same(dataset_uri)
 
 
-def test_what_the_reference_takes_for_null_stays_so_through_a_rewrite(dataset_uri: str) -> None:
+def test_values_that_the_reference_reads_as_null_stay_null_after_a_rewrite(dataset_uri: str) -> None:
     lance.write_dataset(
         pa.table({"c": keyed([0, 1, 2, 1], pa.array(["a", "", "c"]))}), dataset_uri, data_storage_version="0.1"
     )
@@ -193,7 +193,7 @@ def test_what_the_reference_takes_for_null_stays_so_through_a_rewrite(dataset_ur
     ],
     ids=["an empty string", "a null key", "a null value", "floats", "booleans"],
 )
-def test_what_readers_would_lose_or_not_open_is_refused(
+def test_dictionaries_that_readers_would_lose_or_not_open_are_refused(
     column: pa.Array, error: type[Exception], dataset_uri: str
 ) -> None:
     schema = pa.schema([pa.field("c", column.type)])
@@ -215,7 +215,7 @@ def named_files(uri: str) -> set[str]:
     return {file.path for fragment in lance_ops.dataset(uri).get_fragments() for file in fragment.data_files()}
 
 
-def test_fragments_made_apart_bring_the_dictionary_of_a_new_table(dataset_uri: str) -> None:
+def test_uncommitted_fragments_define_the_dictionary_of_a_new_table(dataset_uri: str) -> None:
     made = [
         lance_ops.LanceFragment.create(dataset_uri, words(values), data_storage_version="0.1")
         for values in (["ax"], ["ax", "b", "ax"], ["ax", "b", "b", "ccc"])
@@ -229,7 +229,7 @@ def test_fragments_made_apart_bring_the_dictionary_of_a_new_table(dataset_uri: s
     assert lance.dataset(dataset_uri).to_table().column("c").to_pylist()[-2:] == ["ccc", "b"]
 
 
-def test_fragments_made_apart_with_other_dictionaries_are_refused_by_column(dataset_uri: str) -> None:
+def test_uncommitted_fragments_with_different_dictionaries_are_refused_by_column(dataset_uri: str) -> None:
     made = [
         lance_ops.LanceFragment.create(dataset_uri, words(values), data_storage_version="0.1")
         for values in (["ax", "b"], ["b", "ax"])
@@ -239,13 +239,13 @@ def test_fragments_made_apart_with_other_dictionaries_are_refused_by_column(data
     assert len(data_files(dataset_uri)) == 2  # they are the caller's
 
 
-def test_an_all_null_column_begins_no_dictionary(dataset_uri: str) -> None:
+def test_an_all_null_column_starts_no_dictionary(dataset_uri: str) -> None:
     table = lance_ops.write_dataset(pa.table({"id": [1]}), dataset_uri, data_storage_version="0.1")
     with pytest.raises(UnsupportedFeature, match="'c'"):
         table.add_columns(words(["x"]).schema)
 
 
-def test_ingestion_makes_one_dictionary_of_what_its_tasks_met(dataset_uri: str, tmp_path: Path) -> None:
+def test_ingestion_merges_the_dictionaries_of_its_tasks(dataset_uri: str, tmp_path: Path) -> None:
     batches = []
     for name, values in (("one", ["ccc", "b"] * 1500), ("two", ["b", "ax"]), ("three", ["ccc", "b", "z"])):
         path = tmp_path / f"{name}.parquet"
@@ -293,7 +293,7 @@ ADDITIONS: dict[str, Callable[[lance_ops.LanceDataset], object]] = {
 
 
 @pytest.mark.parametrize("addition", ADDITIONS.values(), ids=ADDITIONS)
-def test_a_column_added_to_a_legacy_table_brings_its_dictionary(
+def test_a_column_added_to_a_legacy_table_adds_its_dictionary(
     addition: Callable[[lance_ops.LanceDataset], object], halves: str
 ) -> None:
     addition(lance_ops.dataset(halves))
@@ -317,7 +317,7 @@ def test_a_column_added_to_a_legacy_table_brings_its_dictionary(
         ]
 
 
-def test_fragments_merged_apart_bring_their_dictionary_to_the_commit(halves: str) -> None:
+def test_merge_columns_on_fragments_adds_their_dictionary_at_commit(halves: str) -> None:
     def same(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pa.record_batch({"c": pa.array(["a", "b"] * len(batch))[: len(batch)].dictionary_encode()})
 

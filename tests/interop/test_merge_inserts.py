@@ -91,7 +91,7 @@ MERGES: dict[str, tuple[Build, pa.Table, Any]] = {
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("name", MERGES)
-def test_both_make_the_same_rows_by_the_same_transaction(tmp_path: Path, name: str, stable: bool) -> None:
+def test_both_libraries_merge_to_the_same_rows_and_transaction(tmp_path: Path, name: str, stable: bool) -> None:
     build, rows, on = MERGES[name]
     keys = [*range(18), None, None] if name == "null keys" else range(20)
     made, results = [], []
@@ -128,7 +128,9 @@ def test_both_make_the_same_rows_by_the_same_transaction(tmp_path: Path, name: s
     ids=lambda keys: str(keys.type),
 )
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "composite"])
-def test_inserted_primary_keys_are_told_in_the_same_filter(tmp_path: Path, keys: pa.Array, beside: bool) -> None:
+def test_inserted_primary_keys_are_recorded_in_the_reference_s_filter(
+    tmp_path: Path, keys: pa.Array, beside: bool
+) -> None:
     fields = [pa.field("k", keys.type, False, PRIMARY_KEY), pa.field("v", pa.int64(), not beside)]
     if beside:
         fields[1] = fields[1].with_metadata(PRIMARY_KEY)
@@ -148,7 +150,7 @@ def test_inserted_primary_keys_are_told_in_the_same_filter(tmp_path: Path, keys:
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_the_same_new_primary_key_is_inserted_once_by_two_writers(tmp_path: Path, first: str) -> None:
+def test_two_writers_that_insert_the_same_primary_key_insert_it_once(tmp_path: Path, first: str) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), False, PRIMARY_KEY), pa.field("v", pa.string())])
     uri = str(tmp_path / "t")
     lance.write_dataset(pa.table({"id": [1], "v": ["old"]}, schema=schema), uri)
@@ -178,7 +180,7 @@ GIVEN: dict[str, list[Any]] = {
     ],
     ids=["update", "upsert", "condition", "in place"],
 )
-def test_fields_that_a_source_leaves_out_stay_as_they_are(tmp_path: Path, given: str, clauses: Build) -> None:
+def test_fields_that_the_source_lacks_keep_their_values(tmp_path: Path, given: str, clauses: Build) -> None:
     rows = pa.table({"id": range(4), "p": pa.array(STRUCTS, STRUCT), "v": range(4)})
     new = pa.table({"id": range(5), "p": GIVEN[given]})
     tables = []

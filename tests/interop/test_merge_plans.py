@@ -47,7 +47,7 @@ def uri(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("build", MERGES.values(), ids=MERGES)
-def test_the_clauses_read_as_the_reference_s(uri: str, build: Build) -> None:
+def test_a_merge_plan_names_the_clauses_as_the_reference_does(uri: str, build: Build) -> None:
     ours = clauses(build(lance_ops.dataset(uri).merge_insert("id")).explain_plan())
     theirs = clauses(build(lance.dataset(uri).merge_insert("id")).explain_plan())
     assert theirs.keys() >= {"on", "when_matched", "when_not_matched"}

@@ -22,7 +22,9 @@ def versions(uri: str) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_an_append_may_have_a_version_of_its_own(library: Any, other: Any, dataset_uri: str) -> None:
+def test_an_append_in_another_file_version_is_read_and_changed_by_both(
+    library: Any, other: Any, dataset_uri: str
+) -> None:
     library.write_dataset(rows(0, 20), dataset_uri, data_storage_version="2.1")
     assert not lance_ops.dataset(dataset_uri).snapshot.manifest.reader_feature_flags
     library.write_dataset(rows(20, 40), dataset_uri, mode="append", data_storage_version="2.2")
@@ -49,7 +51,7 @@ def test_an_append_may_have_a_version_of_its_own(library: Any, other: Any, datas
 
 
 @pytest.mark.parametrize(("table", "asked"), [("0.1", "2.2"), ("2.2", "0.1")])
-def test_the_two_families_are_never_mixed(dataset_uri: str, table: str, asked: str) -> None:
+def test_legacy_and_2_x_files_are_never_mixed_in_one_table(dataset_uri: str, table: str, asked: str) -> None:
     lance_ops.write_dataset(rows(0, 20), dataset_uri, data_storage_version=table)
     with pytest.raises(InvalidInput, match="cannot be mixed in"):
         lance_ops.write_dataset(rows(20, 40), dataset_uri, mode="append", data_storage_version=asked)

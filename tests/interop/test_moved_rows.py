@@ -14,7 +14,7 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 
-def test_row_addresses_are_followed_over_compactions_that_left_the_indices_alone(tmp_path: Path) -> None:
+def test_row_addresses_are_remapped_over_compactions_that_deferred_the_index_remap(tmp_path: Path) -> None:
     uri = str(tmp_path / "table")
     theirs = lance.write_dataset(pa.table({"k": range(40)}), uri, max_rows_per_file=10)
     addresses = [(fragment << 32) + row for fragment in (0, 1, 3, 4, 9) for row in range(0, 10, 3)]

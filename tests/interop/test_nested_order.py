@@ -39,7 +39,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_rows_come_in_one_order(both: list[Any], column: str) -> None:
+def test_nested_columns_sort_as_in_the_reference(both: list[Any], column: str) -> None:
     reference = import_module("lance.dataset").ColumnOrdering  # the package's attribute of that name is the function
     for ascending, nulls_first, limit in itertools.product((True, False), (True, False), (None, 3)):
         ours, theirs = (
@@ -50,7 +50,7 @@ def test_rows_come_in_one_order(both: list[Any], column: str) -> None:
         assert ours.num_rows == (limit or 5)
 
 
-def test_more_rows_than_memory_is_given_to_come_in_that_order_too(both: list[Any], tmp_path: Path) -> None:
+def test_sorting_more_rows_than_fit_in_memory_gives_the_same_order(both: list[Any], tmp_path: Path) -> None:
     rows = pa.table({"v": [[i * 7919 % 1000, i] for i in range(5000)]})
     snapshot = lance_ops.write_dataset(rows, tmp_path / "table").snapshot
     tables = scan_sorted(snapshot, ScanRequest(snapshot.schema), [ColumnOrdering("v", ascending=False)], 20_000)
@@ -58,7 +58,7 @@ def test_more_rows_than_memory_is_given_to_come_in_that_order_too(both: list[Any
     assert found == sorted(rows["v"].to_pylist(), reverse=True)
 
 
-def test_maps_are_sorted_by_neither(tmp_path: Path) -> None:
+def test_sorting_by_a_map_is_refused_by_both(tmp_path: Path) -> None:
     rows = pa.table({"k": [1, 2], "m": pa.array([[("b", 1)], [("a", 1)]], pa.map_(pa.string(), pa.int32()))})
     place = lance_ops.write_dataset(rows, tmp_path / "table").uri
     with pytest.raises(UnsupportedFeature, match="order_by on values of map"):
@@ -68,7 +68,7 @@ def test_maps_are_sorted_by_neither(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["list.item", "structs.x", "structs.item.x", "absent"])
-def test_what_is_no_column_with_one_value_a_row_is_refused(both: list[Any], column: str) -> None:
+def test_sorting_by_anything_but_one_value_per_row_is_refused(both: list[Any], column: str) -> None:
     ours, theirs = both
     with pytest.raises(InvalidInput):
         ours.to_table(order_by=[column])

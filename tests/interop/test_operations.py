@@ -91,7 +91,9 @@ def replaced_file(library: Any, uri: str, column: str, field_id: int, values: li
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_operations_are_read_as_they_were_made(library: Any, other: Any, dataset_uri: str, tmp_path: Path) -> None:
+def test_operations_read_back_equal_the_committed_ones(
+    library: Any, other: Any, dataset_uri: str, tmp_path: Path
+) -> None:
     make, uri, create = library.LanceOperation, dataset_uri, FRAGMENTS[library].create
     made: dict[str, dict[str, Any]] = {}
 
@@ -159,7 +161,7 @@ def test_operations_are_read_as_they_were_made(library: Any, other: Any, dataset
 
 
 @pytest.mark.parametrize(("library", "other"), LIBRARIES)
-def test_an_operation_without_a_name_is_an_operation_all_the_same(
+def test_an_operation_without_a_public_class_is_read_as_a_base_operation(
     library: Any, other: Any, dataset_uri: str, tmp_path: Path
 ) -> None:
     library.write_dataset(rows(0, 3), dataset_uri)

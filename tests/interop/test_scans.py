@@ -45,7 +45,9 @@ def same(mine: pa.Table, other: pa.Table) -> None:
 @pytest.mark.parametrize("first", ["f", "s", "day", "flag"])
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("nulls_first", [True, False])
-def test_an_order_is_the_reference_s(both: tuple[Any, Any], first: str, ascending: bool, nulls_first: bool) -> None:
+def test_order_by_sorts_as_the_reference_does(
+    both: tuple[Any, Any], first: str, ascending: bool, nulls_first: bool
+) -> None:
     reference = import_module("lance.dataset")
     ours, theirs = both
     keys = [(first, ascending, nulls_first), ("id", not ascending, False)]
@@ -54,7 +56,7 @@ def test_an_order_is_the_reference_s(both: tuple[Any, Any], first: str, ascendin
         same(mine, theirs.to_table([first, "id"], order_by=[reference.ColumnOrdering(*key) for key in keys], **more))
 
 
-def test_computed_columns_are_the_reference_s(both: tuple[Any, Any]) -> None:
+def test_computed_columns_equal_the_reference_s(both: tuple[Any, Any]) -> None:
     ours, theirs = both
     columns = {"x": "id * 2", "y": "s", "z": "st.a", "w": "id > 3 AND flag", "t": "upper(s)", "r": "_rowid", "c": "-id"}
     for more in ({}, {"filter": "id > 2", "limit": 4, "offset": 1}, {"with_row_id": True}):
@@ -63,7 +65,7 @@ def test_computed_columns_are_the_reference_s(both: tuple[Any, Any]) -> None:
         assert mine.schema == other.schema
 
 
-def test_other_options_change_no_answer(both: tuple[Any, Any]) -> None:
+def test_options_for_speed_do_not_change_the_rows(both: tuple[Any, Any]) -> None:
     ours, theirs = both
     expected = theirs.to_table(filter="id > 2")
     for option in (
@@ -82,7 +84,7 @@ def test_other_options_change_no_answer(both: tuple[Any, Any]) -> None:
         assert [batch.num_rows for batch in dataset.to_batches(**strict)] == [4, 4, 3]
 
 
-def test_only_indexed_fragments_are_searched_fast_by_both(tmp_path: Path) -> None:
+def test_fast_search_reads_only_indexed_fragments_in_both(tmp_path: Path) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(pa.table({"id": range(10)}), uri).create_scalar_index("id", "BTREE")
     lance.write_dataset(pa.table({"id": range(5, 15)}), uri, mode="append")
@@ -92,7 +94,7 @@ def test_only_indexed_fragments_are_searched_fast_by_both(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_rows_allowed_and_blocked_by_id_are_the_reference_s(tmp_path: Path, stable: bool) -> None:
+def test_row_address_lists_allow_and_block_the_reference_s_rows(tmp_path: Path, stable: bool) -> None:
     reference = import_module("lance.dataset")
     uri = str(tmp_path / "t")
     theirs = lance.write_dataset(pa.table({"id": range(12)}), uri, max_rows_per_file=5, enable_stable_row_ids=stable)
@@ -115,7 +117,7 @@ def test_rows_allowed_and_blocked_by_id_are_the_reference_s(tmp_path: Path, stab
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("indexed", [False, True])
-def test_what_is_in_a_null_struct_is_null_to_both(tmp_path: Path, version: str, *, indexed: bool) -> None:
+def test_fields_of_a_null_struct_are_null_to_both(tmp_path: Path, version: str, *, indexed: bool) -> None:
     inner = [{"a": 1, "s": {"b": 2}, "l": [3]}, {"a": 4, "s": {"b": 5}, "l": []}]
     kind = pa.struct([("a", pa.int64()), ("s", pa.struct([("b", pa.int64())])), ("l", pa.list_(pa.int64()))])
     table = pa.table({"id": range(3), "c": pa.array([inner[0], None, inner[1]], kind)})

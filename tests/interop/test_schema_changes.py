@@ -65,7 +65,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_both_make_the_same_table_by_the_same_transaction(tmp_path: Path, name: str) -> None:
+def test_both_libraries_make_the_same_table_and_transaction(tmp_path: Path, name: str) -> None:
     made = []
     for who in ("ours", "theirs"):
         uri = str(tmp_path / who)
@@ -88,7 +88,7 @@ def test_both_make_the_same_table_by_the_same_transaction(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-def test_both_go_on_with_what_the_other_made(tmp_path: Path, version: str) -> None:
+def test_each_library_changes_the_table_that_the_other_made(tmp_path: Path, version: str) -> None:
     uri = str(tmp_path / "t")
     lance.write_dataset(table().drop_columns(["p"]), uri, max_rows_per_file=4, data_storage_version=version)
     lance_ops.dataset(uri).add_columns({"w": "id * 10"})
@@ -119,7 +119,7 @@ def columns_read_by_both(uri: str, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("library", [lance_ops, lance])
-def test_a_struct_whose_fields_lie_in_several_files_is_null_where_it_is_in_all(tmp_path: Path, library: Any) -> None:
+def test_a_struct_stored_in_several_files_is_null_where_every_file_says_so(tmp_path: Path, library: Any) -> None:
     kind = pa.struct([("x", pa.int64()), ("y", pa.string())])
     uri = library.write_dataset(pa.table({"id": range(4), "p": pa.array(STRUCTS, kind)}), str(tmp_path / "t")).uri
     source = pa.table({"id": [0, 1], "p": pa.array([None, {"x": 9}], pa.struct([("x", pa.int64())]))})
@@ -165,7 +165,7 @@ def replace_values(dataset: Any) -> None:
 
 @pytest.mark.parametrize(("change", "column"), [(merge_in_place, "v"), (replace_values, "w")])
 @pytest.mark.parametrize("library", [lance_ops, lance])
-def test_new_values_of_a_column_that_was_dropped_meanwhile_go_with_it(
+def test_new_values_of_a_concurrently_dropped_column_are_removed(
     tmp_path: Path, library: Any, change: Callable[[Any], None], column: str
 ) -> None:
     uri = lance.write_dataset(table().drop_columns(["p"]), str(tmp_path / "t"), max_rows_per_file=5).uri

@@ -47,7 +47,7 @@ def assert_same(uri: str) -> pa.Table:
     return mine
 
 
-def test_both_write_in_turns_and_ids_only_count_up(dataset_uri: str) -> None:
+def test_both_libraries_write_in_turns_and_row_ids_only_increase(dataset_uri: str) -> None:
     lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=6)
     assert assert_same(dataset_uri).column("_rowid").to_pylist() == list(range(10))
     lance.write_dataset(rows(10, 14), dataset_uri, mode="append")
@@ -69,7 +69,7 @@ def test_both_write_in_turns_and_ids_only_count_up(dataset_uri: str) -> None:
     assert assert_same(dataset_uri).column("_rowid").to_pylist() == [*range(14), 25, 26]
 
 
-def test_the_first_version_is_theirs_byte_for_byte_in_what_it_says_of_rows(dataset_uri: str) -> None:
+def test_new_fragments_record_the_reference_s_row_ids_and_versions(dataset_uri: str) -> None:
     for uri, library in ((dataset_uri, lance_ops), (dataset_uri + "2", lance)):
         library.write_dataset(rows(0, 100), uri, enable_stable_row_ids=True, max_rows_per_file=30)
         library.write_dataset(rows(100, 120), uri, mode="append")
@@ -82,7 +82,7 @@ def test_the_first_version_is_theirs_byte_for_byte_in_what_it_says_of_rows(datas
         assert mine.last_updated_at_versions == other.last_updated_at_versions
 
 
-def test_a_concurrent_append_of_the_reference_gets_the_ids_first(dataset_uri: str) -> None:
+def test_our_append_after_a_concurrent_reference_append_gets_later_ids(dataset_uri: str) -> None:
     lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True)
     stale = lance_ops.dataset(dataset_uri)
     lance.write_dataset(rows(10, 15), dataset_uri, mode="append")
@@ -93,7 +93,7 @@ def test_a_concurrent_append_of_the_reference_gets_the_ids_first(dataset_uri: st
 @pytest.mark.parametrize(
     "predicate", ["_row_created_at_version > 1", "_row_last_updated_at_version = 3", "_rowid in (2, 12, 40) and a < 12"]
 )
-def test_row_columns_filter_as_they_do_there(dataset_uri: str, predicate: str) -> None:
+def test_row_metadata_columns_filter_as_in_the_reference(dataset_uri: str, predicate: str) -> None:
     lance_ops.write_dataset(rows(0, 10), dataset_uri, enable_stable_row_ids=True)
     lance_ops.write_dataset(rows(10, 14), dataset_uri, mode="append")
     lance.dataset(dataset_uri).update({"b": "'new'"}, where="a in (2, 12)")
@@ -106,7 +106,7 @@ def test_row_columns_filter_as_they_do_there(dataset_uri: str, predicate: str) -
 
 
 @pytest.mark.parametrize("compactors", ["ours first", "theirs first"])
-def test_compactions_in_turns_move_ids_and_versions_with_their_rows(dataset_uri: str, compactors: str) -> None:
+def test_compactions_by_both_in_turns_keep_row_ids_and_versions(dataset_uri: str, compactors: str) -> None:
     def compact(library: object) -> None:
         assert library in (lance_ops, lance)
         before = assert_same(dataset_uri).drop_columns(["_rowaddr"])
@@ -132,7 +132,7 @@ def test_compactions_in_turns_move_ids_and_versions_with_their_rows(dataset_uri:
     assert [table[102][name] for name in versions] == [6, 6]
 
 
-def test_each_library_uses_the_others_indices_after_its_compaction(dataset_uri: str) -> None:
+def test_each_library_uses_the_others_indices_after_a_compaction(dataset_uri: str) -> None:
     """BTREE holds addresses and is remapped; BITMAP holds ids and follows by itself."""
 
     def check() -> None:
@@ -165,7 +165,7 @@ def test_each_library_uses_the_others_indices_after_its_compaction(dataset_uri: 
     check()
 
 
-def test_the_change_feed_is_theirs_where_theirs_is_right(dataset_uri: str) -> None:
+def test_the_change_feed_equals_the_reference_s_where_that_is_correct(dataset_uri: str) -> None:
     """Theirs reads the handle's version whatever `end_version` says, and does not see restores: there is none here."""
     lance_ops.write_dataset(rows(0, 40), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=15)
     lance.write_dataset(rows(40, 50), dataset_uri, mode="append")

@@ -40,7 +40,7 @@ def assert_same(uri: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_both_write_in_turns_and_read_the_same(dataset_uri: str, version: str) -> None:
+def test_both_libraries_write_in_turns_and_read_the_same_rows(dataset_uri: str, version: str) -> None:
     lance_ops.write_dataset(rows(0, 1000), dataset_uri, max_rows_per_file=300, data_storage_version=version)
     assert_same(dataset_uri)
     lance.write_dataset(rows(1000, 3000), dataset_uri, mode="append", max_rows_per_file=500)
@@ -79,7 +79,7 @@ def test_both_write_in_turns_and_read_the_same(dataset_uri: str, version: str) -
     assert_same(dataset_uri)
 
 
-def test_the_reference_reads_our_transactions_and_we_read_its(dataset_uri: str) -> None:
+def test_each_library_reads_the_others_transactions(dataset_uri: str) -> None:
     lance_ops.write_dataset(rows(0, 100), dataset_uri, transaction_properties={"job": "one"}, commit_message="hello")
     lance.write_dataset(rows(100, 200), dataset_uri, mode="append", transaction_properties={"job": "two"})
     theirs = lance.dataset(dataset_uri).read_transaction(1)
@@ -89,7 +89,7 @@ def test_the_reference_reads_our_transactions_and_we_read_its(dataset_uri: str) 
     assert dict(ours.transaction_properties) == {"job": "two"}
 
 
-def test_our_append_lands_beside_a_concurrent_one_of_the_reference(dataset_uri: str) -> None:
+def test_our_append_after_a_concurrent_reference_append_keeps_both(dataset_uri: str) -> None:
     lance_ops.write_dataset(rows(0, 10), dataset_uri)
     stale = lance_ops.dataset(dataset_uri)
     lance.write_dataset(rows(10, 20), dataset_uri, mode="append")

@@ -42,7 +42,7 @@ UPDATES: tuple[tuple[dict[str, str], str | None], ...] = (
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize(("updates", "where"), UPDATES)
-def test_both_make_the_same_rows_by_the_same_transaction(
+def test_both_libraries_update_to_the_same_rows_and_transaction(
     tmp_path: Path, updates: dict[str, str], where: str | None, stable: bool
 ) -> None:
     made: list[Any] = []
@@ -67,7 +67,7 @@ def test_both_make_the_same_rows_by_the_same_transaction(
     assert mine == other
 
 
-def test_an_index_is_pruned_alike(tmp_path: Path) -> None:
+def test_an_update_of_an_indexed_column_reduces_coverage_as_in_the_reference(tmp_path: Path) -> None:
     covered = []
     for name in ("ours", "theirs"):
         uri = str(tmp_path / name)

@@ -20,7 +20,7 @@ POINTS = [[{"x": index, "y": index / 2}, {"x": -index, "y": 0.5}] for index in r
 
 
 @pytest.mark.parametrize("made", [made for made in HAND_MADE if made.reference_reads], ids=lambda made: made.name)
-def test_the_reference_reads_a_page_made_by_hand_as_it_is_read_here(made: HandMade, tmp_path: Path) -> None:
+def test_both_libraries_read_a_handmade_page_alike(made: HandMade, tmp_path: Path) -> None:
     from lance.file import LanceFileReader
 
     (tmp_path / "file.lance").write_bytes(made.data())
@@ -53,7 +53,7 @@ def test_structs_that_the_reference_packs_and_cannot_unpack_are_read(
     check_rows(reader, table.to_pylist(), [3, 150, 150, 0])
 
 
-def test_a_child_of_a_packed_struct_is_read_alone_from_a_table(tmp_path: Path) -> None:
+def test_one_child_of_a_packed_struct_is_read_from_a_table(tmp_path: Path) -> None:
     import lance
 
     import lance_ops
@@ -68,7 +68,7 @@ def test_a_child_of_a_packed_struct_is_read_alone_from_a_table(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
-def test_few_byte_strings_of_any_type_are_written_as_the_reference_reads_them(
+def test_a_page_with_few_byte_strings_of_any_type_is_read_by_the_reference(
     arrow_type: pa.DataType, tmp_path: Path
 ) -> None:
     from lance.file import LanceFileReader

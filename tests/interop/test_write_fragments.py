@@ -33,7 +33,7 @@ def theirs(data: Any, uri: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["append", "create", "overwrite"])
 @pytest.mark.parametrize("file_version", ["0.1", "2.0", "2.2"])
-def test_a_transaction_creates_the_dataset_where_there_is_none(tmp_path: Path, mode: str, file_version: str) -> None:
+def test_committing_a_transaction_creates_a_missing_dataset(tmp_path: Path, mode: str, file_version: str) -> None:
     uri = tmp_path / "table"
     transaction = written(ROWS, uri, mode=mode, max_rows_per_file=4, data_storage_version=file_version)
     assert isinstance(transaction.operation, LanceOperation.Overwrite) and transaction.read_version == 0
@@ -46,7 +46,7 @@ def test_a_transaction_creates_the_dataset_where_there_is_none(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_transaction_is_shaped_as_the_reference_s(tmp_path: Path, mode: str) -> None:
+def test_a_transaction_has_the_reference_s_content(tmp_path: Path, mode: str) -> None:
     shapes = []
     for name, write, commit in (
         ("ours", written, lance_ops.LanceDataset.commit),
@@ -64,7 +64,7 @@ def test_a_transaction_is_shaped_as_the_reference_s(tmp_path: Path, mode: str) -
     assert shapes[0] == shapes[1]
 
 
-def test_fragments_from_several_writers_are_one_append(tmp_path: Path) -> None:
+def test_fragments_of_several_writers_are_committed_as_one_append(tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(ROWS, tmp_path / "table")
     parts = [write_fragments(ROWS, place) for place in (dataset, dataset.uri, tmp_path / "table")]
     fragments = [fragment for part in parts if isinstance(part, list) for fragment in part]
@@ -73,7 +73,7 @@ def test_fragments_from_several_writers_are_one_append(tmp_path: Path) -> None:
     assert lance.dataset(dataset.uri).to_table().equals(pa.concat_tables([ROWS] * 4))
 
 
-def test_what_does_not_fit_is_refused_by_both(tmp_path: Path) -> None:
+def test_data_that_does_not_fit_the_table_is_refused_by_both(tmp_path: Path) -> None:
     dataset = lance_ops.write_dataset(ROWS, tmp_path / "table")
     with pytest.raises(OSError, match="already exists"):
         theirs(ROWS, dataset.uri, mode="create")
@@ -91,7 +91,7 @@ def test_what_does_not_fit_is_refused_by_both(tmp_path: Path) -> None:
     assert len(list((tmp_path / "table" / "data").iterdir())) == 1
 
 
-def test_files_go_to_the_bases_asked_for(tmp_path: Path) -> None:
+def test_files_are_written_to_the_requested_bases(tmp_path: Path) -> None:
     uri, base = tmp_path / "table", DatasetBasePath(str(tmp_path / "base"), "side")
     transaction = written(ROWS, uri, mode="create", initial_bases=[base], target_bases=["side"])
     dataset = lance_ops.LanceDataset.commit(uri, transaction)

@@ -40,7 +40,7 @@ def pages(uri: str) -> list[int]:
     ],
     ids=str,
 )
-def test_pages_are_as_small_as_asked(tmp_path: Path, options: dict[str, Any], wanted: int) -> None:
+def test_max_page_bytes_limits_the_page_size(tmp_path: Path, options: dict[str, Any], wanted: int) -> None:
     whole = lance_ops.write_dataset(ROWS, tmp_path / "whole", **options)
     assert pages(whole.uri)[0] == wanted
     apart = str(tmp_path / "apart")
@@ -66,7 +66,7 @@ class TheirNotes(import_module("lance.progress").FragmentWriteProgress):  # type
     complete = Notes.complete
 
 
-def test_fragments_are_noted_as_they_are_begun_and_written(tmp_path: Path) -> None:
+def test_progress_reports_each_fragment_started_and_written(tmp_path: Path) -> None:
     ours, theirs = Notes(), TheirNotes()
     theirs.taken = []
     rows = ROWS.slice(0, 25)
@@ -86,14 +86,14 @@ class Weary(Notes):
         raise RuntimeError("enough")
 
 
-def test_a_note_that_cannot_be_taken_ends_the_write_without_a_trace(tmp_path: Path) -> None:
+def test_a_failing_progress_callback_aborts_the_write_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="enough"):
         lance_ops.write_dataset(ROWS, tmp_path / "table", progress=Weary())
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("threshold", [None, 0, 200_000])
-def test_packed_blobs_stand_in_files_of_the_size_asked(tmp_path: Path, threshold: int | None) -> None:
+def test_packed_blob_files_have_the_requested_size(tmp_path: Path, threshold: int | None) -> None:
     schema = pa.schema([lance.blob_field("b", pack_file_size_threshold=300_000)])
     blobs = pa.table([lance.blob_array([b"x" * 100_000] * 6)], schema=schema)
     sizes = []
@@ -106,7 +106,7 @@ def test_packed_blobs_stand_in_files_of_the_size_asked(tmp_path: Path, threshold
 
 
 @pytest.mark.parametrize("legacy", [True, False])
-def test_the_old_name_of_a_file_version_is_understood(tmp_path: Path, legacy: bool) -> None:
+def test_the_old_name_of_a_file_version_is_accepted(tmp_path: Path, legacy: bool) -> None:
     versions = []
     for library in (lance_ops, lance):
         with pytest.warns(DeprecationWarning, match="use data_storage_version instead"):
@@ -115,7 +115,7 @@ def test_the_old_name_of_a_file_version_is_understood(tmp_path: Path, legacy: bo
     assert versions[0] == versions[1] == ("0.1" if legacy else "2.2")
 
 
-def test_a_fragment_is_made_for_a_dataset_or_in_place_of_it(tmp_path: Path) -> None:
+def test_creating_a_fragment_checks_its_schema_for_append_only(tmp_path: Path) -> None:
     uri = lance_ops.write_dataset(ROWS, tmp_path / "table").uri
     other = pa.table({"z": [1]})
     reference = import_module("lance.fragment").LanceFragment
@@ -133,14 +133,14 @@ def test_a_fragment_is_made_for_a_dataset_or_in_place_of_it(tmp_path: Path) -> N
     [{"max_page_bytes": 0}, {"max_page_bytes": -1}, {"data_cache_bytes": -1}, {"blob_pack_file_size_threshold": -1}],
     ids=str,
 )
-def test_sizes_that_are_none_are_refused_before_anything_is_written(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_invalid_sizes_are_refused_before_anything_is_written(tmp_path: Path, options: dict[str, Any]) -> None:
     for library in (lance_ops, lance):
         with pytest.raises((ValueError, OSError, OverflowError)):
             library.write_dataset(ROWS, str(tmp_path / library.__name__), **options)
     assert not (tmp_path / "lance_ops").exists()
 
 
-def test_what_is_no_progress_and_a_lock_are_refused(tmp_path: Path) -> None:
+def test_an_invalid_progress_and_a_commit_lock_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="progress must be"):
         lance_ops.write_dataset(ROWS, tmp_path / "table", progress=3)  # type: ignore[arg-type]  # what is refused
     with pytest.raises(UnsupportedFeature, match="commit_lock"):
@@ -148,7 +148,7 @@ def test_what_is_no_progress_and_a_lock_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "table").exists()
 
 
-def test_parameters_of_reads_are_accepted(tmp_path: Path) -> None:
+def test_read_parameters_are_accepted(tmp_path: Path) -> None:
     uri = lance_ops.write_dataset(ROWS, tmp_path / "table").uri
     params = {"cache_repetition_index": False, "validate_on_decode": True}
     for library in (lance_ops, lance):
