@@ -1,8 +1,8 @@
-"""One deed for each operation, by either library, on one small table, and what it does to the rows.
+"""One deed (a change of a small table) for each operation and library, with its effect on the rows.
 
-The table has the columns `k`, `a` and `b`, `b` in files of its own, and two fragments of four rows, of each of which
-the first is deleted: the keys are 1 to 3 and 5 to 7. A deed is done at one of three places: `same` is where the deeds
-that are compared with it are done, `near` in the same fragment or column, `far` in another.
+The table has the columns `k`, `a` and `b`; `b` is in separate files. It has two fragments of four rows. The first row
+of each is deleted, so the keys are 1 to 3 and 5 to 7. A deed happens at one of three places: `same` is the place of the
+deeds it is compared with, `near` is in the same fragment or column, `far` is in another.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NEW: dict[Place, int] = {"same": 20, "near": 30, "far": 40}
 
 
 def make_table(uri: str) -> None:
-    """Write the table in three versions, the second with all of its rows."""
+    """Write the table in three versions; the second has all rows."""
     keys = pa.array(range(8), pa.int64())
     lance_ops.write_dataset(pa.table({KEY: keys, "a": keys}), uri, max_rows_per_file=4)
     lance_ops.dataset(uri).add_columns({"b": f"{KEY} * 10"})
@@ -63,7 +63,7 @@ def _new_values(place: Place) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Deed:
-    """`ours` and `theirs` (where the reference can do it) do it once with a handle, without trying again."""
+    """`ours` and `theirs` (if the reference can do it) make the change once with a handle, without retries."""
 
     ours: Act
     theirs: Act | None
@@ -135,7 +135,7 @@ def _create_index(handle: Any, place: Place) -> None:
 
 
 def _written(handle: Any, values: list[int]) -> tuple[str, int]:
-    """Write values of `b` to a data file of their own; return its name and size."""
+    """Write values of `b` to a separate data file; return its name and size."""
     name = data_file_name()
     path = Path(handle.uri, "data", name)
     table = pa.table({"b": pa.array(values, pa.int64())})
@@ -158,7 +158,7 @@ def _replace_values(handle: Any, place: Place) -> None:
 
 
 def overlay_values(handle: Any) -> Any:
-    """Give the key 1 another value of `b` in an overlay, which the reference alone can do, and return the dataset."""
+    """Give key 1 another value of `b` in an overlay, which only the reference can write; return the dataset."""
     name, size = _written(handle, [1001])
     file = lance.fragment.DataFile(name, [2], [0], 2, 2, size)
     group = lance.LanceOperation.DataOverlayGroup(0, [lance.LanceOperation.DataOverlayFile(file, [1])])

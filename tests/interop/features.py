@@ -1,4 +1,4 @@
-"""What a data file shows of the format: layouts, encodings and where they stand, codecs, layers, sections."""
+"""List the format features in a data file: layouts, encodings and their positions, codecs, layers and sections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROLES = {"rep_compression": "rep", "def_compression": "def", "value_compression
 
 
 def features_of(data: bytes) -> set[str]:
-    """Return the names of everything that is met in a file."""
+    """Return the names of all features that a file uses."""
     anatomy = dissect(data)
     if isinstance(anatomy, LegacyAnatomy):
         return set(_of_legacy(anatomy))

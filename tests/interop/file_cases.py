@@ -1,4 +1,4 @@
-"""Columns that bring out every layout and encoding of the reference's writer, and what must be met in their files."""
+"""Columns that make the reference's writer use every layout and encoding, and the features their files must have."""
 
 from __future__ import annotations
 
@@ -392,7 +392,7 @@ UNREAD_CASES: tuple[Case, ...] = (
         lambda: pa.array([{"e": {}, "x": i} for i in range(N)]),
     ),
 )
-"""What the reference writes to 2.2 files and does not read, or reads as nulls."""
+"""Columns that the reference writes to 2.2 files but cannot read, or reads as nulls."""
 
 LEGACY_CASES: tuple[Case, ...] = (
     Case("integers", lambda: _with_nulls(_ints()), {"0.1": {"plain"}}),

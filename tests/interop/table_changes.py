@@ -1,7 +1,7 @@
-"""What each change makes of a table's content.
+"""Changes of the model table: each computes the content of a new version from the newest one.
 
-A change is planned on one version and lands on a newer one. It may then say only what it meant: rows that it touches
-must be as it saw them, and what others did to other rows stays.
+A change is planned on one version and may be committed on a newer one. The rows that it touches must be unchanged in
+between, and changes of other rows by other writers are kept.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Update(Change):
 
 @dataclass(frozen=True)
 class Matched:
-    """What becomes of matched rows: `updates` says of (source, target) whether the row takes the source's values."""
+    """The treatment of matched rows: `updates` of (source, target) says whether the row takes the source's values."""
 
     updates: Callable[[Record, Record], bool] | None = None
     deletes: bool = False
@@ -94,7 +94,7 @@ class Matched:
 
 @dataclass(frozen=True)
 class MergeInsert(Change):
-    """Rows of `columns`, which are some of the table's, or structs of some of their fields."""
+    """A merge of rows with some of the table's columns, or with structs of some of their fields."""
 
     columns: tuple[Column, ...]
     records: tuple[Record, ...]
@@ -124,7 +124,7 @@ class MergeInsert(Change):
         return _with_rows(_without(newest, _seen(planned, newest, gone)), changed)
 
     def _values(self, planned: State, record: Record, old: Mapping[int, Value]) -> dict[int, Value]:
-        """Return the values of a record, in structs those of fields that it lacks as they were."""
+        """Return the values of a record; struct fields that it lacks keep their old values."""
         values: dict[int, Value] = {}
         for given in self.columns:
             whole = planned.column(given.name)
@@ -139,7 +139,7 @@ class MergeInsert(Change):
 
 @dataclass(frozen=True)
 class AddColumn(Change):
-    """A new column; `value` is None where no row gets one, and no row changes then."""
+    """A new column; if `value` is None, it is null everywhere and no row changes."""
 
     column: Column
     value: Callable[[Record], Value] | None
@@ -211,7 +211,7 @@ class Cast(Change):
 
 @dataclass(frozen=True)
 class ReplaceValues(Change):
-    """A column gets new values in place, in the rows of a fragment that are still there."""
+    """New values of a column in place, for the remaining rows of a fragment."""
 
     path: str
     values: Mapping[int, Value]
@@ -251,7 +251,7 @@ def _key(record: Record) -> int:
 
 
 def _seen(planned: State, newest: State, keys: Iterable[int]) -> set[int]:
-    """Return the keys, whose rows must be in the newest version as they were planned on."""
+    """Return the keys; their rows must be the same in the newest version and in the planned one."""
     keys = set(keys)
     other = {key for key in keys if planned.rows[key] != newest.rows.get(key)}
     if other:
@@ -264,7 +264,7 @@ def _changed(row: Row, values: Mapping[int, Value], version: int) -> Row:
 
 
 def _copied(values: Mapping[int, Value], old_id: int, new_id: int) -> dict[int, Value]:
-    """Return values with the one of an id under another id too, in a struct or beside it."""
+    """Return values with the value of one column id copied to another id, also inside a struct."""
     made = {
         column_id: _copied(value, old_id, new_id) if isinstance(value, dict) else value
         for column_id, value in values.items()

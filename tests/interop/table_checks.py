@@ -1,4 +1,4 @@
-"""What must hold of a version that both libraries read: its rows by scans, indices, positions and ids, and its past."""
+"""Checks of a version in both libraries: its rows by scans, indices, positions and ids, and its change feed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_rows(line: Line, version: int) -> None:
 
 
 def check_newest(line: Line) -> None:
-    """Check what a table says of itself."""
+    """Check the table's metadata in the newest version."""
     state, ours, theirs = line.newest, line.open(lance_ops), line.open(lance)
     assert ours.version == theirs.version == line.version
     theirs.validate()
@@ -52,7 +52,7 @@ def check_ways_to_read(line: Line, version: int, *, stable_row_ids: bool) -> Non
 
 
 def check_feed(line: Line, begin: int, end: int) -> None:
-    """Check that what is said to have changed between two versions is the difference of their rows."""
+    """Check that the change feed between two versions equals the difference of their rows."""
     before, after = _by_identity(line.states[begin]), _by_identity(line.states[end])
     delta = line.open(lance_ops, end).delta(begin)
     inserted = delta.get_inserted_rows().read_all().column(KEY).to_pylist()
@@ -65,7 +65,7 @@ def check_feed(line: Line, begin: int, end: int) -> None:
 
 
 def check_nothing_stray(line: Line, lines: Iterable[Line]) -> None:
-    """Check that a clean-up of everything left no file that no version of any line names."""
+    """Check that a full clean-up left only files that a version of some branch names."""
     named = NamedFiles(str(line.folder))
     for other in lines:
         for version in other.retained:
@@ -81,7 +81,7 @@ def _check_positions(ours: Any, theirs: Any) -> None:
 
 
 def _check_lineage(line: Line, state: State, ours: Any, theirs: Any) -> None:
-    """Check that a row keeps its id, which finds it or nothing, and knows the versions that brought and changed it."""
+    """Check that each row keeps its id and its creating and updating versions; a deleted row's id finds nothing."""
     table = ours.to_table([KEY, *LINEAGE])
     assert table.equals(theirs.to_table([KEY, *LINEAGE]))
     for key, row_id, created_at, updated_at in zip(*table.to_pydict().values(), strict=True):
@@ -106,7 +106,7 @@ def _check_addresses(ours: Any, theirs: Any) -> None:
 
 
 def _check_indices(state: State, ours: Any, theirs: Any) -> None:
-    """Check that whatever an index covers is answered by it, as a scan would."""
+    """Check that each index returns, for the fragments it covers, the rows that a scan finds."""
     covered = {index.name: ours.index_statistics(index.name) for index in ours.describe_indices()}
     for leaf in state.leaves:
         if leaf.index_name not in covered:
@@ -121,5 +121,5 @@ def _check_indices(state: State, ours: Any, theirs: Any) -> None:
 
 
 def _by_identity(state: State) -> dict[tuple[int, int], Any]:
-    """Return the rows by the version that brought them and their key: one deleted and brought again is another."""
+    """Return the rows by creating version and key: a row that is deleted and inserted again is another row."""
     return {(row.created_at, key): row for key, row in state.rows.items()}

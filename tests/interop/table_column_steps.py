@@ -1,4 +1,4 @@
-"""Steps on columns as hypothesis draws them: add, drop, rename, cast, replace the values of."""
+"""Hypothesis strategies for steps on columns: add, drop, rename, cast, replace values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def free_names(columns: tuple[Column, ...]) -> list[str]:
 
 @st.composite
 def add_column(draw: st.DrawFn, state: State, ids: Iterator[int], *, nested: bool) -> Step:
-    """Draw a column of nulls, of an expression's values or of a stream's."""
+    """Draw a new column whose values are null, come from an expression or from a stream."""
     name = draw(st.sampled_from(free_names(state.columns)))
     match draw(st.sampled_from(["computed", "null", "stream"])):
         case "null":
@@ -56,7 +56,7 @@ def add_column(draw: st.DrawFn, state: State, ids: Iterator[int], *, nested: boo
 
 @st.composite
 def add_field(draw: st.DrawFn, structs: list[Column], ids: Iterator[int]) -> Step:
-    """Draw a field of nulls for a struct."""
+    """Draw a new all-null field for a struct."""
     struct = draw(st.sampled_from(structs))
     new = Column(
         next(ids), draw(st.sampled_from(free_names(struct.fields))), draw(st.sampled_from(TYPES)), is_late=True
@@ -82,9 +82,9 @@ def cast(leaf: Leaf, column_id: int) -> Step:
 
 @st.composite
 def replace_values(draw: st.DrawFn, dataset: lance_ops.LanceDataset, state: State, folder: Path) -> Step | None:
-    """Draw a fragment and a column that has a file of its own there, or none yet, and new values for it.
+    """Draw a fragment, a column that has a separate file or none there, and new values for it.
 
-    `dataset` is the version that the step is planned on, `folder` the place of its files.
+    `dataset` is the version that the step is planned on, `folder` contains its files.
     """
     snapshot, known = dataset.snapshot, {field.name: field.id for field in dataset.snapshot.schema.fields}
     places = [

@@ -1,4 +1,4 @@
-"""Where the versions of a model test are: the main line, branches and clones, and the handles that stand on them."""
+"""The versions in a model test: of the main branch, branches and clones, and the handles opened on them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ OWN_FOLDERS = ("data", "_deletions", "_indices", "_transactions")
 
 @dataclass
 class Line(Terse):
-    """The main line of a table or a branch: `states` is what each version held, `retained` which are there still."""
+    """A branch (or main branch): `states` has each version's content, `retained` the versions that still exist."""
 
     uri: str
     branch: str | None
     states: dict[int, State]
     retained: set[int]
     begun_from: Line | None = None
-    """The line that a branch came from, or a clone."""
+    """The line from which a branch or clone was created."""
     pin: str | None = None
-    """The tag on that line which keeps the files of a shallow clone."""
+    """The tag on that line that keeps the files of a shallow clone."""
     ids: dict[tuple[int, int], int] = field(default_factory=dict)
-    """The id of each row, known by the version that brought it and its key."""
+    """The id of each row, by its creating version and its key."""
 
     def __repr__(self) -> str:
         return "/".join(filter(None, (Path(self.uri).stem, self.branch)))
@@ -58,7 +58,7 @@ class Line(Terse):
         return library.dataset(self.uri).checkout_version((self.branch, version))
 
     def begin(self, version: int, uri: str, branch: str | None, pin: str | None = None) -> Line:
-        """Return a branch, or a clone, of a version; its rows' ids go on from there."""
+        """Return a new branch or clone of a version; its rows keep their ids."""
         ids = {row: row_id for row, row_id in self.ids.items() if row[0] <= version}
         return Line(uri, branch, {version: self.states[version]}, {version}, self, pin, ids)
 
@@ -73,7 +73,7 @@ class Line(Terse):
 
 @dataclass
 class Hand(Terse):
-    """A handle that stands on a version of a line, until it does something."""
+    """A handle opened at a version of a line until it makes a change."""
 
     library: Any
     line: Line

@@ -1,6 +1,6 @@
-"""The machine of the model test: whose turn it is, taking a step, and following what it made of the versions.
+"""The model test's state machine: it picks the library, takes a step and records the versions that the step made.
 
-A step that is refused changed nothing, and one of ours left no file behind.
+A refused step changes nothing, and a refused step of ours leaves no file behind.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CLEANS_ITSELF_UP = "lance.auto_cleanup.interval"
 
 
 class TableMachine(RuleBasedStateMachine):
-    """Whether the table has stable row ids is the subclasses' choice."""
+    """Subclasses decide whether the table has stable row ids."""
 
     stable_row_ids: ClassVar[bool]
 
@@ -51,16 +51,17 @@ class TableMachine(RuleBasedStateMachine):
         self.lines: list[Line] = []
         self.hands: list[Hand] = []
         self.tags: defaultdict[str, dict[str, tuple[str | None, int]]] = defaultdict(dict)
-        """What each tag of a table names, by the table's URI."""
+        """The target of each tag of a table, by the table's URI."""
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)
 
     @initialize(library=LIBRARIES, old_names=st.booleans(), nested=st.booleans(), data=st.data())
     def create(self, library: Any, old_names: bool, nested: bool, data: st.DataObject) -> None:
-        """Write a table that has structs and lists of structs, or else may have files of version 2.0.
+        """Write a table that has structs and lists of structs, or one that may have 2.0 files.
 
-        In those a struct is never null, and the reference drops a whole list for one field of its structs.
+        In 2.0 files a struct is never null, and dropping one field of structs in a list makes the reference drop the
+        whole list.
         """
         self.nested = nested
         self.file_versions = ("2.1", "2.2") if nested else ("2.0", "2.1", "2.2")
@@ -72,7 +73,7 @@ class TableMachine(RuleBasedStateMachine):
             max_rows_per_file=2,
             data_storage_version=data.draw(st.sampled_from(self.file_versions)),
             enable_stable_row_ids=self.stable_row_ids,
-            enable_v2_manifest_paths=not (old_names and library is lance),  # ours only goes on with the old names
+            enable_v2_manifest_paths=not (old_names and library is lance),  # ours only continues the old names
         )
         state = Overwrite(columns, records).applied(State(), State(), 1)
         self.lines.append(Line(uri, None, {1: state}, {1}))
@@ -81,14 +82,14 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(library=LIBRARIES, data=st.data())
     def hold(self, library: Any, data: st.DataObject) -> None:
-        """Open a handle to be used later, when others have gone on."""
+        """Open a handle to be used later, after other commits."""
         self.hands = [*self.hands[-3:], self.new_hand(library, self.draw_line(data))]
 
     # -- what holds after each step -------------------------------------------------------------------------------
 
     @invariant()
     def both_read_the_model(self) -> None:
-        """Scan every version, and read the newest and one other in every way."""
+        """Scan every version; read the newest and one other version in every way."""
         turn = next(self.turns)
         for line in self.lines:
             checks.check_newest(line)
@@ -160,17 +161,17 @@ class TableMachine(RuleBasedStateMachine):
         return {version for branch, version in self.tags[line.uri].values() if branch == line.branch}
 
     def begun(self, line: Line) -> set[int]:
-        """Return the versions that branches began with.
+        """Return the versions from which branches were created.
 
-        The reference keeps one only as long as a version of the branch names a file of the line.
+        The reference keeps such a version only while a version of the branch names a file of the line.
         """
         begun = {other.begun_at for other in self.lines if other.begun_from is line and other.uri == line.uri}
         return begun & line.retained
 
     def forget(self, line: Line, there: set[int]) -> None:
-        """Take note of what a clean-up left."""
+        """Record which versions a clean-up left."""
         line.retained = there
-        # The reference's handle on a version that was cleaned up makes old versions anew.
+        # The reference's handle on a removed version creates old versions again.
         self.hands = [hand for hand in self.hands if hand.library is lance_ops or not hand.is_stale]
 
     def _check_refusal(self, hand: Hand, step: Step, error: Exception, name: str) -> None:
@@ -180,15 +181,15 @@ class TableMachine(RuleBasedStateMachine):
         assert hand.library is lance or isinstance(error, LanceOpsError), f"{name}: {error!r}"
 
     def _note(self, line: Line, change: Change, library: Any, planned_on: int) -> None:
-        """Follow the versions made by one step, of which one at most changed anything.
+        """Record the versions made by one step; at most one of them changes the content.
 
-        `planned_on` is the version of the handle at first.
+        `planned_on` is the handle's version before the step.
         """
         changed = isinstance(change, Nothing)
         dataset = line.open(lance_ops)
         there = self.versions_of(line)
         for version in range(line.version + 1, dataset.version + 1):
-            if version not in there:  # a step that made several cleaned up already
+            if version not in there:  # a step that made several versions has already cleaned up
                 line.states[version] = line.newest
                 continue
             transaction = dataset.read_transaction(version)
@@ -197,7 +198,7 @@ class TableMachine(RuleBasedStateMachine):
             else:
                 assert not changed, f"version {version} came unexpectedly: {transaction.operation.name}"
                 changed = True
-                # The reference's transaction names the version that it was last compared with.
+                # The reference's transaction names the version against which it was last checked.
                 planned = {transaction.read_version} | ({planned_on} if library is lance else set())
                 line.states[version] = self._landed(line, change, version, planned)
             line.retained.add(version)
@@ -206,7 +207,7 @@ class TableMachine(RuleBasedStateMachine):
             assert any(change.changes_nothing(state) for state in states), "nothing was committed"
 
     def _note_retained(self, line: Line) -> None:
-        """Check that no version is gone, unless the table is one that cleans itself up."""
+        """Check that no version disappeared, unless the table has auto clean-up."""
         there = self.versions_of(line)
         kept = line.retained
         if CLEANS_ITSELF_UP in line.newest.config:
@@ -217,7 +218,7 @@ class TableMachine(RuleBasedStateMachine):
             self.forget(line, there)
 
     def _landed(self, line: Line, change: Change, version: int, planned_on: set[int]) -> State:
-        """Return what a change made, if it can be told from the rows alone on which version it was planned."""
+        """Return the state that a change made, if the rows alone show on which version it was planned."""
         found = line.open(lance_ops, version).to_table().sort_by(KEY).to_pylist()
         unseen: Unseen | None = None
         meant: list[Record] | None = None

@@ -1,7 +1,7 @@
-"""What a table is, as plain dictionaries: what each version holds, row by row.
+"""The model of a table as plain dictionaries: the content of each version, row by row.
 
-A column, and a field of a struct, is known by an id of its own, whatever it is called: values are kept by id, and a
-value that no column has an id for any more is not there.
+Each column and struct field has an id that does not change with its name. Values are stored by id, and a value whose
+id belongs to no column is ignored.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ KEY = "k"
 """The column whose values are unique in every version."""
 
 Value: TypeAlias = Any
-"""A number, a string or None; of a struct a dictionary, of a list of structs a list of them."""
+"""A number, a string or None; a dictionary for a struct, a list of dictionaries for a list of structs."""
 
 Record = dict[str, Value]
 
 
 class Unseen(AssertionError):
-    """A change landed on rows that were not as it had seen them: somebody's work is lost."""
+    """A change was committed over rows that another writer had changed: that writer's work is lost."""
 
 
 class Terse:
-    """Something that a failing example shows by its `repr`, instead of all that it holds."""
+    """A value that a failing example prints by its `repr` instead of with all of its fields."""
 
     __slots__ = ()
 
@@ -51,10 +51,10 @@ class Terse:
 
 @dataclass(frozen=True, slots=True)
 class Column(Terse):
-    """A column or a field of a struct, which keeps its identity under another name.
+    """A column or a struct field; it keeps its id when it is renamed.
 
-    A cast one is another, made from the one before. With `fields` it is a struct of them, or a list of such structs,
-    and `leaf_type` says nothing.
+    A cast makes a new column from the old one. With `fields` it is a struct, or a list of such structs, and
+    `leaf_type` is ignored.
     """
 
     id: int
@@ -64,7 +64,7 @@ class Column(Terse):
     fields: tuple[Column, ...] = ()
     is_list: bool = False
     is_late: bool = False
-    """Whether it was added to a struct whose older rows have no values of it in any file."""
+    """Whether it was added to a struct, so that older rows have no values of it in any file."""
 
     def __repr__(self) -> str:
         return f"{self.name}#{self.id}: {self.type}"
@@ -79,22 +79,22 @@ class Column(Terse):
 
     @property
     def is_struct(self) -> bool:
-        """Whether this is a struct that is in no list."""
+        """Whether this is a struct outside of any list."""
         return bool(self.fields) and not self.is_list
 
     @property
     def prefix(self) -> str:
-        """What the paths of the fields begin with."""
+        """The prefix of the fields' paths."""
         return f"{self.name}.item." if self.is_list else f"{self.name}."
 
     def walk(self) -> Iterator[Column]:
-        """Yield this and what is inside."""
+        """Yield this column and all fields inside it."""
         yield self
         for each in self.fields:
             yield from each.walk()
 
     def shown(self, value: Value) -> Value:
-        """Return a kept value as it is read, by the names of today."""
+        """Return a stored value as readers see it, by the current field names."""
         return self._each(value, lambda struct: {each.name: each.shown(struct.get(each.id)) for each in self.fields})
 
     def kept(self, value: Value) -> Value:
@@ -114,7 +114,7 @@ class Column(Terse):
 
 @dataclass(frozen=True, slots=True)
 class Leaf(Terse):
-    """A column of single values, or a field of a struct: what filters and indices are on."""
+    """A column of single values, or a field of a struct: filters and indices use leaves."""
 
     path: str
     column: Column
@@ -129,11 +129,11 @@ class Leaf(Terse):
 
     @property
     def index_name(self) -> str:
-        """What an index on it is called."""
+        """The name of an index on this leaf."""
         return f"index_{self.column.id}"
 
     def of(self, record: Record) -> Value:
-        """Return the value in a record, null where the struct is."""
+        """Return the value in a record; it is null if its struct is null."""
         value: Value = record
         for name in self.path.split("."):
             value = None if value is None else value[name]
@@ -142,7 +142,7 @@ class Leaf(Terse):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row's values by column identity, and the versions that brought it and that last changed it."""
+    """A row's values by column id, and the versions that created it and last changed it."""
 
     values: Mapping[int, Value]
     created_at: int
@@ -164,7 +164,7 @@ class State:
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The key first, then every other leaf that is in no list."""
+        """The key first, then every other leaf outside of lists."""
         outer = [Leaf(column.name, column) for column in self.columns if not column.fields]
         inner = [
             Leaf(column.prefix + each.name, each)
@@ -187,7 +187,7 @@ class State:
         return found[path]
 
     def edited(self, column_id: int, edit: Callable[[Column], Column | None]) -> State:
-        """Return this with the column of an id as `edit` makes it, or without it."""
+        """Return this state with one column replaced by `edit`'s result, or removed."""
         return replace(self, columns=_edited(self.columns, column_id, edit))
 
     def record(self, row: Row) -> Record:
@@ -195,16 +195,16 @@ class State:
         return {column.name: column.shown(row.values.get(column.id)) for column in self.columns}
 
     def records(self, condition: Condition | None = None) -> list[Record]:
-        """Return the rows that a condition is true of, by key."""
+        """Return the rows for which a condition is true, by key."""
         found = (self.record(self.rows[key]) for key in sorted(self.rows))
         return [record for record in found if condition is None or condition.holds(record)]
 
     def keys_where(self, condition: Condition | None) -> set[int]:
-        """Return the keys of the rows that a condition is true of."""
+        """Return the keys of the rows for which a condition is true."""
         return {key for key, row in self.rows.items() if condition is None or condition.holds(self.record(row))}
 
     def values_of(self, record: Record) -> dict[int, Value]:
-        """Return a record's values by column identity."""
+        """Return a record's values by column id."""
         return {(column := self.column(name)).id: column.kept(value) for name, value in record.items()}
 
     def row_of(self, record: Record, version: int) -> Row:
@@ -214,7 +214,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Condition(Terse):
-    """A filter in SQL's words, and what it is true of."""
+    """A filter as SQL, and the equivalent Python predicate."""
 
     sql: str
     holds: Callable[[Record], bool]
@@ -224,28 +224,28 @@ class Condition(Terse):
 
 
 class Change:
-    """What a step means: how the newest version's content becomes the next one's."""
+    """The effect of a step: it computes the next version's content from the newest one's."""
 
     @property
     def label(self) -> str:
-        """What to call it."""
+        """The change's name."""
         return type(self).__name__
 
     def applied(self, planned: State, newest: State, version: int) -> State:
-        """Return the content of `version`, for a change planned on one state that lands on another."""
+        """Return the content of `version`, for a change planned on one state and committed on another."""
         raise NotImplementedError
 
     def changes_nothing(self, state: State) -> bool:
         """Return whether a state stays as it is."""
         try:
             return self.applied(state, state, 0) == state
-        except KeyError:  # a column that it is about is not there
+        except KeyError:  # a column that the change needs is missing
             return False
 
 
 @dataclass(frozen=True)
 class Nothing(Change):
-    """The rows stay: compactions, indices."""
+    """A change that keeps all rows: compaction, indexing."""
 
     kind: str
 
@@ -266,7 +266,7 @@ def _edited(columns: tuple[Column, ...], column_id: int, edit: Callable[[Column]
 
 
 def _inside(column: Column, column_id: int, edit: Callable[[Column], Column | None]) -> Column | None:
-    """Return a column with its fields edited; without a field left it goes too."""
+    """Return a column with its fields edited, or None if no field is left."""
     if not column.fields:
         return column
     fields = _edited(column.fields, column_id, edit)

@@ -22,7 +22,7 @@ __all__ = ["ContentRules"]
 
 
 class ContentRules(TableMachine):
-    """Rows and columns that come, change and go."""
+    """Rules that add, change and remove rows and columns."""
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ class ContentRules(TableMachine):
         data=st.data(),
     )
     def append_batch(self, library: Any, stale: bool, counts: list[int], data: st.DataObject) -> None:
-        """Commit what several writers wrote apart as one."""
+        """Commit the fragments of several writers as one transaction."""
         hand = self.draw_hand(library, stale, data)
         parts = [self.new_records(hand.planned, count, data) for count in counts]
         if not self._appends_unseen(hand):
@@ -108,7 +108,7 @@ class ContentRules(TableMachine):
     def drop_column(self, library: Any, stale: bool, data: st.DataObject) -> None:
         """Drop a column, or a field of a struct or of structs in a list, but not the last one that has a file.
 
-        Nothing but its fields tells where a struct is null: without any in a file it is null everywhere, to both.
+        Only its fields record where a struct is null: without a field in a file, both libraries read nulls.
         """
         hand = self.draw_hand(library, stale, data)
         columns = hand.planned.columns[1:]
@@ -137,7 +137,7 @@ class ContentRules(TableMachine):
 
     @rule(library=LIBRARIES, stale=st.booleans(), data=st.data())
     def cast_column(self, library: Any, stale: bool, data: st.DataObject) -> None:
-        """Cast numbers; neither library casts what is in a list."""
+        """Cast numbers; neither library casts values inside lists."""
         hand = self.draw_hand(library, stale, data)
         numbers = [leaf for leaf in hand.planned.leaves[1:] if leaf.type in column_steps.CASTS]
         if library is lance:  # the reference wants an index to be dropped before its column is cast
@@ -148,7 +148,7 @@ class ContentRules(TableMachine):
 
     @rule(library=LIBRARIES, stale=st.booleans(), data=st.data())
     def replace_values(self, library: Any, stale: bool, data: st.DataObject) -> None:
-        """Put new values of one column of one fragment in place of the old ones."""
+        """Replace the values of one column in one fragment."""
         hand = self.draw_hand(library, stale, data)
         line = hand.line
         if hand.version in line.retained:
@@ -172,13 +172,13 @@ class ContentRules(TableMachine):
         self.take(hand, Step(lambda handle: handle.update_config({key: value}), Configure({key: value})))
 
     def _may_edit_fields(self, hand: Hand) -> bool:
-        """Whether the library adds fields to structs, and drops them in lists: there the reference drops the list."""
+        """Whether the library can add struct fields and drop them inside lists, where the reference drops the list."""
         return hand.library is lance_ops or hand.line.open(lance).data_storage_version == "2.2"
 
     def _appends_unseen(self, hand: Hand) -> bool:
-        """Whether the reference would append values where nobody reads them, or as those of another column.
+        """Whether the reference would append values that no reader sees, or that appear in another column.
 
-        A column since cast is dropped, and a new one takes its place; any other new column may take over its id.
+        A cast since then drops the column and adds a new one; any other new column may reuse its id.
         """
         planned, newest = ({column.id for column in state.walk()} for state in (hand.planned, hand.line.newest))
         return hand.library is lance and bool(planned - newest) and bool(newest - planned)

@@ -1,4 +1,4 @@
-"""Steps on rows as hypothesis draws them: what a library is asked to do, and what that means to the model."""
+"""Hypothesis strategies for steps on rows: the library call, and its effect on the model."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["Step", "append", "append_batch", "delete", "merge_insert", "overwrit
 
 @dataclass(frozen=True)
 class Step(Terse):
-    """Something to do with a handle, which may be replaced by the one returned, and what it means."""
+    """An action on a handle, which may return a new handle, and its effect on the model."""
 
     act: Callable[[Any], Any]
     change: Change
     expected_error: str | None = None
-    """What the error says that the step must end with."""
+    """The message of the error that the step must raise."""
     brings_files: bool = False
-    """Whether its files were written before, so that they stay if it is refused."""
+    """Whether its files were written before the step, so that they stay if it is refused."""
 
     def __repr__(self) -> str:
         return repr(self.change)
@@ -52,7 +52,7 @@ def append(records: tuple[Record, ...], schema: pa.Schema, rows_per_file: int, v
 
 
 def append_batch(parts: list[tuple[Record, ...]], schema: pa.Schema) -> Step:
-    """Append what several writers wrote apart, as one transaction."""
+    """Append the fragments of several writers as one transaction."""
     tables = [pa.Table.from_pylist(list(part), schema=schema) for part in parts]
 
     def act(handle: Any) -> Any:
@@ -91,7 +91,7 @@ def update(draw: st.DrawFn, state: State) -> Step:
     column = draw(st.sampled_from(state.columns[1:]))
     condition = draw(conditions(state))
     value: Callable[[Value], Value]
-    if column.fields:  # neither library makes a struct of literals, or changes a field alone
+    if column.fields:  # neither library makes a struct of literals, or changes a single field
         sql, value = "NULL", lambda old: None
     elif pa.types.is_string(column.type) or draw(st.booleans()):
         drawn = draw(some_value_of(column))

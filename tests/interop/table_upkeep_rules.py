@@ -1,4 +1,4 @@
-"""The verbs that leave the rows as they are: compaction, indices, tags, branches, clones and clean-up."""
+"""The verbs that keep the rows: compaction, indices, tags, branches, clones and clean-up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINES_AT_ONCE = 3
 
 
 class UpkeepRules(TableMachine):
-    """What nobody who reads the rows should notice."""
+    """Rules that do not change what readers see."""
 
     @rule(
         library=LIBRARIES,
@@ -37,13 +37,13 @@ class UpkeepRules(TableMachine):
         data=st.data(),
     )
     def compact(self, library: Any, stale: bool, rows: int, deferred: bool, data: st.DataObject) -> None:
-        """Compact; the reference may leave the indices as they are, and say in one of its own where the rows went."""
+        """Compact; the reference may defer the index remap and record the moved rows in a fragment-reuse index."""
         deferred = deferred and not self.stable_row_ids  # which nobody reads together
         hand = self.draw_hand(library, stale, data)
         if library is lance and hand.line.has_files_elsewhere and hand.line.open(lance).describe_indices():
-            return  # the reference says that the new segments lie where the line's files came from
+            return  # the reference records the new segments under the base of the line's source
         if not deferred and self._awaits_remap(hand):
-            return  # the reference then loses rows of the index, and ours wants it to be built anew first
+            return  # the reference then loses rows of the index; ours requires it to be rebuilt first
         self.take(
             hand,
             Step(
@@ -57,7 +57,7 @@ class UpkeepRules(TableMachine):
 
     @rule(library=LIBRARIES, data=st.data())
     def rename_manifests(self, library: Any, data: st.DataObject) -> None:
-        """Give the manifests of a main line the names of today, while nobody holds a handle."""
+        """Rename the manifests of a main branch to the current scheme, while no handle is open."""
         line = data.draw(st.sampled_from([line for line in self.lines if line.branch is None]))
         line.open(library).migrate_manifest_paths_v2()
         self.hands = [hand for hand in self.hands if hand.line is not line]
@@ -69,7 +69,7 @@ class UpkeepRules(TableMachine):
         hand = self.draw_hand(library, stale, data)
         leaf = data.draw(st.sampled_from(hand.planned.leaves))
         if library is lance and leaf.column.id not in {column.id for column in hand.line.newest.walk()}:
-            return  # the reference puts an index on a column that was dropped meanwhile
+            return  # the reference creates an index on a column that was dropped concurrently
         self.take(
             hand,
             Step(
@@ -135,7 +135,7 @@ class UpkeepRules(TableMachine):
     @precondition(lambda self: len(self.lines) > 1)
     @rule(library=LIBRARIES)
     def drop_line(self, library: Any) -> None:
-        """Delete the branch or the clone that was begun last, which none came from, unless a tag is on the branch."""
+        """Delete the last created branch or clone if nothing was created from it and no tag is on the branch."""
         line = self.lines[-1]
         tags = self.tags[line.uri]
         if line.branch is None:
@@ -178,7 +178,7 @@ class UpkeepRules(TableMachine):
         data=st.data(),
     )
     def clean_up_always(self, library: Any, stale: bool, interval: str | None, data: st.DataObject) -> None:
-        """Have every so many commits clean up, or none any more."""
+        """Make every n-th commit clean up, or turn auto clean-up off."""
         hand = self.draw_hand(library, stale, data)
         age = None if interval is None else "0s"
         values = {CLEANS_ITSELF_UP: interval, "lance.auto_cleanup.older_than": age}

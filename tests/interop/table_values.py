@@ -1,4 +1,4 @@
-"""What hypothesis draws for a table: columns, values, filters, and rows of them."""
+"""Hypothesis strategies for tables: columns, values, filters and rows."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 NAMES = ("a", "b", "c", "d")
-"""What columns, and fields of structs, may be called."""
+"""The names for columns and struct fields."""
 
 TYPES = (pa.int64(), pa.int32(), pa.float64(), pa.string())
 
 
 @st.composite
 def new_column(draw: st.DrawFn, ids: Iterator[int], name: str, *, nested: bool) -> Column:
-    """Draw a column, its values single ones, or if `nested` structs or lists of structs too."""
+    """Draw a column of single values; if `nested`, also of structs or lists of structs."""
     shape = draw(st.sampled_from(["leaf", "struct", "list"])) if nested else "leaf"
     if shape == "leaf":
         return Column(next(ids), name, draw(st.sampled_from(TYPES)))
@@ -41,7 +41,7 @@ def new_column(draw: st.DrawFn, ids: Iterator[int], name: str, *, nested: bool) 
 
 
 def values_of(column: Column) -> st.SearchStrategy[Value]:
-    """Return a strategy of a column's values, null among them, few enough for rows to have some in common."""
+    """Return a strategy of a column's values, including null; they are few, so that rows share some."""
     return st.none() | some_value_of(column)
 
 
@@ -84,7 +84,7 @@ def condition_on(leaf: Leaf) -> st.SearchStrategy[Condition]:
 
 
 def probes(leaf: Leaf) -> list[Condition]:
-    """Return filters on a leaf that between them meet every row."""
+    """Return filters on a leaf that together match every row."""
     middle = "x" if pa.types.is_string(leaf.type) else 2
     null = Condition(f"{leaf.path} IS NULL", lambda record: leaf.of(record) is None)
     return [null, *_compared(leaf, middle)]

@@ -19,11 +19,11 @@ lance = pytest.importorskip("lance", reason="pylance, the reference implementati
 pytestmark = pytest.mark.interop
 
 _MISCOUNT = "Incorrect number of nulls for StructArray"
-"""What the reference says of nulls of structs in lists above more lists, in its own files too."""
+"""The reference's error for null structs in lists of lists, which its own files cause too."""
 
 
 def _extensions(num_rows: int) -> st.SearchStrategy[pa.Array]:
-    """Columns of types that stand for others, as many rows as that."""
+    """Columns of extension types, with the given number of rows."""
 
     def of(arrow_type: Any, values: st.SearchStrategy[Any]) -> st.SearchStrategy[pa.Array]:
         rows = st.lists(st.none() | values, min_size=num_rows, max_size=num_rows)
@@ -88,7 +88,7 @@ def test_any_table_is_read_by_both(version: str, data: st.DataObject, tmp_path_f
 
 
 def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return JSON as it is spelled when it comes back."""
+    """Return JSON as it is spelled when it is read back."""
     if column.type != pa.json_():
         return column
     spelled = [None if text is None else decode(encode(text)) for text in column.to_pylist()]

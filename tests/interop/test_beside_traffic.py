@@ -1,4 +1,4 @@
-"""Compactions, deletes and updates of ours that land beside commits of the reference, which itself would give up."""
+"""Our compactions, deletes and updates commit after concurrent reference commits, where the reference gives up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 def read(uri: str, version: int | None = None) -> Rows:
-    """Return the rows of a version as both libraries read them, and check that both are content with it."""
+    """Return the rows of a version as both libraries read them, and check that both validate it."""
     ours, theirs = lance_ops.dataset(uri, version), lance.dataset(uri, version=version)
     ours.validate()
     theirs.validate()
@@ -157,7 +157,7 @@ def test_compactions_of_different_fragments_by_both_libraries_commit(uri: str) -
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_interleavings_read_the_same_at_every_version(dataset_uri: str, seed: int) -> None:
-    """Ours are planned on old versions and committed later; theirs come in between."""
+    """Our changes are planned on old versions and committed later, after changes of the reference."""
     random, next_id = Random(seed), 60
     lance.write_dataset(rows(0, next_id), dataset_uri, max_rows_per_file=12)
     lance.dataset(dataset_uri).create_scalar_index("id", "BTREE")

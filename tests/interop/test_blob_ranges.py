@@ -1,4 +1,4 @@
-"""Parts of blobs, asked for by row: the same bytes and the same refusals as the reference's."""
+"""Ranges of blobs, requested by row: the same bytes and the same refusals as the reference's."""
 
 from __future__ import annotations
 

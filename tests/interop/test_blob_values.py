@@ -1,4 +1,4 @@
-"""Blobs made here are columns of blobs to both libraries, in one process with the reference's own type or without."""
+"""Both libraries read our blob values as blob columns, with the reference's type loaded in the process or not."""
 
 from __future__ import annotations
 

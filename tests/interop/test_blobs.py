@@ -23,7 +23,7 @@ VALUES = [b"abc", None, b"", b"x" * (64 * KIB + 1), b"y" * 100_000, b"z" * (4 * 
 
 
 def marked(values: list[bytes | None]) -> pa.Table:
-    """Binary that its metadata calls blobs."""
+    """Return a binary column whose metadata marks it as blobs."""
     schema = pa.schema([("i", pa.int64()), pa.field("b", pa.large_binary(), metadata=MARK)])
     return pa.table([range(len(values)), pa.array(values, pa.large_binary())], schema=schema)
 
@@ -253,7 +253,7 @@ def test_descriptors_that_point_outside_the_data_are_refused(
         made.take_blobs("b", indices=[0])
     with pytest.raises(error, match=says):
         made.to_table(blob_handling="all_binary")
-    if described["kind"] == 4:  # nor does the reference read what it does not write
+    if described["kind"] == 4:  # the reference cannot read this, nor does it write it
         with pytest.raises((OSError, ValueError, NotImplementedError)):
             lance.dataset(dataset_uri).take_blobs("b", indices=[0])[0].read()
 

@@ -1,4 +1,4 @@
-"""Branches, begun by one library, read, written and branched again by the other."""
+"""Branches created by one library; the other reads, writes and branches them again."""
 
 from datetime import timedelta
 from pathlib import Path

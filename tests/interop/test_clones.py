@@ -1,4 +1,4 @@
-"""Clones, made by one library, read, changed and cloned again by the other."""
+"""Clones made by one library; the other reads, changes and clones them again."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -126,7 +126,7 @@ def test_a_clone_is_committed_as_an_operation(dataset_uri: str, tmp_path: Path) 
 def test_clean_up_of_a_clone_may_remove_the_version_a_branch_started_from(
     source: Any, library: Any, tmp_path: Path
 ) -> None:
-    """The reference keeps it for the files that the branch names in the clone, and there are none."""
+    """The reference keeps a version only for files that the branch names in the clone; here there are none."""
     uri = str(tmp_path / "clone")
     library.dataset(source.uri).shallow_clone(uri, "t").create_branch("b", (None, 3))
     library.write_dataset(rows(100, 110), uri, mode="append")

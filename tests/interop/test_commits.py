@@ -1,4 +1,4 @@
-"""Commits of what others prepared, and the verbs beside them: the same versions, rows and kinds of errors as there."""
+"""Commits of prepared operations, and related verbs: the reference's versions, rows and kinds of errors."""
 
 from __future__ import annotations
 

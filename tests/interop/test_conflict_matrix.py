@@ -1,11 +1,11 @@
-"""The conflict matrix done for real: every ordered pair of operations, on two handles of one version.
+"""The conflict matrix on real tables: every ordered pair of operations, on two handles of one version.
 
-The later one is ours and the earlier one anybody's, or the other way round. What lands leaves the rows of one deed
-after the other, to both libraries; what does not is refused by the error that the matrix says, and changed nothing.
-Whatever is done after a transaction that nobody can judge is refused too.
+The later operation is ours and the earlier one of either library, or the other way round. If the later one commits,
+both libraries read the rows of both deeds in order; else it raises the matrix's error and changes nothing. Every
+operation after a transaction that cannot be decoded is refused too.
 
-Not a deed here is what begins a table (`Clone`, which neither library commits on one that is there), and the state of a
-write-ahead log, which has no API: its beginning is a `CreateIndex` on no column.
+Two operations are not deeds here: `Clone`, which neither library commits on an existing table, and the state of a
+write-ahead log, which has no API: its first step is a `CreateIndex` on no column.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ pytestmark = pytest.mark.interop
 from tests.interop.deeds import CONTENT, DEEDS, Place, make_table, overlay_values  # noqa: E402 # it needs the reference
 
 LANDS = BETTER | {("Rewrite", "CreateIndex"), ("CreateIndex", "Rewrite"), ("CreateIndex", "DataReplacement")}
-"""What lands here though the reference gives up.
+"""Pairs that commit here although the reference gives up.
 
-A compaction remaps the index that was built meanwhile, an index follows its rows, and does without those that changed.
+A compaction remaps a concurrently built index; a new index is remapped, and does not cover rows that changed.
 """
 
 Outcome = Literal["ok", "R", "X"]
@@ -48,11 +48,11 @@ Outcome = Literal["ok", "R", "X"]
 PLACES: tuple[Place, ...] = get_args(Place)
 MEASURED = {(ours, theirs): cell for ours, theirs, cell in cells()}
 EVERYWHERE = {("Rewrite", "CreateIndex"), ("CreateIndex", "Rewrite"), ("CreateIndex", "DataReplacement")}
-"""An index is on all rows: it meets a rewrite, and new values of its column, wherever they are."""
+"""Operations that touch all rows: an index meets a rewrite, or new values of its column, at any place."""
 
 
 def expected(ours: str, theirs: str, place: Place) -> Outcome:
-    """Return what becomes of ours, done at the place `same`, after theirs; without what is better here."""
+    """Return the outcome of ours at the place `same`, after theirs, without the improvements in `LANDS`."""
     pair = _pair(ours, theirs)
     match _cell(*pair):
         case "m":
@@ -109,7 +109,7 @@ def uri(template: Path, tmp_path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def without_trying_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verb plans once: what the commit itself can settle is the matter."""
+    """Make verbs plan only once, so that only the commit itself resolves conflicts."""
 
     def once(snapshot: Any, attempt: Callable[[Any], Any], *_: object) -> Any:
         return attempt(snapshot)
@@ -185,14 +185,14 @@ def test_the_reference_s_operation_after_ours_follows_the_matrix(
 
 
 def _commit_silently(uri: str) -> None:
-    """Make a version of which nobody knows what was done."""
+    """Make a version without a transaction."""
     snapshot = lance_ops.dataset(uri).snapshot
     silent = replace(snapshot.manifest, version=snapshot.version + 1, transaction_file="")
     snapshot.committer.commit(silent.version, encode_manifest(silent, b""))
 
 
 def _commit_the_unknown(uri: str) -> None:
-    """Make a version by an operation that is known to nobody: field 150."""
+    """Make a version by an operation that neither library knows: field 150."""
     snapshot = lance_ops.dataset(uri).snapshot
     envelope = transaction_pb2.Transaction(read_version=snapshot.version, uuid="a newer writer's")
     transaction = Transaction.decode(envelope.SerializeToString() + b"\xb2\x09\x00", "the test")

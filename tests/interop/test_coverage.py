@@ -1,7 +1,7 @@
-"""What the format can hold, in one table: each row is met in files that the differential tests compare.
+"""All features of the format in one table: the files that the differential tests compare must show each row.
 
-`file_cases` has the columns: `test_file_read` reads the reference's files of them, `test_file_write` lets it read ours.
-A row that is met nowhere fails, and so does something met that is in no row.
+`file_cases` has the columns: `test_file_read` reads the reference's files of them, and in `test_file_write` the
+reference reads ours. A row without a file fails, and so does a feature without a row.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ FEATURES = {
     },
 }
 MADE_BY_HAND = {"bitpacked", "bitpacked_for_non_neg", "constant", "fixed_size_binary"}
-"""What today's writers do not make in 2.0 files; the reference reads most of those in `v2_0_pages`."""
+"""Features that no current writer uses in 2.0 files; the reference reads most of the handmade pages in `v2_0_pages`."""
 NOT_WRITTEN = {
-    # choices of the reference that ours make otherwise, and no larger
+    # encodings that only the reference chooses; ours are no larger
     "2.0": {"codec none"},
     "2.1": {"def inline_bitpacking", "value constant"},
     "2.2": {"dictionary out_of_line_bitpacking", "value constant"},
@@ -197,7 +197,7 @@ ONLY_OURS = {
     "2.1": set[str](),
     "2.2": set[str](),
 }
-"""What the reference refuses to write; it reads ours."""
+"""Features that the reference refuses to write; it reads our files."""
 
 
 @pytest.mark.parametrize("version", REFUSED)

@@ -19,13 +19,13 @@ FILTER = "a = 2"
 
 @pytest.fixture
 def uri(tmp_path: Path) -> str:
-    """A table whose index has the addresses of before a compaction, and covers the fragment of after it."""
+    """A table whose index has row addresses from before a compaction, but covers the fragment that it wrote."""
     made = lance_ops.write_dataset(
         pa.table({"id": range(8), "a": [0, 1, 2, 3] * 2}), tmp_path / "t", max_rows_per_file=2
     )
     made.create_scalar_index("a", "BTREE", name="i")
     lance.dataset(made.uri).optimize.compact_files(defer_index_remap=True)
-    lance.dataset(made.uri).delete("id = 0")  # what this commits says that the new fragment is covered
+    lance.dataset(made.uri).delete("id = 0")  # this commit records that the new fragment is covered
     metadata = {index.name: index for index in lance_ops.dataset(made.uri).snapshot.manifest.indices}
     assert metadata.keys() == {"i", "__lance_frag_reuse"}
     assert metadata["i"].covers(lance_ops.dataset(made.uri).snapshot.fragments_by_id)

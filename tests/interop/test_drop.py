@@ -1,4 +1,4 @@
-"""A dataset is dropped whole, and nothing else is."""
+"""`drop` removes a whole dataset and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a field's metadata asks of its encoding: the page written follows it, and the reference reads that page."""
+"""Encoding options in a field's metadata: the page follows them, and the reference reads it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def documents() -> pa.Array:
 
 @dataclass(frozen=True)
 class Asked:
-    """A column, what is asked of it, and words of its page's description that then, and only then, are there."""
+    """A column, its options, and the words that its page's description contains only with these options."""
 
     column: Callable[[], pa.Array]
     options: dict[str, str]
@@ -100,7 +100,7 @@ ALL_ASKED = {
 
 
 def words_of(path: Path, table: pa.Table, version: str) -> set[str]:
-    """Write a table; return the words that describe its only page, in all columns of it."""
+    """Write a table of one page; return the words of that page's description over all columns."""
     store = LocalStore(str(path.parent))
     with FileWriter(store, path.name, Schema.from_arrow(table.schema), FileVersion(version)) as writer:
         writer.write_batch(table)

@@ -1,4 +1,4 @@
-"""DuckDB, Polars, DataFusion, pandas and pyarrow read a dataset as it stands, and ask it for no more than they need."""
+"""DuckDB, Polars, DataFusion, pandas and pyarrow read a dataset directly, and request only what they need."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str | None]]:
-    """The columns and the predicate of every scan, but for those read to plan it."""
+    """The columns and the predicate of every scan, without scans for planning."""
     found: list[tuple[list[str], str | None]] = []
     plan: Callable[[Snapshot, ScanRequest], ScanPlan] = scan.plan_scan
 

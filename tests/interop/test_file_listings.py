@@ -1,4 +1,4 @@
-"""Both libraries list the same files of a dataset, and the same as named by its versions."""
+"""Both libraries list the same files of a dataset, and the same files for each version."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_tracked_files_lists_the_files_of_each_version(uri: str, min_version: in
     )
     theirs = lance.dataset(uri).tracked_files(min_version=min_version)
     assert ours.schema == theirs.schema
-    assert seen == []  # nothing is read before it is asked for
+    assert seen == []  # reading starts with the first requested batch
     listed = rows(ours)
     assert listed == rows(theirs)
     assert {row["type"] for row in listed} == {
@@ -74,6 +74,6 @@ def test_every_tracked_file_exists_and_a_branch_lists_its_own_files(uri: str) ->
     for row in listed:
         assert Path(row["base_uri"], row["path"]).is_file()
     inherited = [row for row in listed if row["type"] == "index file" and row["base_uri"] == uri]
-    assert len(inherited) == 4  # the reference leaves out index files that a branch has of the main line
+    assert len(inherited) == 4  # the reference omits index files that a branch shares with the main branch
     theirs = rows(lance.dataset(uri).checkout_version(("dev", None)).tracked_files())
     assert [row for row in listed if row not in inherited] == theirs

@@ -38,7 +38,7 @@ def check_reference(path: Path, rows: list[dict[str, Any]], offsets: list[int], 
     try:
         reader.read_all().to_table()
     except pa.ArrowInvalid as error:
-        # It miscounts nulls of structs in lists above more lists, in its own files too; nothing else is excused.
+        # It miscounts null structs in lists of lists, in its own files too; no other failure is accepted.
         if "Incorrect number of nulls for StructArray" not in str(error):
             raise
         with LanceFileWriter(f"{path}.own", table.schema, version=version) as writer:
@@ -165,7 +165,7 @@ def test_the_reference_reads_our_legacy_pages_of_every_kind(case: Case, tmp_path
             writer.write_batch(batch)
     written = writer.finish()
     assert FileReader(LocalStore(str(tmp_path / "data")), "file.lance").read().to_pylist() == rows
-    if any(node.is_dictionary for node in schema.walk()):  # their values are the manifest's, too
+    if any(node.is_dictionary for node in schema.walk()):  # the manifest has their values too
         dataset = lance_ops.write_dataset(table, str(tmp_path / "table"), data_storage_version="0.1")
         assert lance.dataset(dataset.uri).to_table().to_pylist() == rows
         return

@@ -1,7 +1,7 @@
-"""Fixed-size lists of structs that the reference writes and fails to read: its pages are read here, and made alike.
+"""Fixed-size lists of structs, which the reference writes but fails to read: we read its pages and write the same.
 
-Its panics come from a wrong count of rows; what it stores is whole. It refuses null and empty lists around such lists,
-which take the place that its pages leave for them.
+The reference panics because it counts rows wrongly; its files are complete. It refuses null and empty lists around such
+lists; we write them in the form that its pages provide for them.
 """
 
 from __future__ import annotations

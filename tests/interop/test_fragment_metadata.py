@@ -1,4 +1,4 @@
-"""Fragments and data files as values: what goes from process to process, and what describes a file that was found."""
+"""Fragments and data files as values: their JSON for other processes, and descriptions of existing files."""
 
 from __future__ import annotations
 

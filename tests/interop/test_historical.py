@@ -1,4 +1,4 @@
-"""Datasets of old releases: read as the reference reads them, and not made worse."""
+"""Datasets of old releases: we read them as the reference does, and refuse changes that would damage them."""
 
 import shutil
 from pathlib import Path

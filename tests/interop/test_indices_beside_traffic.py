@@ -1,4 +1,4 @@
-"""New indices beside commits that move or change the rows they are on: both land, and nothing is built twice."""
+"""New indices beside concurrent commits that move or change their rows: both commit, and no index is built twice."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def their_traffic(uri: str) -> None:
 
 
 class Trained:
-    """How often an index was trained; `meanwhile` is done after the first time, before it is committed."""
+    """Counts index trainings; runs `meanwhile` after the first training, before its commit."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
         self.times = 0
@@ -88,7 +88,7 @@ def coverage(uri: str, name: str = "key_idx") -> list[list[int]]:
 
 
 def check(uri: str, column: str = "key") -> None:
-    """Check that both libraries use the index and find by it what there is, and that no file of another is left."""
+    """Check that both libraries find all rows through the index, and that no file of another index is left."""
     ours, theirs = lance_ops.dataset(uri), lance.dataset(uri)
     ours.validate()
     theirs.validate()
@@ -222,7 +222,9 @@ def test_a_new_index_does_not_cover_compacted_fragments_with_new_values(
 
 
 def their_new_values(uri: str) -> None:
-    """Write one row's new value in place, as the reference's manual does: nothing but the fields says that it was."""
+    """Write one row's new value in place, as the reference's manual does: only the fragment's field ids show the
+    change.
+    """
     theirs = lance.dataset(uri)
     new = pa.table({"id": pa.array([25], pa.int64()), "key": pa.array([1000], pa.int64())})
     updated, fields = theirs.get_fragments()[1].update_columns(new, left_on="id", right_on="id")

@@ -1,4 +1,4 @@
-"""Dictionary columns in tables of file version 0.1, whose values stand in every manifest."""
+"""Dictionary columns in 0.1 tables, whose values are stored in every manifest."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_first_write_merges_the_dictionaries_of_its_batches(dataset_uri: str
     for module in (lance_ops, lance):
         found = module.dataset(dataset_uri).to_table().column("c")
         assert found.to_pylist() == expected
-        # the manifest's, though the first file was whole before "c" and "d" were met
+        # the manifest's values, although the first file was finished before "c" and "d" appeared
         assert all(chunk.dictionary.to_pylist() == ["a", "b", "c", "d"] for chunk in found.chunks)
     lance.write_dataset(
         pa.table({"c": keyed([3], pa.array(["a", "b", "c", "d"]), pa.int32())}), dataset_uri, mode="append"
@@ -236,7 +236,7 @@ def test_uncommitted_fragments_with_different_dictionaries_are_refused_by_column
     ]
     with pytest.raises(SchemaMismatch, match="column 'c': the dictionary of"):
         lance_ops.LanceDataset.commit(dataset_uri, lance_ops.LanceOperation.Overwrite(words(["x"]).schema, made))
-    assert len(data_files(dataset_uri)) == 2  # they are the caller's
+    assert len(data_files(dataset_uri)) == 2  # they belong to the caller
 
 
 def test_an_all_null_column_starts_no_dictionary(dataset_uri: str) -> None:
@@ -259,7 +259,7 @@ def test_ingestion_merges_the_dictionaries_of_its_tasks(dataset_uri: str, tmp_pa
         assert found.column("c").to_pylist() == ["ccc", "b"] * 1500 + ["b", "ax", "ccc", "b", "z"]
         sizes = [row["size"] for row in found.column("in").to_pylist()]
         assert sizes == ["q", "one"] * 1500 + ["q", "two", "q", "three", "q"]
-    assert data_files(dataset_uri) == named_files(dataset_uri)  # what was written anew left nothing behind
+    assert data_files(dataset_uri) == named_files(dataset_uri)  # files that were replaced by rewritten ones are gone
     again = ingest(dataset_uri, batches)
     assert again.version is None
 

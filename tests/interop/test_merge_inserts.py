@@ -1,4 +1,4 @@
-"""Merges made by either library are the same to the other, and so are their transactions."""
+"""Merges by either library produce the same rows and the same transactions."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_both_libraries_merge_to_the_same_rows_and_transaction(tmp_path: Path, n
     assert shape_of(operations[0]) == shape_of(operations[1])
     if stable:
         tables = [lance.dataset(dataset.uri).to_table(columns=["id", *LINEAGE], with_row_id=True) for dataset in made]
-        # Which of several inserted rows gets which of the new ids is nobody's promise.
+        # The order in which inserted rows get their ids is unspecified.
         old = [[str(row) for row in rows.to_pylist() if row["_rowid"] < 20] for rows in tables]
         assert sorted(old[0]) == sorted(old[1])
 

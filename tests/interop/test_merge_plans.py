@@ -1,4 +1,4 @@
-"""The clauses of a merge read as in the reference's plans, and an analysis counts the rows that its counts."""
+"""Merge plans name the clauses as the reference's do, and an analysis counts the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows are found again where compactions put them that left the indices to be remapped later."""
+"""`remap_row_addrs` finds rows after compactions that deferred the index remap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name and argument of the reference is here, or stands in one list with the reason why it is not."""
+"""Every public name and argument of the reference exists here, or is in one list with the reason why not."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ MADE_BY_THE_LIBRARY = {
     "LanceStats",
     "ReaderResults",
 }
-"""Classes that no user makes: their own arguments are anybody's."""
+"""Classes that users do not construct, so their arguments may differ."""
 
 
 def names(what: Any) -> set[str]:
@@ -227,7 +227,7 @@ def names(what: Any) -> set[str]:
 
 
 def names_of(module: Any) -> set[str]:
-    """The functions and classes of a module that are the package's own, and what it says is public."""
+    """The functions and classes of a module that the package defines, and the names in its `__all__`."""
     own = set(getattr(module, "__all__", ()))
     for name, value in vars(module).items():
         origin = getattr(value, "__module__", None)

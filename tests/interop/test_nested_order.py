@@ -1,4 +1,4 @@
-"""Structs, lists and maps sort as the reference sorts them, whichever way and wherever nulls go."""
+"""Structs and lists sort as in the reference, in either direction and with nulls first or last."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLUMNS = {
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """One table: in fragments here, and whole there, for the reference mistakes the first few of several batches."""
+    """One table: in fragments for us, whole for the reference, which picks wrong first rows of several batches."""
     folder, rows = tmp_path_factory.mktemp("nested"), pa.table({"k": range(5), **COLUMNS})
     ours = lance_ops.write_dataset(rows, folder / "ours", max_rows_per_file=2)
     return [ours, lance.write_dataset(rows, str(folder / "theirs"))]

@@ -1,4 +1,4 @@
-"""Operations of `LanceOperation`: the reference's classes and fields, and the same values in both when read back."""
+"""Operations of `LanceOperation`: the reference's classes and fields, and equal values when both read them back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ONLY_ON_THE_WIRE = {
     "RewrittenIndex": ["files"],
     "Update": ["inserted_rows", "compacted_sstables"],
 }
-"""Fields that the wire has and the reference's classes drop; here, by keyword, a transaction keeps them when read."""
+"""Protobuf fields that the reference's classes drop; ours keep them as keyword arguments."""
 
 
 @pytest.mark.parametrize("name", sorted(CLASSES))
@@ -52,7 +52,7 @@ def test_a_class_has_the_reference_s_fields_in_its_order(name: str) -> None:
 
 
 def told(value: Any) -> Any:
-    """What a value of either library says, comparable with the other's."""
+    """Return a value of either library in a form that compares with the other's."""
     if isinstance(value, list | tuple):
         return [told(each) for each in value]
     if isinstance(value, Mapping):
@@ -71,7 +71,7 @@ def told(value: Any) -> Any:
 
 
 def read_by_both(uri: str, version: int) -> tuple[str, dict[str, Any]]:
-    """Return the name of a version's operation, and its fields, which both libraries tell alike."""
+    """Return the name and fields of a version's operation; check that both libraries read the same."""
     ours, theirs = (library.dataset(uri).read_transaction(version).operation for library in (lance_ops, lance))
     name = type(theirs).__name__
     assert isinstance(ours, getattr(LanceOperation, name)) and isinstance(theirs, CLASSES[name])
@@ -98,7 +98,7 @@ def test_operations_read_back_equal_the_committed_ones(
     made: dict[str, dict[str, Any]] = {}
 
     def commit(operation: Any, place: str = uri, read_version: int | None = None) -> Any:
-        """Commit; the operation made and the one that both read say the same, but for what a commit decides."""
+        """Commit; check that both libraries read the operation back, except for fields that a commit decides."""
         before = None if isinstance(operation, make.Overwrite) else library.dataset(uri).version
         dataset = library.LanceDataset.commit(place, operation, read_version or before)
         name, said = read_by_both(place, dataset.version)

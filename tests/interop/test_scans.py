@@ -1,4 +1,4 @@
-"""Scans with the reference's options answer what the reference answers."""
+"""Scans with the reference's options return what the reference returns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def same(mine: pa.Table, other: pa.Table) -> None:
     assert str(mine.to_pylist()) == str(other.to_pylist())  # NaN is not equal to itself
 
 
-# The reference refuses an order by columns that are not in the answer, so they always are.
+# The reference only sorts by columns that the scan returns, so the scan returns them all.
 @pytest.mark.parametrize("first", ["f", "s", "day", "flag"])
 @pytest.mark.parametrize("ascending", [True, False])
 @pytest.mark.parametrize("nulls_first", [True, False])

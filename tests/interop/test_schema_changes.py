@@ -1,4 +1,4 @@
-"""Schema changes made by either library are the same to the other, and so are their transactions."""
+"""Schema changes by either library produce the same table and the same transactions."""
 
 from __future__ import annotations
 

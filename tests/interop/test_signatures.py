@@ -1,4 +1,4 @@
-"""A user moves by changing the import: same names, same argument order, same defaults."""
+"""Public functions have the reference's argument names, order and defaults."""
 
 import inspect
 from collections.abc import Callable
@@ -32,16 +32,16 @@ OURS_ALONE = {
 """Arguments that the reference does not have, or takes as `**kwargs`; all are keyword-only."""
 
 OPTIONAL_HERE = {"file_size_bytes", "physical_rows"}
-"""What the reference must be told, or is None there where it is not known; here, and on the wire, it is 0."""
+"""Arguments that the reference requires, or that are None there if unknown; here, and in the protobuf, they are 0."""
 
 PYARROWS = {"schema"}
-"""Arguments that pyarrow's own datasets have, and engines pass, in the first place."""
+"""Arguments that pyarrow's datasets have in first position, where engines pass them."""
 
 OPEN_ENDED = {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
 
 
 def pairs() -> list[Any]:
-    """Every function, method and class that both have, and whose arguments both say."""
+    """Every function, method and class that both libraries have with a readable signature."""
     reference = import_module("lance.dataset")  # the attribute of that name is the function
     found: dict[str, tuple[Any, Any]] = {"ColumnOrdering": (ColumnOrdering, reference.ColumnOrdering)}
     for scope, (ours, theirs) in (MODULES | CLASSES).items():
@@ -53,7 +53,7 @@ def pairs() -> list[Any]:
 
 
 def is_alike(ours: Any, theirs: Any) -> bool:
-    """Return whether two defaults mean the same: an empty tuple is what an empty list is, made anew or not at all."""
+    """Return whether two defaults mean the same; our empty default equals None or a default factory."""
     is_empty = ours == () or repr(ours) == "<factory>"
     return bool(ours == theirs or (is_empty and (theirs is None or repr(theirs) == "<factory>")))
 

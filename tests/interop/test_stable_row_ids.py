@@ -1,4 +1,4 @@
-"""Tables of stable row ids in turns: the same ids, versions and rows for both libraries after each turn."""
+"""Both libraries write tables with stable row ids in turns, and read the same ids, versions and rows."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_compactions_by_both_in_turns_keep_row_ids_and_versions(dataset_uri: str
 
 
 def test_each_library_uses_the_others_indices_after_a_compaction(dataset_uri: str) -> None:
-    """BTREE holds addresses and is remapped; BITMAP holds ids and follows by itself."""
+    """BTREE holds addresses and is remapped; BITMAP holds ids, which do not change."""
 
     def check() -> None:
         assert_same(dataset_uri)
@@ -166,7 +166,7 @@ def test_each_library_uses_the_others_indices_after_a_compaction(dataset_uri: st
 
 
 def test_the_change_feed_equals_the_reference_s_where_that_is_correct(dataset_uri: str) -> None:
-    """Theirs reads the handle's version whatever `end_version` says, and does not see restores: there is none here."""
+    """The reference ignores `end_version` for the handle's version, and misses restores, so this test has none."""
     lance_ops.write_dataset(rows(0, 40), dataset_uri, enable_stable_row_ids=True, max_rows_per_file=15)
     lance.write_dataset(rows(40, 50), dataset_uri, mode="append")
     lance.dataset(dataset_uri).delete("a % 9 = 4")

@@ -1,4 +1,4 @@
-"""The reference and we take turns on one table, and read the same rows after each turn."""
+"""Both libraries write one table in turns, and read the same rows after each turn."""
 
 from datetime import timedelta
 

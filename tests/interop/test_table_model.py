@@ -1,14 +1,14 @@
-"""One table in many hands: handles of both libraries, some of them stale, take random steps against a model.
+"""Handles of both libraries, some of them stale, take random steps on one table, which is compared with a model.
 
-After each step both libraries read the rows of the model, at every version of every line that is retained: of the main
-line, of branches, and of clones that live on beside what they were cloned from. A step that is refused changed nothing,
-and one of ours left no file behind. What an index covers, it answers. In a table of stable row ids a row keeps its id,
-tells which versions brought and last changed it, and two versions tell what changed between them.
+After each step both libraries read the rows of the model, at every retained version of the main branch, of branches and
+of clones. A refused step changes nothing, and a refused step of ours leaves no file behind. Each index finds the rows
+that it covers. In a table with stable row ids a row keeps its id and records the versions that created and last changed
+it, and the change feed between two versions is correct.
 
-Where the reference is known to lose values, or to refuse its own work, the rules step around it and say so. Left out
-are base paths and blobs, whose files are in places of their own (`test_base_paths`, `test_blobs`), stores other than a
-local disk (`test_object_stores`, the contention lab), and threads: steps follow each other, stale handles stand for
-writers at the same time.
+Where the reference is known to lose values, or to refuse its own work, the rules avoid the case and say so. Left out
+are base paths and blobs, whose files are elsewhere (`test_base_paths`, `test_blobs`), stores other than a local disk
+(`test_object_stores`, the contention tests), and threads: steps run one after the other, and stale handles stand for
+concurrent writers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.interop
 from tests.interop.table_rules import ContentRules  # noqa: E402 # it needs the reference
 from tests.interop.table_upkeep_rules import UpkeepRules  # noqa: E402 # it needs the reference
 
-# To find a shorter failing example takes many times as long as all of the examples.
+# Shrinking a failing example takes many times as long as running all examples.
 BOUNDED = settings(phases=[Phase.generate], report_multiple_bugs=False)
 
 

@@ -1,4 +1,4 @@
-"""Updates made by either library are the same to the other, and so are their transactions."""
+"""Updates by either library produce the same rows and the same transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of 2.0 files beyond what both libraries write and read: each is shown by the side that can."""
+"""2.0 pages that only one library writes or reads: that library's result is the expected one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_one_child_of_a_packed_struct_is_read_from_a_table(tmp_path: Path) -> No
         [pa.array([points[0] for points in POINTS], POINT)], pa.schema([pa.field("c", POINT, metadata=PACKED)])
     )
     lance.write_dataset(table, str(tmp_path / "d"), data_storage_version="2.0")
-    # the reference takes the first children's bytes for those of whichever child is asked for
+    # the reference returns the first children's bytes for any requested child
     found = lance_ops.dataset(str(tmp_path / "d")).to_table(columns=["c.y"])
     assert found.column("c.y").to_pylist() == [points[0]["y"] for points in POINTS]
 

@@ -1,4 +1,4 @@
-"""Fragments that one library writes apart, the other reads once they are committed."""
+"""Fragments that one library writes and commits are read by the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of writes that say how files are made, beside the reference's."""
+"""Write options that control how files are made, compared with the reference's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = pa.table({"a": np.random.default_rng(1).random(60_000), "b": np.arange(60
 
 
 def pages(uri: str) -> list[int]:
-    """How many pages each column of the only file has, and that both libraries read its rows."""
+    """Return the number of pages of each column of the only file; check that both libraries read its rows."""
     (file,) = Path(uri, "data").glob("*.lance")
     assert lance.dataset(uri).to_table().equals(ROWS) and lance_ops.dataset(uri).to_table().equals(ROWS)
     return [len(column.pages) for column in LanceFileReader(str(file)).metadata().columns]
@@ -73,7 +73,7 @@ def test_progress_reports_each_fragment_started_and_written(tmp_path: Path) -> N
     lance_ops.write_dataset(rows, tmp_path / "ours", progress=ours, max_rows_per_file=10)
     lance.write_dataset(rows, str(tmp_path / "theirs"), progress=theirs, max_rows_per_file=10)
     assert ours.taken == [step for size in (10, 10, 5) for step in (("begin", 0, 0), ("complete", 1, size))]
-    assert ours.taken[: len(theirs.taken)] == theirs.taken  # the reference does not note that the last one is written
+    assert ours.taken[: len(theirs.taken)] == theirs.taken  # the reference does not report that the last one is written
     for write in (write_fragments, lambda *a, **k: LanceFragment.create(a[1], a[0], **k)):
         apart = Notes()
         write(rows, str(tmp_path / "ours"), progress=apart)

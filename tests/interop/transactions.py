@@ -1,4 +1,4 @@
-"""What two transactions of the same work have in common, whoever planned it: all but the names of files."""
+"""Convert transactions to comparable values without file names, so that equal work of both libraries is equal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _shape_of_update(operation: Update) -> dict[str, Any]:
 
 
 def shape_of_fragment(fragment: Fragment) -> dict[str, Any]:
-    """Return what a fragment is but for the names and sizes of its files."""
+    """Return a fragment's content without the names and sizes of its files."""
     known = fragment.row_ids
     return {
         "id": fragment.id,

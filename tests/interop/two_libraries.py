@@ -1,4 +1,4 @@
-"""What tests share in which one library begins and the other goes on."""
+"""Shared tables and reads for tests in which one library starts a table and the other continues it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 def thinned(library: Any, uri: str) -> Any:
-    """Return a table, at version 2, of three fragments and the ids 5 to 99, of which the first was thinned."""
+    """Return a table at version 2 with three fragments and the ids 5 to 99; the first fragment has deleted rows."""
     library.write_dataset(rows(0, 100), uri, max_rows_per_file=40)
     dataset = library.dataset(uri)
     dataset.delete("id < 5")
