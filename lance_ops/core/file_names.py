@@ -156,7 +156,7 @@ def check_branch_name(name: str) -> str:
             f"end with '.lock'; {MAIN_BRANCH!r} is taken"
         )
     if not DIRECTORIES.isdisjoint(segments[1:]) or TREE_DIR in segments[1:]:
-        raise InvalidInput(f"branch name {name!r}: a name beneath another branch's must not be that of its directories")
+        raise InvalidInput(f"branch name {name!r}: after a '/', the name of a directory in a branch is not allowed")
     return name
 
 

@@ -1,4 +1,4 @@
-"""Locks by key: everyone who asks for a key gets the same lock, which exists while someone refers to it."""
+"""Locks by key: all callers get the same lock for a key, and the lock exists while a caller refers to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KeyedLock:
 
 
 class KeyedLocks:
-    """Returns the same lock to all who ask for the same key; `make` makes the locks. A reference keeps a lock alive."""
+    """Gives all callers the same lock for a key; `make` creates the locks. A reference keeps a lock alive."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make

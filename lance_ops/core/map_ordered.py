@@ -1,4 +1,4 @@
-"""Work done ahead in threads, handed over in order."""
+"""Map a function over items in threads, ahead of the caller, and yield the results in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ R = TypeVar("R")
 def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ahead: int) -> Iterator[R]:
     """Yield `function(item)` for each item, in order, computing at most `ahead` results before they are asked for.
 
-    Closing the iterator cancels what has not begun, so a `limit` costs no more than the work in flight.
+    Closing the iterator cancels the calls that have not started, so a scan that stops at its `limit` waits only for the
+    calls in progress.
     """
     if workers <= 1:
         yield from map(function, items)

@@ -1,4 +1,4 @@
-"""JSON columns: their storage as JSONB bytes, and paths into a document."""
+"""Convert JSON columns between text and stored JSONB bytes, and find parts of a document by path."""
 
 from lance_ops.core.json.json_columns import (
     ARROW_JSON,

@@ -1,7 +1,7 @@
-"""JSON columns: text for whoever reads or writes a table, JSONB in its files.
+"""Convert JSON columns between the text that users see and the JSONB that files hold.
 
 A JSON field has the logical type `json`, whose storage is large_binary marked `lance.json`; users see Arrow's own JSON
-type. Fields may stand anywhere in structs, lists and maps.
+type. JSON fields may stand at any depth in structs, lists and maps.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 ARROW_JSON = "arrow.json"
-"""The name of Arrow's JSON extension type, of text."""
+"""The name of Arrow's JSON extension type, whose storage is text."""
 
 JSON_MARK = "lance.json"
-"""The extension name of stored JSON."""
+"""The extension name that marks stored JSONB."""
 
 _NAME = EXTENSION_NAME.encode()
 _METADATA = EXTENSION_METADATA.encode()
@@ -51,12 +51,12 @@ def is_json(field: pa.Field) -> bool:
 
 
 def text_schema(schema: pa.Schema, json_type: pa.DataType | None = None) -> pa.Schema:
-    """Return a storage schema with JSON as text: of Arrow's JSON type unless another is given."""
+    """Return a storage schema with JSON as text, of type `json_type` or, by default, Arrow's JSON type."""
     return pa.schema([text_field(field, json_type) for field in schema], schema.metadata)
 
 
 def text_field(field: pa.Field, json_type: pa.DataType | None = None) -> pa.Field:
-    """Return a storage field with JSON, at any depth, as text."""
+    """Return a storage field with JSON, at any depth, as text; see `text_schema`."""
     if is_json(field):
         left = {key: value for key, value in field.metadata.items() if key not in (_NAME, _METADATA)}
         return pa.field(field.name, json_type or pa.json_(), field.nullable, left or None)
@@ -67,9 +67,9 @@ def text_field(field: pa.Field, json_type: pa.DataType | None = None) -> pa.Fiel
 
 
 def json_to_text(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
-    """Return a column of this storage field with its JSON as text of Arrow's JSON type.
+    """Return a column of the storage field `field` with its JSON as text of Arrow's JSON type.
 
-    Raises `CorruptFile` naming `where` and the column for bytes that are no JSON.
+    Raises `CorruptFile` naming `where` and the column for bytes that are not JSONB.
     """
     if not holds_json(field):
         return column
@@ -87,16 +87,16 @@ def table_to_text(table: pa.Table, where: str) -> pa.Table:
 
 
 def json_to_storage(array: pa.Array, given: pa.Field, field: pa.Field) -> pa.Array:
-    """Return values of the field `given` with the text that stands where `field`, a storage field, has JSON as JSONB.
+    """Return values of the field `given`, with text converted to JSONB where the storage field `field` is JSON.
 
-    What is JSONB already stays as it is, and so does all that is not JSON. Raises `SchemaMismatch` for other values in
-    the place of JSON, `InvalidInput` for text that is none.
+    JSONB and values that are not JSON stay unchanged. Raises `SchemaMismatch` if a JSON field is given values of
+    another type, `InvalidInput` for text that is not JSON.
     """
     return convert_leaves(array, given, field, is_json, _documents) if holds_json(field) else array
 
 
 def holds_json(field: pa.Field) -> bool:
-    """Return whether a storage field is JSON or has some below it."""
+    """Return whether a storage field is JSON or has a JSON field below it."""
     return is_json(field) or any(holds_json(child) for child in child_fields(field.type))
 
 

@@ -1,22 +1,22 @@
-"""JSON documents as the bytes that JSON columns hold, and back to text.
+"""Encode JSON text as JSONB, the bytes that JSON columns hold, and decode JSONB to text.
 
-A node is a container: a header, an entry for each part, and the parts' payloads one after another. All numbers are
+A document is a container: a header, an entry for each part, and the parts' payloads one after another. All numbers are
 big-endian.
 
     header   u32   kind << 29 | number of parts    kind 1: one scalar, 2: object, 4: array
     entry    u32   type << 28 | payload's bytes    0 null, 1 string, 2 number, 3 false, 4 true, 5 container, 6 extension
     string         UTF-8
-    number         first byte 0x00: zero, 0x10 NaN, 0x20 inf, 0x30 -inf, each without more; 0x40 signed and 0x50
-                   unsigned of 1, 2, 4 or 8 bytes; 0x60 double; 0x70 decimal: 8, 16 or 32 bytes signed, then u8 scale
-    container      a header again: an object or array
+    number         a first byte, then: 0x00 zero, 0x10 NaN, 0x20 inf, 0x30 -inf: no more bytes; 0x40 signed, 0x50
+                   unsigned: 1, 2, 4 or 8 bytes; 0x60: a double; 0x70 decimal: 8, 16 or 32 bytes signed, then u8 scale
+    container      an object or array, with its own header
 
-An object has the entries of its keys first, then those of its values, both in the order of the keys' bytes. The root is
-always a container, a lone scalar one of kind 1. Whole numbers become the fewest bytes (negative ones signed, others
-unsigned), those beyond 64 bits doubles, as everything with a point or an exponent. Decimals and extension values are
-written by other programs only.
+An object has the entries of its keys first, then the entries of its values, both in the order of the keys' bytes. The
+root is always a container; a lone scalar stands in a container of kind 1. An integer takes the fewest bytes, signed if
+it is negative and unsigned if not. Integers beyond 64 bits and numbers with a point or an exponent become doubles. Only
+other programs write decimals and extension values.
 
-The layout is that of the `jsonb` crate (docs.rs/jsonb, "Encoding format"); the text that comes back is compact JSON
-with the spelling of numbers that readers of the reference see.
+The layout is that of the `jsonb` crate (docs.rs/jsonb, "Encoding format"). Decoding returns compact JSON, with numbers
+spelled as the reference spells them.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ __all__ = [
 ]
 
 MAX_DEPTH = 256
-"""How many objects and arrays may stand in each other."""
+"""The most levels of nested objects and arrays."""
 
 Span: TypeAlias = tuple[int, int, int]
-"""A part of a container: the type of its entry, and where its payload starts and stops."""
+"""A part of a container: its entry's type, and the start and end of its payload in the document's bytes."""
 
 SCALAR, OBJECT, ARRAY = 1, 2, 4
 NULL, STRING, NUMBER, FALSE, TRUE, CONTAINER, _EXTENSION = range(7)
@@ -67,14 +67,15 @@ _ALONE = frozenset([_ZERO, _NAN, _INFINITY, _MINUS_INFINITY])
 
 
 class CorruptJsonb(ValueError):
-    """Bytes that are no document."""
+    """Bytes that contradict the JSONB layout."""
 
 
 def encode(text: str) -> bytes:
-    """Return a JSON text's bytes.
+    """Return a JSON text as JSONB.
 
-    Raises `InvalidInput` for what is no JSON (RFC 8259), names a key twice, or has no place in the bytes: half of a
-    surrogate pair, a number beyond a double's range, a depth above `MAX_DEPTH`, a part of 256 MiB.
+    Raises `InvalidInput` for text that is not JSON (RFC 8259), for a key that an object has twice, and for values that
+    JSONB cannot hold: half of a surrogate pair, a number outside the range of a double, more than `MAX_DEPTH` levels, a
+    part of 256 MiB.
     """
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
@@ -85,7 +86,7 @@ def encode(text: str) -> bytes:
 
 
 def decode(data: bytes) -> str:
-    """Return a document as compact JSON; no bytes at all are null.
+    """Return a document as compact JSON; an empty document is null.
 
     Raises `CorruptJsonb` for bytes that contradict the layout, `UnsupportedFeature` for extension values and for
     documents deeper than `MAX_DEPTH`.
@@ -98,19 +99,19 @@ def decode(data: bytes) -> str:
 
 
 def read_container(data: bytes, start: int, end: int) -> tuple[int, list[Span]]:
-    """Return the kind of the container in `data[start:end]`, and its parts: of an object the keys, then the values.
+    """Return the kind and the parts of the container in `data[start:end]`; an object's keys come before its values.
 
     Raises `CorruptJsonb` for a header or entries that contradict the layout.
     """
     (header,) = _unpack(data, start, end, 1)
     kind, count = header >> 29, header & _MAX_PARTS
     if kind not in (SCALAR, OBJECT, ARRAY) or (kind == SCALAR and count):
-        raise CorruptJsonb(f"a container's header {header:#010x}")
+        raise CorruptJsonb(f"invalid container header {header:#010x}")
     num_entries = {SCALAR: 1, OBJECT: 2 * count, ARRAY: count}[kind]
     entries = _unpack(data, start + 4, end, num_entries)
     bounds = list(accumulate((entry & _MAX_PAYLOAD for entry in entries), initial=start + 4 + 4 * num_entries))
     if bounds[-1] > end:
-        raise CorruptJsonb(f"{bounds[-1] - end} bytes missing at its end")
+        raise CorruptJsonb(f"the last {bounds[-1] - end} bytes of a container are missing")
     return kind, list(zip((entry >> 28 for entry in entries), bounds[:-1], bounds[1:], strict=True))
 
 
@@ -133,12 +134,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         times = Counter(key for key, _ in pairs)
         twice = next(key for key in times if times[key] > 1)
-        raise ValueError(f"the key {twice!r} stands in one object twice")
+        raise ValueError(f"an object has the key {twice!r} twice")
     return found
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _encode(value: Any, depth: int) -> tuple[int, bytes]:
@@ -155,7 +156,7 @@ def _encode(value: Any, depth: int) -> tuple[int, bytes]:
         case float():
             return NUMBER, _encode_float(value)
     if depth == MAX_DEPTH:
-        raise ValueError(f"more than {MAX_DEPTH} objects and arrays in each other")
+        raise ValueError(f"more than {MAX_DEPTH} levels of nested objects and arrays")
     if isinstance(value, list):
         return CONTAINER, _container(ARRAY, [_encode(item, depth + 1) for item in value], len(value))
     members = sorted((key.encode(), item) for key, item in value.items())
@@ -182,16 +183,16 @@ def _encode_int(value: int) -> bytes:
 
 def _encode_float(value: float) -> bytes:
     if math.isinf(value):
-        raise ValueError("a number beyond a double's range")
+        raise ValueError("a number outside the range of a double")
     return struct.pack(">Bd", _DOUBLE, value)
 
 
 def _decode_container(data: bytes, start: int, end: int, parts: list[str], depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise UnsupportedFeature(f"JSON of more than {MAX_DEPTH} objects and arrays in each other")
+        raise UnsupportedFeature(f"JSON with more than {MAX_DEPTH} levels of nested objects and arrays")
     kind, spans = read_container(data, start, end)
     if kind == SCALAR and depth:
-        raise CorruptJsonb("a scalar's header within a document")
+        raise CorruptJsonb("a scalar container inside another container")
     count = len(spans) // 2 if kind == OBJECT else len(spans)
     if kind == SCALAR:
         _decode_part(data, *spans[0], parts, depth)
@@ -203,7 +204,7 @@ def _decode_container(data: bytes, start: int, end: int, parts: list[str], depth
         if kind == OBJECT:
             part, first, last = spans[index]
             if part != STRING:
-                raise CorruptJsonb(f"a key of entry type {part}")
+                raise CorruptJsonb(f"an object key of entry type {part}, not a string")
             parts += (_string(data[first:last]), ":")
         _decode_part(data, *spans[index if kind == ARRAY else count + index], parts, depth)
     parts.append("]" if kind == ARRAY else "}")
@@ -213,7 +214,7 @@ def _decode_part(data: bytes, part: int, start: int, end: int, parts: list[str],
     match part:
         case 0 | 3 | 4:  # null, false, true
             if start < end:
-                raise CorruptJsonb("a constant with a payload")
+                raise CorruptJsonb("null, true or false with a payload")
             parts.append({NULL: "null", FALSE: "false", TRUE: "true"}[part])
         case 1:
             parts.append(_string(data[start:end]))
@@ -224,7 +225,7 @@ def _decode_part(data: bytes, part: int, start: int, end: int, parts: list[str],
         case 6:
             raise UnsupportedFeature(f"a JSON extension value of kind {data[start : start + 1].hex() or 'none'}")
         case _:
-            raise CorruptJsonb(f"an entry of type {part}")
+            raise CorruptJsonb(f"unknown entry type {part}")
 
 
 def _unpack(data: bytes, start: int, end: int, count: int) -> tuple[int, ...]:
@@ -237,7 +238,7 @@ def _string(payload: bytes) -> str:
     try:
         return json.dumps(payload.decode(), ensure_ascii=False)
     except UnicodeDecodeError as error:
-        raise CorruptJsonb("a string that is no UTF-8") from error
+        raise CorruptJsonb("a string that is not UTF-8") from error
 
 
 def _number(payload: bytes) -> str:
@@ -250,11 +251,11 @@ def _number(payload: bytes) -> str:
         return _float_text(struct.unpack(">d", payload[1:])[0])
     if kind == _DECIMAL and size in (9, 17, 33):
         return f"{Decimal(int.from_bytes(payload[1:-1], 'big', signed=True)).scaleb(-payload[-1]):f}"
-    raise CorruptJsonb(f"a number of the bytes {payload[:9].hex()}")
+    raise CorruptJsonb(f"invalid number bytes {payload[:9].hex()}")
 
 
 def _float_text(value: float) -> str:
-    """Return the shortest digits that give the number, with an exponent below 1e-5 and from 1e16 on."""
+    """Return the shortest digits that give the number; magnitudes below 1e-5 and from 1e16 have an exponent."""
     if not math.isfinite(value):
         return "null"
     text = repr(value)
@@ -262,6 +263,6 @@ def _float_text(value: float) -> str:
         return text
     digits, _, exponent = text.partition("e")
     power = int(exponent)
-    if power == -5:  # Python's own limit is one lower
+    if power == -5:  # Python writes an exponent already below 1e-4
         return f"{Decimal(text):f}"
     return f"{digits}e{power:+d}" if power > 0 else f"{digits}e{power}"

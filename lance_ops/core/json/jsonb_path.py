@@ -1,7 +1,7 @@
-"""Parts of a JSON document by path, found in its bytes without decoding the rest.
+"""Find the part of a JSONB document at a path, without decoding the rest.
 
-A path is `$` (which may be left out) and steps: `.name`, `."any name"`, `["any name"]` to a member of an object, `[n]`
-to an item of an array, counted from 0. Wildcards, ranges and filters are not among them.
+A path is an optional `$` and steps: `.name`, `."any name"` and `["any name"]` lead to a member of an object, `[n]` to
+an item of an array, counted from 0. Wildcards, ranges and filters are not supported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lance_ops.core.json.jsonb import ARRAY, CONTAINER, NULL, OBJECT, SCALAR, Sp
 __all__ = ["Path", "find", "items", "parse_path", "step_into", "whole"]
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Names of members and numbers of items."""
+"""The steps of a path: names of object members and positions of array items."""
 
 _STEP = re.compile(
     r"""\s*(?: \.\s*(?P<name>[^\s.\[\]"'*?@$()]+) | \.?\s*"(?P<quoted>[^"\\]*)" | \[\s*"(?P<key>[^"\\]*)"\s*\]"""
@@ -25,7 +25,7 @@ _STEP = re.compile(
 
 
 def parse_path(text: str) -> Path:
-    """Return a path's steps; raise `UnsupportedFeature` for one that is none, or has other steps."""
+    """Return a path's steps; raise `UnsupportedFeature` for any other text."""
     rest = text.strip()
     if rest.startswith("$"):
         rest = rest[1:]
@@ -46,7 +46,7 @@ def parse_path(text: str) -> Path:
 
 
 def whole(data: bytes) -> Span:
-    """Return the document as a part; no bytes at all are null."""
+    """Return the whole document as a part; an empty document is null."""
     if not data:
         return NULL, 0, 0
     kind, parts = read_container(data, 0, len(data))
@@ -65,7 +65,7 @@ def find(data: bytes, path: Path) -> Span | None:
 
 
 def step_into(data: bytes, part: Span, step: str | int) -> Span | None:
-    """Return a member by name or an item by number; None if the part has none."""
+    """Return an object's member by name or an array's item by position; None if the part has no such member or item."""
     entry, start, stop = part
     if entry != CONTAINER:
         return None

@@ -230,7 +230,7 @@ def restore_extensions(schema: pa.Schema) -> pa.Schema:
     try:
         return pa.ipc.read_schema(schema.serialize())
     except Exception as error:  # an extension type is foreign code and may raise anything
-        raise SchemaMismatch(f"a column's extension type does not take how the column is stored: {error}") from error
+        raise SchemaMismatch(f"a column's extension type refuses the column's storage type: {error}") from error
 
 
 def encode_metadata(metadata: Mapping[str, str] | None) -> dict[bytes, bytes] | None:

@@ -54,15 +54,15 @@ _SIMPLE: dict[str, pa.DataType] = {
 }
 _MAX_NESTING = 64
 _NAMES = {arrow_type: name for name, arrow_type in _SIMPLE.items() if name != "json"} | {
-    pa.string_view(): "string",  # stored as strings; a view is a form in memory only
+    pa.string_view(): "string",  # files store no views
     pa.binary_view(): "binary",
 }
 
 
 def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
-    """Return the logical type of an Arrow type (extension types: of their storage).
+    """Return the logical type of an Arrow storage type.
 
-    `name` is the column's, for the `UnsupportedFeature` that a type without a logical name raises.
+    Raises `UnsupportedFeature` for a type without a logical type; `name` is the column's name for that error.
     """
     simple = _NAMES.get(arrow_type)
     if simple is not None:
@@ -92,7 +92,7 @@ def logical_type_of(arrow_type: pa.DataType, name: str) -> str:
 
 
 def child_fields_of(arrow_type: pa.DataType) -> list[pa.Field]:
-    """Return the Arrow fields that become child fields of a column of this type."""
+    """Return the Arrow fields that become child fields of a column of this type, or of its storage type."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if pt.is_struct(arrow_type):
@@ -127,12 +127,12 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
             case "map":
                 entries = _only(children).type
                 if not pt.is_struct(entries) or entries.num_fields != 2:
-                    raise ValueError("a map's entries are structs of two")
+                    raise ValueError("the child of a map must be a struct of two fields")
                 return pa.map_(entries.field(0), entries.field(1))
             case "fixed_size_list":
                 element, _, size = rest.rpartition(":")
                 if int(size) < 1 or element.count(":") > _MAX_NESTING:
-                    raise ValueError("a size below 1, or too many sizes")
+                    raise ValueError("the list size is below 1, or too many lists are nested")
                 item = _only(children) if element == "struct" else arrow_type_of(element, (), name)
                 return pa.list_(item, int(size))
             case "fixed_size_binary":
@@ -148,7 +148,7 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
                 value_and_key, _, ordered = rest.rpartition(":")
                 value, _, key = value_and_key.rpartition(":")
                 if value.count(":") > _MAX_NESTING:
-                    raise ValueError("dictionaries of dictionaries")
+                    raise ValueError("too many dictionaries are nested")
                 return pa.dictionary(arrow_type_of(key, (), name), arrow_type_of(value, (), name), ordered == "true")
     except (ValueError, KeyError, IndexError, OverflowError, TypeError, pa.ArrowException) as error:
         raise InvalidInput(f"column {name!r}: logical type {logical_type!r} is malformed: {error}") from error
@@ -156,7 +156,10 @@ def arrow_type_of(logical_type: str, children: Sequence[pa.Field], name: str) ->
 
 
 def _may_have_fixed_lists(value_type: pa.DataType) -> bool:
-    """Return whether values can be grouped by a fixed size: leaves, such groups of leaves again, or structs."""
+    """Return whether a fixed-size list can hold this type: a leaf but no dictionary, lists of such leaves, or a struct.
+
+    The nested lists must have a fixed size too.
+    """
     while pt.is_fixed_size_list(value_type):
         value_type = value_type.value_type
         if pt.is_struct(value_type):

@@ -1,8 +1,7 @@
 """A Lance schema: a tree of fields with ids, and its conversion from and to Arrow.
 
 A field's id never changes while the field exists; data files name their columns by these ids. The logical type is a
-string (`int32`, `timestamp:us:UTC`, `fixed_size_list:float:8`, …; see
-`logical_types`).
+string (`int32`, `timestamp:us:UTC`, `fixed_size_list:float:8`, …; see `logical_types`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def with_new_fields(schema: Schema, added: pa.Schema, first_id: int) -> tuple[Sc
     """
     dotted = next((name for name in added.names if "." in name), None)
     if dotted is not None:
-        raise InvalidInput(f"column {dotted!r}: a new column's name has no dot; add a field to a struct by a schema")
+        raise InvalidInput(f"column {dotted!r}: a new column's name must have no dot; pass a schema to extend a struct")
     ids = iter(range(first_id, 1 << 31))
     root = Field(NO_PARENT, NO_PARENT, "", _STRUCT, children=schema.fields)
     asked = replace(root, children=Schema.from_arrow(added).fields)
@@ -42,7 +42,7 @@ def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
         field = schema.field(path)
         parent = schema.by_id(field.parent_id)
         if parent is not None and parent.logical_type != _STRUCT:
-            raise InvalidInput(f"column {path!r} is the inside of a {parent.logical_type}: drop that as a whole")
+            raise InvalidInput(f"column {path!r} is inside a {parent.logical_type}: drop it as a whole")
         gone.add(field.id)
 
     def kept(field: Field) -> Field | None:
@@ -53,7 +53,7 @@ def without_fields(schema: Schema, paths: Sequence[str]) -> Schema:
 
     fields = tuple(left for field in schema.fields if (left := kept(field)) is not None)
     if not fields:
-        raise InvalidInput("every column would be dropped, and a table has at least one")
+        raise InvalidInput("this would drop all columns; a table needs at least one")
     return replace(schema, fields=fields)
 
 

@@ -1,4 +1,4 @@
-"""A condition that pyarrow evaluates, for pyarrow expressions without a translation into the tree."""
+"""A condition that pyarrow evaluates, for a pyarrow expression that has no translation into the tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POSITION = "position of the row"
 
 @dataclass(frozen=True)
 class ArrowCondition(Predicate):
-    """A pyarrow expression as a condition; two conditions are equal if their serialized expressions are.
+    """A pyarrow expression as a condition; conditions are compared by their serialized expressions.
 
     The result is true or false, never unknown, so the condition may only be a part of a conjunction.
     """
@@ -54,7 +54,7 @@ def arrow_condition(
 ) -> ArrowCondition | None:
     """Return the condition on columns of that schema; None if pyarrow cannot evaluate it.
 
-    pyarrow cannot evaluate it on a column whose values are stored in another form than the expression expects.
+    pyarrow cannot evaluate it on an extension type, whose storage differs from the values that the user sees.
     """
     try:
         columns = tuple(resolve(schema, [Name(name) for name in path]) for path in paths)

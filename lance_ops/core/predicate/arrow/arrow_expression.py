@@ -1,4 +1,4 @@
-"""A `pyarrow.compute` expression, translated into a tree bound to a schema."""
+"""Translate a `pyarrow.compute` expression into a tree bound to a schema."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lance_ops.core.predicate.types import compute_type
 __all__ = ["parse_arrow"]
 
 Options: TypeAlias = Any
-"""A `pa.StructScalar` of a function's options, None for a function that has none."""
+"""A `pa.StructScalar` of a function's options; None for a function without options."""
 
 
 def parse_arrow(expression: pc.Expression, schema: pa.Schema, *, whatever_arrow_can: bool = False) -> Predicate:
     """Translate an expression; raises `UnsupportedFeature` naming the function that has no translation.
 
-    With `whatever_arrow_can`, a condition without one (of those that must all be true) is left to pyarrow.
+    With `whatever_arrow_can`, pyarrow evaluates the conjuncts that have no translation.
     """
     try:
         nodes = ArrowNodes(expression)
@@ -36,7 +36,7 @@ def parse_arrow(expression: pc.Expression, schema: pa.Schema, *, whatever_arrow_
 
 
 def _conjuncts(nodes: ArrowNodes, start: int) -> Iterator[int]:
-    """Yield where the conditions begin that must all be true."""
+    """Yield the position of each conjunct's first node."""
     if nodes[start] not in (("call", "and_kleene"), ("call", "and")):
         yield start
         return
@@ -57,7 +57,7 @@ def _condition(nodes: ArrowNodes, start: int, schema: pa.Schema) -> Predicate:
 
 
 class _Translation:
-    """One pass over the nodes."""
+    """Translates the node at `start` and the nodes below it, in one pass."""
 
     def __init__(self, nodes: ArrowNodes, schema: pa.Schema, start: int = 0) -> None:
         self._nodes = nodes
@@ -149,7 +149,7 @@ def _if_else(arguments: list[Expression], _: Options) -> Expression:
 
 
 def _is_unknown_unless(condition: Expression, value: Expression) -> bool:
-    """Whether a value is null of itself where the condition, that something is not null, is false."""
+    """Whether the condition is `x IS NOT NULL` and the value `x [NOT] IN …`, which is null anyway where x is null."""
     membership = value.part if isinstance(value, Not) else value
     guarded = condition.part.operand if isinstance(condition, Not) and isinstance(condition.part, IsNull) else None
     return isinstance(membership, In) and membership.operand == guarded

@@ -1,16 +1,17 @@
-"""The nodes of a `pyarrow.compute` expression.
+"""Read the nodes of a `pyarrow.compute` expression from its pickled form.
 
-pyarrow has no way to walk an expression but pickles one as an Arrow file: a batch of one row holds its literals and
-options, and the schema's metadata lists its nodes in order, parents first, as (key, value) pairs
+pyarrow cannot walk an expression, but pickles it as an Arrow file. A batch of one row holds its literals and options.
+The schema's metadata lists its nodes, parents first, as (key, value) pairs:
 
     call NAME … end NAME              a function with the nodes between as arguments, `options COLUMN` before the end
     field_ref NAME                    a column
     nested_field_ref N, N field_refs  a field of a struct
     literal COLUMN                    a value
 
-Keys repeat, which pyarrow's own metadata (a dict) does not show, so the pairs are read where Arrow's C data interface
-puts them: a count, then length and bytes of each key and value, lengths as 32-bit integers of the machine.
-(Substrait, the other way out of pyarrow, refuses a good part of the functions and types wanted here.)
+Keys repeat, and pyarrow returns metadata as a dict, which loses all but one pair of a key. The pairs are therefore read
+from Arrow's C data interface: a count, then the length and the bytes of each key and value. The count and the lengths
+are 32-bit integers in the machine's byte order. (pyarrow can also export Substrait, but refuses many of the functions
+and types that filters need.)
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["ArrowNodes"]
 
 
 class ArrowNodes:
-    """The pairs of an expression; a node is known by the position of its first."""
+    """The pairs of an expression; a node is identified by the position of its first pair."""
 
     def __init__(self, expression: pc.Expression) -> None:
         self._load, (data,) = expression.__reduce__()
@@ -43,7 +44,7 @@ class ArrowNodes:
         return self._values.column(int(column))[0]
 
     def end(self, start: int) -> int:
-        """Return where the node that begins at `start` has ended."""
+        """Return the position after the last pair of the node at `start`."""
         key, value = self._pairs[start]
         if key == "nested_field_ref":
             return start + 1 + int(value)
@@ -55,7 +56,7 @@ class ArrowNodes:
         return at + 1
 
     def fields(self, start: int) -> list[tuple[str, ...]]:
-        """Return the path of every column that the node at `start` names."""
+        """Return the path of every column that the node at `start` reads, each once."""
         found: list[tuple[str, ...]] = []
         at, end = start, self.end(start)
         while at < end:
@@ -71,7 +72,7 @@ class ArrowNodes:
 
     def expression(self, start: int) -> pc.Expression:
         """Return the node at `start` as an expression of its own."""
-        # one column more: without any there would be no row
+        # The added column gives the batch its one row, even if the expression has no literals.
         fields, columns = [*self._schema, pa.field("", pa.null())], [*self._values.columns, pa.nulls(1)]
         schema = pa.schema(fields, pa.KeyValueMetadata(self._pairs[start : self.end(start)]))
         sink = pa.BufferOutputStream()
@@ -81,7 +82,7 @@ class ArrowNodes:
 
 
 def _metadata_pairs(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    capsule = schema.__arrow_c_schema__()  # holds the memory read below
+    capsule = schema.__arrow_c_schema__()  # keeps the memory that is read below
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     address = _ArrowSchema.from_address(pointer(capsule, b"arrow_schema")).metadata

@@ -1,7 +1,7 @@
-"""The scalar functions a filter may call: one line of the table each, by DataFusion's names.
+"""The table of scalar functions that a filter may call, by DataFusion's names.
 
-A function takes arrays or scalars as pyarrow's own do and returns either. What is a node of the tree rather than a
-function (starts_with, is_valid, regexp_like, …) is in `build`.
+Like pyarrow's functions, each takes and returns arrays or scalars. Functions that become a node of the tree
+(starts_with, is_valid, regexp_like, …) are in `binding.calls`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ __all__ = ["ALL_FUNCTIONS", "FUNCTIONS", "Function"]
 
 @dataclass(frozen=True)
 class Function:
-    """A function with the kinds of its arguments (of a variadic one the last repeats).
+    """A function with its names, the first of which `to_sql` writes, and a type test for each argument.
 
-    Arguments at the positions `fixed` must be literals: they arrive as scalars. What SQL writes between the arguments
-    instead of a name is `operator`.
+    Arguments at the positions `fixed` must be literals; `evaluate` gets them as scalars. If `variadic`, the last test
+    applies to all further arguments. An `operator` stands between the arguments in SQL, in place of a name.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Function:
     operator: str = ""
 
     def accepts(self, types: list[pa.DataType]) -> bool:
-        """Whether the function can be called on arguments of those types; an untyped null fits anywhere."""
+        """Whether the function can be called on arguments of these types; an untyped null fits every argument."""
         if len(types) < len(self.kinds) or (len(types) > len(self.kinds) and not self.variadic):
             return False
         kinds = self.kinds + self.kinds[-1:] * (len(types) - len(self.kinds))
@@ -82,7 +82,7 @@ def _nullif(value: Any, unwanted: Any) -> Any:
 
 
 def _concat(*values: Any) -> Any:
-    """Join texts; unlike `||`, nulls count as empty."""
+    """Join texts; unlike in `||`, a null counts as an empty text."""
     texts = [pc.coalesce(convert(value, pa.string()), "") for value in values]
     return pc.binary_join_element_wise(*texts, "")
 
@@ -114,11 +114,11 @@ def _array_has(lists: Any, wanted: Any) -> Any:
 
 
 def _lists_with(lists: Any, needles: pa.Array, at_least: int) -> Any:
-    """Say for each list whether that many different needles are among its items; null for a null list."""
+    """Return for each list whether it has `at_least` different needles among its items; null for a null list."""
     rows = _as_list(lists)
     found = pc.index_in(pc.list_flatten(rows), value_set=convert(needles, rows.type.value_type))
     hit = pc.is_valid(found)
-    # Not list_parent_indices: it counts items that may lie under a null list, and list_flatten drops them.
+    # list_parent_indices would count items under a null list, which list_flatten drops.
     lengths = pc.fill_null(pc.list_value_length(rows), 0).to_numpy()
     parents = np.repeat(np.arange(len(rows)), lengths)[hit.to_numpy(zero_copy_only=False)]
     pairs = np.unique(parents * max(len(needles), 1) + found.filter(hit).to_numpy())
@@ -132,7 +132,7 @@ def _array_length(lists: Any) -> Any:
 
 
 def _list_element(lists: Any, position: Any) -> Any:
-    """Return the item at a position counted from 1, or from the end when negative; null outside the list."""
+    """Return the item at a position; null outside the list. 1 is the first item, -1 the last."""
     rows = _as_list(lists)
     index = position.as_py()
     lengths = pc.list_value_length(rows)
@@ -161,7 +161,7 @@ _TRUNCATIONS = frozenset(["year", "quarter", "month", "week", "day", "hour", "mi
 def _date_part(part: Any, instants: Any) -> Any:
     name = str(part.as_py()).lower()
     if name not in _DATE_PARTS:
-        raise pa.ArrowInvalid(f"date_part knows {', '.join(_DATE_PARTS)}, not {name!r}")
+        raise pa.ArrowInvalid(f"date_part takes {', '.join(_DATE_PARTS)}, not {name!r}")
     if pa.types.is_date(instants.type) and name in ("hour", "minute", "second"):
         instants = pc.cast(instants, pa.timestamp("s"))
     return pc.cast(_DATE_PARTS[name](instants), pa.int64())
@@ -170,7 +170,7 @@ def _date_part(part: Any, instants: Any) -> Any:
 def _date_trunc(unit: Any, instants: Any) -> Any:
     name = str(unit.as_py()).lower()
     if name not in _TRUNCATIONS:
-        raise pa.ArrowInvalid(f"date_trunc knows {', '.join(sorted(_TRUNCATIONS))}, not {name!r}")
+        raise pa.ArrowInvalid(f"date_trunc takes {', '.join(sorted(_TRUNCATIONS))}, not {name!r}")
     stamps = convert(instants, pa.timestamp("us")) if pa.types.is_date(instants.type) else instants
     return pc.floor_temporal(stamps, unit=name)
 

@@ -1,8 +1,9 @@
-"""Functions of JSON documents, with the reference's names, on JSON columns as they are stored.
+"""The JSON functions that a filter may call, with the reference's names; they read columns of stored JSONB.
 
-`json_extract` and what it finds are text; `json_get` gives a document again, so that calls stand in each other. Where
-there is nothing at a path or under a key, or a JSON null, values are null. `json_get_int`, `_float` and `_bool` turn
-what they find as the reference does (text that spells a number, 2.5 to 3, true to 1), and raise for what they cannot.
+`json_extract` returns text. `json_get` returns a document, so calls can be nested. If nothing is at the path or under
+the key, `json_exists` and `json_array_contains` return false, and the others null. `json_get_string`, `_int`, `_float`
+and `_bool` return null for a JSON null. `_int`, `_float` and `_bool` convert values as the reference does (text that
+spells a number, 2.5 to 3, true to 1), and raise for values that they cannot convert.
 """
 
 from __future__ import annotations
@@ -57,27 +58,27 @@ _LARGEST, _LEAST = 2**63 - 1, -(2**63)
 
 
 def is_key(arrow_type: pa.DataType) -> bool:
-    """Whether a literal of this type may name a member or count an item."""
+    """Whether a literal of this type may be a member's name or an item's position."""
     return is_text(arrow_type) or bool(pa.types.is_integer(arrow_type))
 
 
 def json_extract(documents: Documents, path: pa.Scalar) -> Any:
-    """Return what is at a path as JSON text."""
+    """Return the part at a path as JSON text."""
     return _at(documents, path, pa.string(), decode_part)
 
 
 def json_exists(documents: Documents, path: pa.Scalar) -> Any:
-    """Return whether there is anything at a path, be it null."""
+    """Return whether a path leads to a part; a JSON null counts."""
     return _at(documents, path, pa.bool_(), lambda data, part: True, absent=False)
 
 
 def json_array_length(documents: Documents, path: pa.Scalar) -> Any:
-    """Return how many items the array at a path has; 0 for what is no array, null for nothing."""
+    """Return the number of items of the array at a path; 0 for any other part, null if there is no part."""
     return _at(documents, path, pa.int64(), lambda data, part: len(items(data, part) or ()))
 
 
 def json_array_contains(documents: Documents, path: pa.Scalar, wanted: pa.Scalar) -> Any:
-    """Return whether the array at a path has an item that is this text, or is spelled so."""
+    """Return whether the array at a path has an item equal to `wanted`: the same text, or the same spelling in JSON."""
     if not wanted.is_valid:
         return _each(documents, pa.bool_(), lambda data: None)
     text = str(wanted.as_py()) if not pa.types.is_boolean(wanted.type) else str(wanted.as_py()).lower()
@@ -94,22 +95,22 @@ def json_get(documents: Documents, key: pa.Scalar) -> Any:
 
 
 def json_get_string(documents: Documents, key: pa.Scalar) -> Any:
-    """Return text as it is, a number or a truth value as it is spelled."""
+    """Return a text, or a number or truth value as JSON spells it."""
     return _under(documents, key, pa.string(), _string)
 
 
 def json_get_int(documents: Documents, key: pa.Scalar) -> Any:
-    """Return a number, rounded half away from zero."""
+    """Return a number as an integer, rounded half away from zero."""
     return _under(documents, key, pa.int64(), _int)
 
 
 def json_get_float(documents: Documents, key: pa.Scalar) -> Any:
-    """Return a number."""
+    """Return a number as a double."""
     return _under(documents, key, pa.float64(), _float)
 
 
 def json_get_bool(documents: Documents, key: pa.Scalar) -> Any:
-    """Return a truth value, or text that spells one."""
+    """Return a truth value; the texts "true" and "false" are converted, in any case."""
     return _under(documents, key, pa.bool_(), _bool)
 
 
@@ -148,7 +149,7 @@ def _under(
 
 
 def _each(documents: Documents, arrow_type: pa.DataType, value: Callable[[bytes], Any]) -> Any:
-    """Apply a function to every document; what has no answer is an `ArrowInvalid`, as pyarrow's own functions raise."""
+    """Apply a function to every document; errors become `ArrowInvalid`, as pyarrow's functions raise."""
     rows = [documents] if isinstance(documents, pa.Scalar) else documents
     try:
         values = [None if (data := row.as_py()) is None else value(data) for row in rows]
@@ -166,7 +167,7 @@ def _string(data: bytes, part: Span) -> str | None:
     if part[0] == NULL:
         return None
     if part[0] not in (STRING, NUMBER, FALSE, TRUE):
-        raise pa.ArrowInvalid(f"{_shown(data, part)} is no string")
+        raise pa.ArrowInvalid(f"{_shown(data, part)} is not a string")
     return _plain_text(data, part)
 
 
@@ -177,7 +178,7 @@ def _number(data: bytes, part: Span) -> Decimal | None:
         return Decimal(part[0] == TRUE)
     text = _plain_text(data, part)
     if part[0] not in (STRING, NUMBER) or not _NUMBER_TEXT.fullmatch(text):
-        raise pa.ArrowInvalid(f"{_shown(data, part)} is no number")
+        raise pa.ArrowInvalid(f"{_shown(data, part)} is not a number")
     return Decimal(text)
 
 
@@ -186,10 +187,10 @@ def _int(data: bytes, part: Span) -> int | None:
     if number is None:
         return None
     if not number.is_finite() or abs(number) > 2 * _LARGEST:
-        raise pa.ArrowInvalid(f"{_shown(data, part)} is no 64-bit integer")
+        raise pa.ArrowInvalid(f"{_shown(data, part)} is not a 64-bit integer")
     rounded = int(math.copysign(1, number)) * int(abs(number) + Decimal("0.5"))
     if not _LEAST <= rounded <= _LARGEST:
-        raise pa.ArrowInvalid(f"{_shown(data, part)} is no 64-bit integer")
+        raise pa.ArrowInvalid(f"{_shown(data, part)} is not a 64-bit integer")
     return rounded
 
 
@@ -205,7 +206,7 @@ def _bool(data: bytes, part: Span) -> bool | None:
         return part[0] == TRUE
     found = _BOOLS.get(_plain_text(data, part).lower()) if part[0] == STRING else None
     if found is None:
-        raise pa.ArrowInvalid(f"{_shown(data, part)} is no truth value")
+        raise pa.ArrowInvalid(f"{_shown(data, part)} is not a truth value")
     return found
 
 

@@ -89,7 +89,7 @@ class _Translation:
         return resolve(self.schema, [Name(part.name, exact=bool(part.args.get("quoted"))) for part in names])
 
     def dot(self, syntax: exp.Dot) -> Expression:
-        """A path of more names than sqlglot has words for (catalog, database, table, column)."""
+        """A path of more names than a sqlglot column has (catalog, database, table, column)."""
         parts = list(syntax.parts)
         return resolve(self.schema, [Name(part.name, exact=bool(part.args.get("quoted"))) for part in parts])
 
@@ -103,7 +103,7 @@ class _Translation:
     def array(self, syntax: exp.Expr) -> Expression:
         items = [self.expression(item) for item in syntax.expressions]
         if not all(isinstance(item, Literal) for item in items):
-            raise UnsupportedFeature(f"{syntax.sql()}: a list of anything but literals in a filter")
+            raise UnsupportedFeature(f"{syntax.sql()}: a list with items that are not literals in a filter")
         values = [item.value.as_py() for item in items if isinstance(item, Literal)]
         try:
             return Literal(pa.scalar(values, pa.list_(pa.array(values).type)))
@@ -167,7 +167,7 @@ def _comparison(op: CompareOp) -> Callable[[_Translation, exp.Expr], Expression]
     def translate(walk: _Translation, syntax: exp.Expr) -> Expression:
         for side in (syntax.this, syntax.expression):
             if isinstance(side, _BINDS_DIFFERENTLY):
-                raise InvalidFilter(f"{syntax.sql()} reads in two ways: put brackets around what is compared")
+                raise InvalidFilter(f"{syntax.sql()} reads in two ways: put one of the comparisons in parentheses")
         return walk.compare(op, *walk.pair(syntax))
 
     return translate

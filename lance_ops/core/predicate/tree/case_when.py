@@ -1,4 +1,4 @@
-"""CASE: the first branch whose condition is true gives the value."""
+"""The CASE expression: the first branch whose condition is true gives a row's value."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Case", "case"]
 
 @dataclass(frozen=True)
 class Case(Expression):
-    """Conditions with their values, tried in order; a row that none takes gets `otherwise`.
+    """Conditions with their values, tried in order; a row for which no condition is true gets `otherwise`.
 
-    A value is computed only for the rows that take it, so that `CASE WHEN b != 0 THEN a / b END` divides by no zero.
+    A value is computed only for the rows that get it, so that `CASE WHEN b != 0 THEN a / b END` never divides by zero.
     """
 
     branches: tuple[tuple[Predicate, Expression], ...]
@@ -62,7 +62,7 @@ class Case(Expression):
 
 
 def case(branches: Sequence[tuple[Predicate, Expression]], otherwise: Expression) -> Expression:
-    """Choose between values; raises `InvalidFilter` for values that have no type in common."""
+    """Return a `Case` in the values' common type; raises `InvalidFilter` if they have none."""
     values = [value for _, value in branches] + [otherwise]
     decimals_only = all(pa.types.is_decimal(value.type) for value in values if not isinstance(value, Literal))
     types = [_type_of(value, decimals_only) for value in values if not pa.types.is_null(value.type)]
@@ -71,7 +71,7 @@ def case(branches: Sequence[tuple[Predicate, Expression]], otherwise: Expression
 
 
 def _type_of(value: Expression, decimals_only: bool) -> pa.DataType:
-    """Return a value's type; a number written with a point is a double among others."""
+    """Return a value's type; a decimal literal is a double unless all values but literals are decimals."""
     is_point = isinstance(value, Literal) and pa.types.is_decimal(value.type) and not decimals_only
     return pa.float64() if is_point else value.type
 
@@ -79,5 +79,5 @@ def _type_of(value: Expression, decimals_only: bool) -> pa.DataType:
 def _meet(known: pa.DataType | None, other: pa.DataType) -> pa.DataType:
     shared = other if known is None else common_type(known, other)
     if shared is None:
-        raise InvalidFilter(f"CASE cannot give both {known} and {other}: cast one of them")
+        raise InvalidFilter(f"CASE has values of {known} and of {other}, without a common type: cast one of them")
     return shared

@@ -18,11 +18,10 @@ __all__ = ["Bounds", "ColumnStats", "Relations", "Statistics", "order_key", "suc
 
 @dataclass(frozen=True)
 class ColumnStats:
-    """Statistics of one column in some set of rows (a page, a zone, a fragment, a file).
+    """Statistics of one column over a set of rows (a page, a zone, a fragment, a file).
 
-    `min` and `max` bound the values that are neither null nor NaN; None means unknown. `max_truncated` states that
-    `max` is only a prefix of the largest value and so does not bound it; a truncated `min` still bounds. Counts of None
-    are unknown.
+    `min` and `max` bound the values that are neither null nor NaN. `max_truncated` states that `max` is only a prefix
+    of the largest value and so does not bound it; a truncated `min` still bounds. None means unknown.
     """
 
     min: pa.Scalar | None = None
@@ -127,7 +126,7 @@ class Bounds:
 
 
 def order_key(value: pa.Scalar) -> Any:
-    """Return a Python value with the order of the scalar, which is not null, among scalars of its type."""
+    """Return a Python value that orders as the scalar does among non-null scalars of its type."""
     if pa.types.is_temporal(value.type):
         return value.value  # as_py would drop nanoseconds
     key = value.as_py()

@@ -1,4 +1,4 @@
-"""Conditions on values: comparisons, membership, nulls and text patterns."""
+"""Conditions on values: comparisons, membership in a list, and tests for null."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Compare(Predicate):
 
     def possible_truths(self, stats: Statistics) -> TruthSet:
         left, right = self.left.bounds(stats), self.right.bounds(stats)
-        if self.left.type != self.right.type:  # their keys do not compare
+        if self.left.type != self.right.type:  # order keys of different types do not compare
             left, right = Bounds(nulls=left.nulls), Bounds(nulls=right.nulls)
         relations = left.relations_to(right)
         result = TruthSet.UNKNOWN if left.nulls or right.nulls else TruthSet.NONE
@@ -108,9 +108,9 @@ class Compare(Predicate):
 
 
 def _order_nans(op: CompareOp, left: Values, right: Values, result: Values) -> Values:
-    """Correct a comparison for NaN, which is here equal to itself and above all numbers, unlike in IEEE 754.
+    """Correct a comparison for NaN, which in filters equals itself and is above all numbers, unlike in IEEE 754.
 
-    A null operand stays null through every step.
+    The result stays null where an operand is null.
     """
     left_nan, right_nan = pc.is_nan(left), pc.is_nan(right)
     match op:
@@ -130,9 +130,9 @@ def _order_nans(op: CompareOp, left: Values, right: Values, result: Values) -> V
 
 @dataclass(frozen=True)
 class In(Predicate):
-    """Whether a value is one of several of its own type, none of them null.
+    """Whether a value is in a list of values of its type; `values` holds no null.
 
-    `or_null` means that the list also held a null: the result is then unknown, not false, for a value not in it.
+    `or_null` means that the list in the filter had a null: the result is then unknown, not false, for other values.
     """
 
     operand: Expression
@@ -165,7 +165,7 @@ class In(Predicate):
 
     @cached_property
     def _keys(self) -> list[Any]:
-        """The order keys of the values, NaN left out."""
+        """The order keys of the values, sorted, without NaN."""
         keys = (order_key(value) for value in self.values)
         return sorted(key for key in keys if key == key)
 

@@ -81,7 +81,7 @@ class Not(Predicate):
 
 @dataclass(frozen=True)
 class IsTrue(Predicate):
-    """Whether a condition is true, as against false or unknown; never unknown itself."""
+    """Whether a condition is true and not false or unknown; the result is never unknown."""
 
     part: Predicate
 

@@ -17,7 +17,7 @@ __all__ = ["Contains", "EndsWith", "Like", "RegexMatches", "StartsWith", "TextCo
 
 @dataclass(frozen=True)
 class TextCondition(Predicate):
-    """A condition on text, with a fixed pattern; unknown where the text is null."""
+    """A condition on text with a literal pattern; unknown where the text is null."""
 
     operand: Expression
     pattern: str
@@ -28,7 +28,7 @@ class TextCondition(Predicate):
 
     @property
     def prefix(self) -> str:
-        """What every text that satisfies the condition starts with."""
+        """A prefix of every text that satisfies the condition."""
         return ""
 
     def possible_truths(self, stats: Statistics) -> TruthSet:
@@ -49,7 +49,7 @@ class TextCondition(Predicate):
 
 @dataclass(frozen=True)
 class StartsWith(TextCondition):
-    """Whether a text starts with another."""
+    """Whether a text starts with the pattern."""
 
     @property
     def prefix(self) -> str:
@@ -70,7 +70,7 @@ class StartsWith(TextCondition):
 
 @dataclass(frozen=True)
 class EndsWith(TextCondition):
-    """Whether a text ends with another."""
+    """Whether a text ends with the pattern."""
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return pc.ends_with(self.operand.evaluate(batch), self.pattern)
@@ -81,7 +81,7 @@ class EndsWith(TextCondition):
 
 @dataclass(frozen=True)
 class Contains(TextCondition):
-    """Whether a text holds another anywhere."""
+    """Whether a text contains the pattern."""
 
     def evaluate(self, batch: pa.RecordBatch) -> Values:
         return pc.match_substring(self.operand.evaluate(batch), self.pattern)
@@ -92,7 +92,7 @@ class Contains(TextCondition):
 
 @dataclass(frozen=True)
 class Like(TextCondition):
-    """A pattern in which `%` stands for any text, `_` for one character, and a backslash takes that meaning away."""
+    """Whether a text matches a pattern: `%` matches any text, `_` one character; a backslash escapes the next one."""
 
     ignore_case: bool = False
 
@@ -117,7 +117,7 @@ class Like(TextCondition):
 
 @dataclass(frozen=True)
 class RegexMatches(TextCondition):
-    """Whether a regular expression (RE2's syntax) matches anywhere in a text."""
+    """Whether a regular expression (in RE2's syntax) matches anywhere in a text."""
 
     ignore_case: bool = False
 
@@ -130,7 +130,7 @@ class RegexMatches(TextCondition):
 
 
 def like_parts(pattern: str, escape: str = "\\") -> list[tuple[str, bool]]:
-    """Split a LIKE pattern into characters and whether each is a wildcard."""
+    """Split a LIKE pattern into pairs: an unescaped character, and whether it is a wildcard."""
     parts = []
     chars = iter(pattern)
     for char in chars:

@@ -1,4 +1,4 @@
-"""Names, types and values as SQL text that `parse_filter` reads back as the same."""
+"""Write names, types and values as SQL text from which `parse_filter` reads the same names, types and values."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ TYPES: dict[str, pa.DataType] = {
     "TIMESTAMP(6)": pa.timestamp("us"),
     "TIMESTAMP(9)": pa.timestamp("ns"),
 }
-"""The types a filter may name, but for decimals, by their names in the dialect."""
+"""The types that a filter may name, except decimals, by their names in the dialect."""
 
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""How long an Arrow time unit is."""
+"""The length of each Arrow time unit, in nanoseconds."""
 
 _FIRST_SECOND = -62_135_596_800
 _LAST_SECOND = 253_402_300_799
 
 _NAMES = {arrow_type: name for name, arrow_type in TYPES.items()}
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
-# Words that would be read as something else than a name, or that the reference implementation reserves.
+# Words that are not read as a name without quotes, or that the reference implementation reserves.
 _RESERVED_WORDS = """
     all and any array as asc between by case cast create cross current_date current_time current_timestamp date datetime
     decimal delete desc distinct drop else end escape except exists extract false filter from full group having if ilike
@@ -55,17 +55,17 @@ _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def spell_path(path: Iterable[str]) -> str:
-    """Join names with dots, each in back quotes where it is not a plain lower-case word."""
+    """Join names with dots; a name that is not a plain lower-case word is back-quoted."""
     return ".".join(map(_spell_name, path))
 
 
 def spell_text(text: str) -> str:
-    """Put text in single quotes."""
+    """Return text in single quotes, with quotes inside it doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def spell_type(arrow_type: pa.DataType) -> str:
-    """Name a type; raises `UnsupportedFeature` for one the dialect has no name for."""
+    """Return the name of a type; raises `UnsupportedFeature` for a type without a name in the dialect."""
     if arrow_type in _NAMES:
         return _NAMES[arrow_type]
     if pa.types.is_decimal(arrow_type):
@@ -78,7 +78,7 @@ def spell_type(arrow_type: pa.DataType) -> str:
 
 
 def spell_scalar(value: pa.Scalar) -> str:
-    """Spell a literal of any type a filter may hold."""
+    """Return a value as a literal; the value is of a type that a filter may have."""
     kind = value.type
     if not value.is_valid:
         return "NULL"
@@ -127,14 +127,14 @@ def _spell_temporal(value: pa.Scalar) -> str:
     text = _instant(seconds, rest)
     if not text:
         return f"CAST({ticks} AS {_NAMES[pa.timestamp(kind.unit)]})"
-    # A zone has no place in a typed literal: as plain text it takes the type of what it is compared with.
+    # A typed literal cannot name a zone. Plain text can, and takes the type of the value that it is compared with.
     if kind.tz is not None:
         return spell_text(f"{text}+00:00")
     return f"{_NAMES[kind]} {spell_text(text)}"
 
 
 def _instant(seconds: int, nanoseconds: int) -> str:
-    """Spell an instant to the last digit that is not zero; nothing outside the years 1 to 9999."""
+    """Return an instant without trailing zeros in its fraction; an empty text outside the years 1 to 9999."""
     if not _FIRST_SECOND <= seconds <= _LAST_SECOND:
         return ""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)

@@ -23,22 +23,22 @@ class TruthSet(Flag):
 
     @cache
     def negated(self) -> TruthSet:
-        """Return the values NOT gives for these."""
+        """Return the values that NOT can give."""
         return self._each(lambda value: _NOT[value])
 
     @cache
     def both(self, other: TruthSet) -> TruthSet:
-        """Return the values AND can give: the least of the two, in the order false, unknown, true."""
+        """Return the values that AND can give: the lower of two values, in the order false, unknown, true."""
         return self._pairs(other, min)
 
     @cache
     def either(self, other: TruthSet) -> TruthSet:
-        """Return the values OR can give: the greatest of the two."""
+        """Return the values that OR can give: the higher of two values in the same order."""
         return self._pairs(other, max)
 
     @cache
     def is_true(self) -> TruthSet:
-        """Return the values IS TRUE gives: never unknown."""
+        """Return the values that IS TRUE can give: never unknown."""
         return self._each(lambda value: TruthSet.TRUE if value is TruthSet.TRUE else TruthSet.FALSE)
 
     def _each(self, function: Callable[[TruthSet], TruthSet]) -> TruthSet:

@@ -23,14 +23,14 @@ __all__ = ["Arithmetic", "ArithmeticOp", "Call", "Cast", "Column", "Literal", "M
 
 @dataclass(frozen=True)
 class Column(Expression):
-    """A column, or a field of a struct column, by its exact name; null where the struct is."""
+    """A column, or a field of a struct column, by its exact name; a field is null where its struct is null."""
 
     path: tuple[str, ...]
     arrow_type: pa.DataType
 
     @property
     def name(self) -> str:
-        """The path with dots; a name that holds a dot itself in back quotes."""
+        """The path's names joined by dots; a name that contains a dot is back-quoted."""
         return ".".join(f"`{name}`" if "." in name else name for name in self.path)
 
     @property
@@ -88,7 +88,7 @@ class Literal(Expression):
 
     @cached_property
     def _converted(self) -> dict[pa.DataType, pa.Scalar]:
-        """The value in the types it was asked for: it is the same for every batch."""
+        """The value in each type requested so far; cached, because it is the same for every batch."""
         return {}
 
     def bounds(self, stats: Statistics) -> Bounds:
@@ -99,7 +99,7 @@ class Literal(Expression):
 
 
 class ArithmeticOp(StrEnum):
-    """The operators between numbers; `%` takes the sign of its left side."""
+    """The operators between numbers; the result of `%` has the sign of the left operand."""
 
     ADD = "+"
     SUBTRACT = "-"
@@ -110,9 +110,9 @@ class ArithmeticOp(StrEnum):
 
 @dataclass(frozen=True)
 class Arithmetic(Expression):
-    """Two numbers combined: whole numbers as 64-bit ones, which may not overflow, decimals as decimals, else doubles.
+    """An operation on two numbers. Integers are computed in 64 bits, decimals as decimals, everything else as doubles.
 
-    A division of whole numbers drops the fraction.
+    A sum, difference or product of integers that overflows is an error. A division of integers drops the fraction.
     """
 
     op: ArithmeticOp
@@ -140,7 +140,7 @@ class Arithmetic(Expression):
 
 @dataclass(frozen=True)
 class Minus(Expression):
-    """A number with its sign turned."""
+    """The negative of a number; integers are computed in 64 bits."""
 
     operand: Expression
 
@@ -161,7 +161,7 @@ class Minus(Expression):
 
 @dataclass(frozen=True)
 class Cast(Expression):
-    """A value as another type. One that does not fit is an error, or null when `lenient` (SQL's TRY_CAST)."""
+    """A value cast to another type. A value that does not fit is an error, or null if `lenient` (SQL's TRY_CAST)."""
 
     operand: Expression
     target: pa.DataType
@@ -185,7 +185,7 @@ class Cast(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """A function of the table in `functions`, by its first name."""
+    """A call of a function in the function table, by the function's first name."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -211,7 +211,7 @@ class Call(Expression):
 
 
 def arithmetic_type(op: ArithmeticOp, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """Return the type of the result for numeric operands; raises `UnsupportedFeature` for decimals divided."""
+    """Return the result type for numeric operands; raises `UnsupportedFeature` for a division of decimals."""
     if pa.types.is_floating(left) or pa.types.is_floating(right):
         return pa.float64()
     if not (pa.types.is_decimal(left) or pa.types.is_decimal(right)):
@@ -223,7 +223,7 @@ def arithmetic_type(op: ArithmeticOp, left: pa.DataType, right: pa.DataType) -> 
 
 
 def _compute(op: ArithmeticOp, left: Values, right: Values) -> Values:
-    overflows = not pa.types.is_floating(left.type)  # asked of doubles, the same takes three times as long
+    overflows = not pa.types.is_floating(left.type)  # checked operations on doubles take three times as long
     match op:
         case ArithmeticOp.ADD:
             return (pc.add_checked if overflows else pc.add)(left, right)
@@ -243,8 +243,8 @@ def _remainder(left: Values, right: Values) -> Values:
             divisor = right.as_py()
             if divisor > 0:
                 return pa.array(_remainders_of_one(left.to_numpy(), divisor))
-        return pc.subtract(left, pc.multiply(right, pc.divide(left, right)))  # nothing of this can overflow
-    # The formula above loses digits of doubles; fmod is exact.
+        return pc.subtract(left, pc.multiply(right, pc.divide(left, right)))  # only -2**63 / -1 overflows
+    # The formula above would round doubles; fmod is exact.
     length = max((len(side) for side in (left, right) if isinstance(side, pa.Array)), default=None)
     numbers = [_as_numpy(side) for side in (left, right)]
     with np.errstate(all="ignore"):
@@ -255,12 +255,15 @@ def _remainder(left: Values, right: Values) -> Values:
 
 
 def _remainders_of_one(numbers: Int64Array, divisor: int) -> Int64Array:
-    """Return the remainders of a division that drops the fraction. By one number, numpy divides without dividing."""
+    """Return the remainders by one positive divisor, with the dividend's sign.
+
+    For a single divisor numpy replaces division instructions by multiplications and shifts.
+    """
     has_negatives = bool(len(numbers)) and numbers.min() < 0
-    given = numbers if has_negatives else numbers.view(np.uint64)  # without signs it takes half as long
+    given = numbers if has_negatives else numbers.view(np.uint64)  # unsigned division takes half the time
     remainders = given // given.dtype.type(divisor)
     remainders *= given.dtype.type(divisor)
-    np.subtract(given, remainders, out=remainders)  # as much as the sign of the divisor has
+    np.subtract(given, remainders, out=remainders)  # floor remainders, not negative
     found: Int64Array = remainders.view(np.int64)
     if has_negatives:
         found[(numbers < 0) & (found > 0)] -= divisor
