@@ -1,4 +1,4 @@
-"""Rows are found in any slice, of nested fixed-size lists too."""
+"""Rows are selected correctly from any slice, also of nested fixed-size lists."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("array", CASES.values(), ids=CASES)
-def test_rows_of_a_slice_are_those_asked_for(array: pa.Array) -> None:
+def test_rows_selected_from_a_slice_match_python_selection(array: pa.Array) -> None:
     for part in (array, array.slice(1), array.slice(1, 2)):
         expected = part.to_pylist()
         backwards = np.arange(len(part))[::-1]

@@ -1,4 +1,4 @@
-"""Durations as the reference's configuration spells them."""
+"""Durations are parsed and formatted as the reference's configuration spells them."""
 
 from datetime import timedelta
 
@@ -24,13 +24,13 @@ from lance_ops.errors import InvalidInput
         (1_000_000_000, "31years 8months 7days 19h 17m 52s"),
     ],
 )
-def test_texts_are_those_that_the_reference_writes(seconds: int, text: str) -> None:
+def test_durations_are_formatted_and_parsed_as_the_reference_does(seconds: int, text: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == text
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
 @given(st.integers(0, 10**10))
-def test_what_is_written_is_read(seconds: int) -> None:
+def test_a_formatted_duration_is_parsed_back(seconds: int) -> None:
     assert parse_duration(format_duration(timedelta(seconds=seconds))) == timedelta(seconds=seconds)
 
 
@@ -44,7 +44,7 @@ def test_what_is_written_is_read(seconds: int) -> None:
         ("9" * 30 + "years", timedelta.max),
     ],
 )
-def test_other_spellings_are_read(text: str, duration: timedelta) -> None:
+def test_other_spellings_of_durations_are_parsed(text: str, duration: timedelta) -> None:
     assert parse_duration(text) == duration
 
 
@@ -54,6 +54,6 @@ def test_text_that_is_not_a_duration_is_refused(text: str) -> None:
         parse_duration(text)
 
 
-def test_a_negative_duration_is_not_written() -> None:
+def test_formatting_a_negative_duration_is_refused() -> None:
     with pytest.raises(InvalidInput, match="negative"):
         format_duration(timedelta(seconds=-1))

@@ -9,7 +9,7 @@ from lance_ops.core.versions import FileVersion
 from lance_ops.errors import InvalidInput, UnsupportedFeature
 
 
-def test_version_two_names_count_down_so_the_newest_lists_first() -> None:
+def test_v2_manifest_names_count_down_so_the_newest_lists_first() -> None:
     assert file_names.manifest_name(13, ManifestNaming.V2) == "18446744073709551602.manifest"
     assert file_names.manifest_name(2, ManifestNaming.V2) < file_names.manifest_name(1, ManifestNaming.V2)
     assert file_names.manifest_name(7, ManifestNaming.V1) == "7.manifest"
@@ -31,11 +31,11 @@ def test_a_manifest_name_is_parsed_back(version: int, naming: ManifestNaming) ->
         "99999999999999999999.manifest",
     ],
 )
-def test_other_files_among_the_manifests_are_not_versions(name: str) -> None:
+def test_names_of_other_files_are_not_parsed_as_manifests(name: str) -> None:
     assert file_names.parse_manifest_name(name) is None
 
 
-def test_data_file_names_spread_their_prefixes_and_never_repeat() -> None:
+def test_data_file_names_have_spread_prefixes_and_never_repeat() -> None:
     made = {file_names.data_file_name() for _ in range(100)}
     assert len(made) == 100
     assert all(re.fullmatch(r"[01]{24}[0-9a-f]{26}\.lance", name) for name in made)
@@ -59,7 +59,7 @@ def test_row_addresses_split_into_fragment_and_offset() -> None:
     ("text", "version"),
     [("stable", FileVersion.V2_2), ("LEGACY", FileVersion.V0_1), ("0.3", FileVersion.V2_0), ("2.1", FileVersion.V2_1)],
 )
-def test_users_spellings_of_file_versions(text: str, version: FileVersion) -> None:
+def test_a_users_spelling_is_parsed_to_its_file_version(text: str, version: FileVersion) -> None:
     assert FileVersion.parse(text) is version
 
 
@@ -73,7 +73,7 @@ def test_unstable_and_unknown_file_versions_are_refused() -> None:
 
 
 @pytest.mark.parametrize("version", list(FileVersion))
-def test_footers_and_data_files_state_numbers_that_are_read_back(version: FileVersion) -> None:
+def test_the_numbers_of_footers_and_data_files_are_parsed_back(version: FileVersion) -> None:
     assert FileVersion.from_numbers(*version.footer, "f") is version
     assert FileVersion.from_numbers(*version.data_file, "f") is version
     assert FileVersion.V2_0 < FileVersion.V2_2 and FileVersion.V2_2 >= FileVersion.V2_1

@@ -1,4 +1,4 @@
-"""JSON documents as bytes: the layout, and what is refused either way."""
+"""JSON documents have the expected JSONB bytes, and invalid text and bytes are refused."""
 
 import json
 import math
@@ -35,12 +35,12 @@ DOCUMENTS = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionarie
         ('{"b":1,"a":[true]}', "40000002 10000001 10000001 50000008 20000002 61 62 80000001 40000000 5001"),
     ],
 )
-def test_documents_have_these_bytes(text: str, stored: str) -> None:
+def test_a_document_is_encoded_to_the_expected_bytes(text: str, stored: str) -> None:
     assert encode(text) == bytes.fromhex(stored)
 
 
 @given(DOCUMENTS)
-def test_every_document_comes_back(document: Any) -> None:
+def test_a_document_survives_encoding_and_decoding(document: Any) -> None:
     text = decode(encode(json.dumps(document)))
     assert decode(encode(text)) == text
     assert json.loads(text) == _stored(document)
@@ -60,7 +60,7 @@ def _stored(value: Any) -> Any:
     ("number", "text"),
     [("1e15", "1000000000000000.0"), ("1e16", "1e+16"), ("1e-5", "0.00001"), ("1.5e-6", "1.5e-6"), ("-0.0", "-0.0")],
 )
-def test_numbers_are_spelled_as_the_reference_spells_them(number: str, text: str) -> None:
+def test_decoded_numbers_are_spelled_as_in_the_reference(number: str, text: str) -> None:
     assert decode(encode(number)) == text
 
 
@@ -73,7 +73,7 @@ def test_text_that_cannot_be_stored_is_refused(text: str) -> None:
         encode(text)
 
 
-def test_depth_is_limited_both_ways() -> None:
+def test_encoding_and_decoding_refuse_documents_that_are_too_deep() -> None:
     deepest = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     assert decode(encode(deepest)) == deepest
     for depth in (MAX_DEPTH + 1, 100_000):
@@ -97,12 +97,12 @@ def test_depth_is_limited_both_ways() -> None:
         ("40000002 10000001 10000001 20000002 20000002 62 61 5002 5001", '{"b":2,"a":1}'),
     ],
 )
-def test_what_only_others_write_is_read(stored: str, text: str) -> None:
+def test_values_that_only_other_programs_write_are_decoded(stored: str, text: str) -> None:
     assert decode(bytes.fromhex(stored)) == text
 
 
 @given(DOCUMENTS, st.data())
-def test_hostile_bytes_are_told_from_documents(document: Any, data: st.DataObject) -> None:
+def test_damaged_bytes_decode_to_valid_json_or_raise(document: Any, data: st.DataObject) -> None:
     stored = bytearray(encode(json.dumps(document)))
     for _ in range(data.draw(st.integers(1, 3))):
         stored[data.draw(st.integers(0, len(stored) - 1))] = data.draw(st.integers(0, 255))
@@ -131,6 +131,6 @@ def test_hostile_bytes_are_told_from_documents(document: Any, data: st.DataObjec
         "20000000 40000001 00",
     ],
 )
-def test_contradictory_bytes_are_corrupt(stored: str) -> None:
+def test_bytes_that_contradict_the_layout_are_corrupt(stored: str) -> None:
     with pytest.raises(CorruptJsonb):
         decode(bytes.fromhex(stored))

@@ -1,4 +1,4 @@
-"""Locks by key."""
+"""Callers that use the same key share a lock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from lance_ops.core.keyed_locks import KeyedLocks
 
 
-def test_who_asks_with_the_same_key_is_given_the_same_lock_while_somebody_has_it() -> None:
+def test_callers_with_the_same_key_share_a_lock_and_other_keys_have_their_own() -> None:
     locks = KeyedLocks(threading.Lock)
     first, other = locks.of("a"), locks.of("b")
     assert locks.of("a") is first is not other
@@ -16,7 +16,7 @@ def test_who_asks_with_the_same_key_is_given_the_same_lock_while_somebody_has_it
         assert locks.of("b").lock.acquire(blocking=False)
 
 
-def test_a_lock_that_nobody_has_is_forgotten_and_a_reset_forgets_all() -> None:
+def test_an_unreferenced_lock_is_dropped_and_a_reset_drops_all() -> None:
     made: list[threading.Lock] = []
 
     def make() -> threading.Lock:

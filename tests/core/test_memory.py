@@ -9,7 +9,7 @@ from lance_ops.core.arrow.memory import new_array, new_bytes
 LARGE = 1 << 20
 
 
-def test_a_large_array_is_in_arrows_pool_as_long_as_it_lives() -> None:
+def test_a_large_array_counts_in_arrows_pool_until_it_is_freed() -> None:
     before = pa.total_allocated_bytes()
     array = new_array(LARGE, np.int32)
     view = array[5:]
@@ -19,7 +19,7 @@ def test_a_large_array_is_in_arrows_pool_as_long_as_it_lives() -> None:
     assert pa.total_allocated_bytes() - before < 4 * LARGE
 
 
-def test_a_small_array_is_none_of_the_pools_business() -> None:
+def test_a_small_array_is_not_allocated_from_arrows_pool() -> None:
     before = pa.total_allocated_bytes()
     arrays = [new_array(100, np.int64), new_bytes(100)]
     assert pa.total_allocated_bytes() == before
@@ -28,7 +28,7 @@ def test_a_small_array_is_none_of_the_pools_business() -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 1000, LARGE])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64])
-def test_an_array_can_be_written_to_from_end_to_end(length: int, dtype: type[np.integer]) -> None:
+def test_a_new_array_is_aligned_and_writable_at_every_position(length: int, dtype: type[np.integer]) -> None:
     array = new_array(length, dtype)
     assert (array.dtype, array.shape) == (np.dtype(dtype), (length,))
     array[:] = 7

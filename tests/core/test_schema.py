@@ -49,7 +49,7 @@ def test_every_arrow_type_survives_the_round_trip_through_a_lance_schema(arrow_t
     assert back.equals(schema, check_metadata=True)
 
 
-def test_ids_are_given_in_pre_order_and_name_their_parents() -> None:
+def test_field_ids_count_in_pre_order_and_fields_name_their_parents() -> None:
     schema = Schema.from_arrow(
         pa.schema(
             [("a", pa.int8()), ("s", pa.struct([("x", pa.int8()), ("l", pa.list_(pa.int8()))])), ("z", pa.int8())]
@@ -80,7 +80,7 @@ def test_a_column_whose_name_holds_a_dot_is_found_exactly_or_back_quoted() -> No
     assert schema.path_of(2) == "s.`x.y`"
 
 
-def test_an_unknown_column_is_refused_with_the_names_there_are() -> None:
+def test_an_unknown_column_is_refused_with_the_existing_names() -> None:
     schema = Schema.from_arrow(pa.schema([("carrier", pa.string()), ("dest", pa.string())]))
     with pytest.raises(InvalidInput, match=r"no column 'dset'.*carrier, dest"):
         schema.field("dset")
@@ -92,12 +92,12 @@ def test_a_malformed_path_is_refused(path: str) -> None:
         split_path(path)
 
 
-def test_columns_named_twice_are_refused() -> None:
+def test_two_columns_of_one_name_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="x"):
         Schema.from_arrow(pa.schema([("x", pa.int8()), ("x", pa.int8())]))
 
 
-def test_an_arrow_type_without_a_logical_type_is_refused_by_column() -> None:
+def test_an_arrow_type_without_a_logical_type_is_refused_with_the_column() -> None:
     with pytest.raises(UnsupportedFeature, match="column 'gap'"):
         Schema.from_arrow(pa.schema([("gap", pa.month_day_nano_interval())]))
 
@@ -126,14 +126,14 @@ def test_json_is_text_for_users_and_marked_bytes_in_files() -> None:
     ],
     ids=str,
 )
-def test_extension_types_known_to_the_process_come_back_as_themselves(extension: pa.DataType) -> None:
+def test_extension_types_known_to_the_process_are_restored(extension: pa.DataType) -> None:
     schema = Schema.from_arrow(pa.schema([pa.field("x", extension)]))
     assert schema.to_arrow().field("x").type == extension
     assert schema.to_arrow_storage().field("x").type == extension.storage_type
 
 
 class _Choosy(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
-    """A type that raises what it likes for a storage that is not its own."""
+    """An extension type that raises its own error for another storage type."""
 
     def __init__(self) -> None:
         super().__init__(pa.int32(), "lance_ops.tests.choosy")
@@ -148,7 +148,7 @@ class _Choosy(pa.ExtensionType):  # type: ignore[misc]  # pyarrow ships no types
         return cls()
 
 
-def test_an_extension_type_that_refuses_its_storage_is_a_mismatch() -> None:
+def test_an_extension_type_that_refuses_its_storage_raises_schema_mismatch() -> None:
     pa.register_extension_type(_Choosy())
     try:
         assert Schema.from_arrow(pa.schema([("x", _Choosy())])).to_arrow().field("x").type == _Choosy()
@@ -161,7 +161,7 @@ def test_an_extension_type_that_refuses_its_storage_is_a_mismatch() -> None:
         pa.unregister_extension_type("lance_ops.tests.choosy")
 
 
-def test_a_schema_from_another_process_is_found_among_our_own() -> None:
+def test_a_schema_unpickled_from_another_process_equals_and_hashes_like_ours() -> None:
     make = "Schema.from_arrow(pa.schema([('a', pa.struct([('b', pa.string())]))]))"
     send = f"""
 import pickle, sys

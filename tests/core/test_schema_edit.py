@@ -16,7 +16,7 @@ def ids(schema: Schema) -> list[tuple[str, int, int]]:
     return [(node.name, node.id, node.parent_id) for node in schema.walk()]
 
 
-def test_new_fields_are_numbered_from_where_they_are_told_and_old_ones_keep_their_ids() -> None:
+def test_new_fields_get_ids_from_the_given_number_and_existing_fields_keep_theirs() -> None:
     added = pa.schema([pa.field("b", pa.struct({"c": pa.string()})), pa.field("p", pa.struct({"y": pa.int64()}))])
     whole, new = with_new_fields(SCHEMA, added, 10)
     assert ids(whole) == [
@@ -32,7 +32,7 @@ def test_adding_an_existing_column_is_refused() -> None:
             with_new_fields(SCHEMA, pa.schema([taken]), 10)
 
 
-def test_a_struct_goes_with_its_last_child_and_the_inside_of_a_list_stays() -> None:
+def test_dropping_the_last_child_drops_the_struct_and_dropping_a_list_item_is_refused() -> None:
     assert ids(without_fields(SCHEMA, ["p.x"])) == [("a", 0, -1), ("p", 1, -1), ("l", 3, 1), ("item", 4, 3)]
     assert ids(without_fields(SCHEMA, ["p.x", "p.l"])) == [("a", 0, -1)]
     with pytest.raises(InvalidInput, match="inside a list"):
@@ -41,7 +41,7 @@ def test_a_struct_goes_with_its_last_child_and_the_inside_of_a_list_stays() -> N
         without_fields(SCHEMA, ["a", "p"])
 
 
-def test_one_field_is_exchanged_where_it_stands() -> None:
+def test_replacing_a_field_keeps_its_position_and_renumbering_counts_in_pre_order() -> None:
     renamed = with_field(SCHEMA, 2, lambda field: replace(field, name="z"))
     assert ids(renamed)[2] == ("z", 2, 1)
     with pytest.raises(InvalidInput, match="called 'l'"):

@@ -1,6 +1,6 @@
-"""Filters drawn at random, each as SQL text and as a plain Python function that says what SQL means by it.
+"""Random filters, each as SQL text and as a plain Python function that gives SQL's answer for a row.
 
-Nothing here knows of the code under test: a row is a dict of Python values, an answer is True, False or None.
+This module does not use the code under test: a row is a dict of Python values, an answer is True, False or None.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True)
 class Case:
-    """A filter and its meaning."""
+    """A filter as SQL text, and the function that gives its answer for a row."""
 
     sql: str
     answer: Callable[[Row], Answer]
@@ -48,7 +48,7 @@ class Case:
 
 
 def order(value: Any) -> tuple[bool, Any]:
-    """A key by which values of one type compare: NaN is above all."""
+    """Return a key that orders the values of one type, with NaN above all others."""
     return (True, 0) if value != value else (False, value)
 
 
@@ -71,7 +71,7 @@ def invert(answer: Answer) -> Answer:
 
 @dataclass(frozen=True)
 class Operand:
-    """A column: its SQL, its value in a row on the scale literals are compared on, and literals to compare it with."""
+    """A column: its SQL, its value in a row in the form that literals have, and literals to compare it with."""
 
     sql: str
     value: Callable[[Row], Any]
@@ -247,7 +247,7 @@ def _combined(inner: st.SearchStrategy[Case]) -> st.SearchStrategy[Case]:
 
 
 def cases() -> st.SearchStrategy[Case]:
-    """Filters of every shape."""
+    """Draw filters of every kind."""
     plain = st.one_of(
         comparisons(),
         memberships(),
@@ -265,7 +265,7 @@ def _nullable(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def rows() -> st.SearchStrategy[list[dict[str, Any]]]:
-    """A few rows of `SCHEMA`, close to where the literals are."""
+    """Draw up to six rows of `SCHEMA`, with values close to the literals."""
     return st.lists(
         st.fixed_dictionaries(
             {

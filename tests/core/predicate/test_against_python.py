@@ -1,4 +1,4 @@
-"""Random filters on random rows, against a plain Python reading of SQL."""
+"""Random filters on random rows give the answers of a plain Python reading of SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRUTH = {True: TruthSet.TRUE, False: TruthSet.FALSE, None: TruthSet.UNKNOWN}
 
 
 @given(reference.cases(), reference.rows())
-def test_mask_says_what_sql_says(case: Case, rows: list[Row]) -> None:
+def test_mask_matches_the_python_reading_of_sql(case: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(case.sql, SCHEMA)
     expected = [case.answer(row) for row in rows]
@@ -40,7 +40,7 @@ def test_mask_says_what_sql_says(case: Case, rows: list[Row]) -> None:
 
 
 @given(reference.cases(), reference.rows())
-def test_spelled_and_parsed_again_a_predicate_means_the_same(case: Case, rows: list[Row]) -> None:
+def test_a_predicate_survives_a_round_trip_through_sql_and_pickle(case: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(case.sql, SCHEMA)
     again = parse_filter(predicate.to_sql(), SCHEMA)
@@ -51,7 +51,7 @@ def test_spelled_and_parsed_again_a_predicate_means_the_same(case: Case, rows: l
 
 
 @given(reference.cases(), reference.rows())
-def test_statistics_never_rule_out_what_the_rows_hold(case: Case, rows: list[Row]) -> None:
+def test_statistics_never_rule_out_truth_values_that_occur(case: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(case.sql, SCHEMA)
     seen = {_TRUTH[answer] for answer in predicate.mask(table).to_pylist()}
@@ -65,7 +65,7 @@ def test_statistics_never_rule_out_what_the_rows_hold(case: Case, rows: list[Row
 
 
 @given(reference.cases(), reference.rows())
-def test_an_index_query_stands_for_the_rows_that_match(case: Case, rows: list[Row]) -> None:
+def test_an_index_query_selects_the_rows_that_match(case: Case, rows: list[Row]) -> None:
     table = reference.table(rows)
     predicate = parse_filter(case.sql, SCHEMA)
     query = column_query(predicate)
@@ -75,7 +75,9 @@ def test_an_index_query_stands_for_the_rows_that_match(case: Case, rows: list[Ro
 
 
 @given(reference.cases(), reference.cases(), reference.rows())
-def test_what_an_index_serves_and_what_remains_make_the_whole(left: Case, right: Case, rows: list[Row]) -> None:
+def test_the_served_and_remaining_conjuncts_together_select_the_matching_rows(
+    left: Case, right: Case, rows: list[Row]
+) -> None:
     table = reference.table(rows)
     predicate = parse_filter(f"({left.sql}) AND ({right.sql})", SCHEMA)
     served: list[ColumnQuery]
@@ -93,7 +95,7 @@ def values_of(table: pa.Table, path: tuple[str, ...]) -> pa.Array:
 
 
 def statistics_of(table: pa.Table, truncate: bool) -> dict[str, ColumnStats]:
-    """Exact statistics, or the least a careless writer gives: first bytes of texts, no count of NaN."""
+    """Return exact statistics or, with `truncate`, the first letters of texts and no NaN counts."""
     stats = {}
     for path in [(name,) for name in SCHEMA.names if name != "st"] + [("st", "x"), ("st", "With Space")]:
         values = values_of(table, path)
@@ -114,7 +116,7 @@ def statistics_of(table: pa.Table, truncate: bool) -> dict[str, ColumnStats]:
 
 
 def answer_query(query: ColumnQuery, table: pa.Table) -> list[bool]:
-    """Answer as an index would: by the order of values alone."""
+    """Answer a query as an index would, by the order of the values alone."""
     return [_in_query(query, value) for value in values_of(table, query.column.path)]
 
 
@@ -138,7 +140,7 @@ def _beyond(high: Any, low: Any, inclusive: bool) -> bool:
     return bool(high >= low if inclusive else high > low)
 
 
-def test_predicates_are_hashable_values() -> None:
+def test_equal_predicates_hash_alike() -> None:
     filters = ["i8 IN (1, 2)", "s LIKE 'a%b'", "NOT b"]
     predicates: list[Predicate] = [parse_filter(text, SCHEMA) for text in filters]
     assert len({*predicates, *(parse_filter(text, SCHEMA) for text in filters)}) == 3

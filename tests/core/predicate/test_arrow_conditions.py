@@ -1,4 +1,4 @@
-"""What the tree has no words for, pyarrow answers itself, beside what the tree and indices can."""
+"""pyarrow evaluates the conditions of an expression that have no translation into the tree."""
 
 from __future__ import annotations
 
@@ -45,15 +45,13 @@ def kept(predicate: Predicate) -> list[int]:
     ],
     ids=str,
 )
-def test_a_condition_without_translation_is_answered_as_pyarrow_answers_it(
-    expression: pc.Expression, expected: list[int]
-) -> None:
+def test_pyarrow_evaluates_a_condition_without_a_translation(expression: pc.Expression, expected: list[int]) -> None:
     numbered = ROWS.append_column("row", pa.array(range(len(ROWS))))
     assert numbered.filter(expression)["row"].to_pylist() == expected
     assert kept(parsed(expression)) == expected
 
 
-def test_only_the_parts_without_translation_are_left_to_pyarrow() -> None:
+def test_pyarrow_evaluates_only_the_conjuncts_without_a_translation() -> None:
     predicate = parsed((INT > 1) & (ODD & (S == "a")))
     assert isinstance(predicate, And)
     first, second, third = predicate.parts
@@ -65,7 +63,7 @@ def test_only_the_parts_without_translation_are_left_to_pyarrow() -> None:
     assert parsed(X > 3).columns() == ("st.x",)
 
 
-def test_a_condition_left_to_pyarrow_is_sent_and_compared_like_any_other() -> None:
+def test_an_arrow_condition_can_be_pickled_hashed_and_compared() -> None:
     condition = parsed(ODD)
     sent = pickle.loads(pickle.dumps(condition))
     assert sent == condition
@@ -74,7 +72,7 @@ def test_a_condition_left_to_pyarrow_is_sent_and_compared_like_any_other() -> No
     assert parsed(pc.bit_wise_and(INT, 1) == 0) != condition
 
 
-def test_what_must_be_written_down_is_not_left_to_pyarrow() -> None:
+def test_without_whatever_arrow_can_a_condition_without_a_translation_is_refused() -> None:
     with pytest.raises(UnsupportedFeature, match="function bit_wise_and"):
         parse_filter(ODD, ROWS.schema)
 
@@ -88,20 +86,20 @@ def test_what_must_be_written_down_is_not_left_to_pyarrow() -> None:
     ],
     ids=str,
 )
-def test_what_pyarrow_cannot_answer_either_is_refused(
+def test_a_condition_that_pyarrow_cannot_evaluate_either_is_refused(
     expression: pc.Expression, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         parsed(expression)
 
 
-def test_values_that_are_stored_in_another_form_are_not_shown_to_pyarrow() -> None:
+def test_pyarrow_does_not_evaluate_conditions_on_extension_columns() -> None:
     stored = pa.schema([pa.field("j", pa.large_binary(), metadata={"ARROW:extension:name": "lance.json"})])
     with pytest.raises(UnsupportedFeature, match="function binary_reverse"):
         parse_filter(pc.binary_reverse(pc.field("j")) == b"", stored, whatever_arrow_can=True)
 
 
-def test_membership_guarded_against_nulls_is_plain_membership() -> None:
+def test_membership_with_a_null_check_becomes_plain_membership() -> None:
     null = pa.scalar(None, pa.bool_())
     among = S.isin(["a", "b"])
     assert parse_filter(pc.if_else(S.is_valid(), among, null), ROWS.schema) == parse_filter(among, ROWS.schema)

@@ -1,4 +1,4 @@
-"""pyarrow expressions mean what the SQL beside them means."""
+"""pyarrow expressions become the same predicates as the SQL beside them."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ INT, F, S, B = pc.field("i"), pc.field("f"), pc.field("s"), pc.field("b")
     ],
     ids=str,
 )
-def test_an_expression_becomes_the_predicate_of_its_sql(expression: pc.Expression, sql: str) -> None:
+def test_a_pyarrow_expression_becomes_the_same_predicate_as_its_sql(expression: pc.Expression, sql: str) -> None:
     assert parse_filter(expression, SCHEMA) == parse_filter(sql, SCHEMA)
 
 
-def test_names_with_any_letters_are_found() -> None:
+def test_a_column_name_with_a_back_quote_and_any_letters_is_found() -> None:
     assert parse_filter(pc.field("Ünï`cödé") > 1, SCHEMA).mask(
         pa.table({"Ünï`cödé": pa.array([1, 2], pa.int32())})
     ).to_pylist() == [False, True]
@@ -98,12 +98,12 @@ def test_names_with_any_letters_are_found() -> None:
     ],
     ids=str,
 )
-def test_what_has_no_translation_is_named(expression: pc.Expression, words: str) -> None:
+def test_an_expression_without_a_translation_is_refused_by_name(expression: pc.Expression, words: str) -> None:
     with pytest.raises((UnsupportedFeature, NotImplementedError), match=words):
         parse_filter(expression, SCHEMA)
 
 
-def test_an_expression_that_does_not_fit_the_schema_says_where() -> None:
+def test_an_expression_that_does_not_fit_the_schema_is_refused_with_the_column() -> None:
     with pytest.raises(InvalidFilter, match="no column 'I'; did you mean 'i'"):
         parse_filter(pc.field("I") == 1, SCHEMA)
     with pytest.raises(InvalidFilter, match="not a condition"):

@@ -1,4 +1,4 @@
-"""Which predicates are queries on one column, and how conjunctions are divided."""
+"""Predicates become queries on one column, and conjunctions are split into served and remaining conjuncts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def integers(*values: int) -> pa.Array:
         ("TRUE", None),
     ],
 )
-def test_a_predicate_is_the_query_it_says(sql: str, query: ColumnQuery | None) -> None:
+def test_a_predicate_on_one_column_becomes_the_expected_query(sql: str, query: ColumnQuery | None) -> None:
     assert column_query(parse_filter(sql, SCHEMA)) == query
 
 
@@ -82,7 +82,7 @@ def test_a_range_may_start_at_nan() -> None:
     assert not query.admits(pa.scalar(float("inf")))
 
 
-def test_split_offers_a_column_whole_then_part_by_part() -> None:
+def test_split_passes_the_conjuncts_of_a_column_together_and_then_each_alone() -> None:
     predicate = parse_filter("i > 1 AND j = 2 AND i < 9 AND s LIKE '%x' AND f > 0 AND f != 3", SCHEMA)
     served: list[ColumnQuery]
     served, rest = split_servable(predicate, lambda part: column_query(part) if part.columns() != ("j",) else None)
@@ -93,7 +93,7 @@ def test_split_offers_a_column_whole_then_part_by_part() -> None:
     assert rest == parse_filter("j = 2 AND ends_with(s, 'x') AND f != 3", SCHEMA)
 
 
-def test_split_leaves_nothing_when_all_is_served_and_everything_when_nothing_is() -> None:
+def test_split_returns_no_rest_if_all_is_served_and_everything_if_nothing_is() -> None:
     predicate = parse_filter("i = 1 AND j = 2", SCHEMA)
     assert split_servable(predicate, lambda part: part) == ([*conjuncts(predicate)], None)
     assert split_servable(predicate, lambda part: None) == ([], predicate)

@@ -1,4 +1,4 @@
-"""What text a filter may be, which type each part has, and what is refused with which words."""
+"""SQL filters select the expected rows, and text that is not a supported filter raises the expected error."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ROWS = {
 
 def column(name: str) -> pa.Array:
     kind = SCHEMA.field(name).type
-    if name == "paris":  # given in UTC
+    if name == "paris":  # the values in ROWS are in UTC
         return pa.array(ROWS[name], pa.timestamp("ns", "UTC")).cast(kind)
     return pa.array(ROWS[name]).cast(kind) if name == "kind" else pa.array(ROWS[name], kind)
 
@@ -243,7 +243,7 @@ def test_a_filter_selects_its_rows(text: str, expected: list[int]) -> None:
         ("(" * 3000 + "flag" + ")" * 3000, "nested too deeply"),
     ],
 )
-def test_a_filter_that_does_not_fit_says_where(text: str, words: str) -> None:
+def test_an_invalid_filter_is_refused_with_the_place_or_column(text: str, words: str) -> None:
     with pytest.raises(InvalidFilter, match=words):
         parse_filter(text, SCHEMA)
 
@@ -270,12 +270,12 @@ def test_a_filter_that_does_not_fit_says_where(text: str, words: str) -> None:
         ("*", r"\* in a filter"),
     ],
 )
-def test_what_is_not_supported_is_named(text: str, words: str) -> None:
+def test_an_unsupported_construct_is_refused_by_name(text: str, words: str) -> None:
     with pytest.raises(UnsupportedFeature, match=words):
         parse_filter(text, SCHEMA)
 
 
-def test_names_that_differ_by_case_alone_are_asked_for() -> None:
+def test_a_name_that_fits_several_columns_by_case_is_refused_with_the_choices() -> None:
     schema = pa.schema([("Id", pa.int64()), ("ID", pa.int32())])
     with pytest.raises(InvalidFilter, match="may be any of `Id`, `ID`"):
         parse_filter("id = 1", schema)
@@ -294,7 +294,7 @@ def test_names_that_differ_by_case_alone_are_asked_for() -> None:
         ("name LIKE 'a_'", Like),
     ],
 )
-def test_a_like_becomes_the_plainest_condition(text: str, kind: type[Predicate]) -> None:
+def test_like_becomes_the_simplest_equivalent_condition(text: str, kind: type[Predicate]) -> None:
     assert type(parse_filter(text, SCHEMA)) is kind
 
 
@@ -307,17 +307,17 @@ def test_a_like_becomes_the_plainest_condition(text: str, kind: type[Predicate])
         ("abs(i8) = 1", "overflow"),
     ],
 )
-def test_a_value_that_cannot_be_computed_names_the_filter(text: str, words: str) -> None:
+def test_a_value_that_cannot_be_computed_raises_invalid_input(text: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         parse_filter(text, SCHEMA).mask(TABLE)
 
 
-def test_a_batch_without_the_column_names_it() -> None:
+def test_a_batch_without_the_column_raises_an_error_that_names_it() -> None:
     with pytest.raises(InvalidInput, match="needs column 'id'"):
         parse_filter("id = 1", SCHEMA).mask(TABLE.select(["i8"]))
 
 
-def test_columns_are_paths_a_projection_takes() -> None:
+def test_columns_returns_paths_that_a_projection_takes() -> None:
     predicate = parse_filter("st.y.z = 'q' AND `a.b` > 1 AND (Mixed = 1 OR st.y.z = 'r')", SCHEMA)
     assert predicate.columns() == ("st.y.Z", "`a.b`", "Mixed")
 
@@ -329,7 +329,7 @@ def test_a_constant_filter_masks_every_row() -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_any_nan_is_in_a_list_that_has_one(kind: pa.DataType) -> None:
+def test_every_nan_is_in_a_list_that_has_a_nan(kind: pa.DataType) -> None:
     with_sign_bit = {pa.float32(): -(1 << 22), pa.float64(): -(1 << 51)}[kind]
     bits = pa.array([with_sign_bit], pa.int32() if kind == pa.float32() else pa.int64())
     values = pa.concat_arrays([bits.view(kind), pa.array([float("nan"), 1.0, -0.0, 2.0, None], kind)])
@@ -337,7 +337,7 @@ def test_any_nan_is_in_a_list_that_has_one(kind: pa.DataType) -> None:
     assert predicate.mask(pa.table({"x": values})).to_pylist() == [True, True, True, True, False, None]
 
 
-def test_a_predicate_is_bound_again_to_another_schema() -> None:
+def test_a_predicate_can_be_bound_to_another_schema() -> None:
     predicate = parse_filter("i8 = 127", SCHEMA)
     assert parse_filter(predicate, SCHEMA) is predicate
     wider = pa.schema([("i8", pa.int32())])
@@ -346,7 +346,7 @@ def test_a_predicate_is_bound_again_to_another_schema() -> None:
         parse_filter(predicate, pa.schema([("id", pa.int8())]))
 
 
-def test_something_else_is_no_filter() -> None:
+def test_a_filter_of_another_type_is_refused() -> None:
     with pytest.raises(InvalidFilter, match="not int"):
         parse_filter(1, SCHEMA)
 
@@ -355,7 +355,7 @@ WHOLE = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(st.lists(WHOLE, min_size=1, max_size=8), WHOLE.filter(bool), st.booleans())
-def test_a_remainder_has_the_sign_of_what_is_divided(numbers: list[int], divisor: int, with_null: bool) -> None:
+def test_a_remainder_has_the_sign_of_the_dividend(numbers: list[int], divisor: int, with_null: bool) -> None:
     columns = {"id": pa.array([*numbers, None] if with_null else numbers, pa.int64())}
     batch = pa.record_batch({**columns, "divisor": pa.array([divisor] * len(columns["id"]), pa.int64())})
     found = [parse_value(text, batch.schema).evaluate(batch) for text in (f"id % {divisor}", "id % divisor")]
@@ -365,7 +365,7 @@ def test_a_remainder_has_the_sign_of_what_is_divided(numbers: list[int], divisor
 
 
 @given(st.lists(st.sampled_from([True, False, None]), max_size=40), st.integers(0, 9), st.integers(1, 30))
-def test_rows_hold_where_a_predicate_is_true(truths: list[bool | None], offset: int, chunk: int) -> None:
+def test_true_mask_is_true_only_where_the_predicate_is_true(truths: list[bool | None], offset: int, chunk: int) -> None:
     flags = pa.table({"flag": pa.array(truths, pa.bool_())})
     table = pa.Table.from_batches(flags.to_batches(max_chunksize=chunk), flags.schema).slice(offset)
     predicate = parse_filter("flag", table.schema)

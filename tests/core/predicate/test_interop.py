@@ -1,4 +1,4 @@
-"""The same filters, through pylance and through ours, select the same rows."""
+"""A filter selects the same rows in pylance and in this library."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_filter_selects_the_rows_pylance_selects(text: str, dataset: Any) -> N
     ids=str,
 )
 def test_an_expression_selects_the_rows_pylance_selects(expression: pc.Expression, tmp_path: Path) -> None:
-    table = TABLE.drop_columns(["u64"])  # Substrait, which pylance goes through, has no unsigned integers
+    table = TABLE.drop_columns(["u64"])  # pylance uses Substrait, which has no unsigned integers
     dataset = lance.write_dataset(table, tmp_path / "types.lance")
     ours = table["id"].filter(parse_filter(expression, table.schema).mask(table))
     assert ours.to_pylist() == dataset.to_table(columns=["id"], filter=expression)["id"].to_pylist()
@@ -240,9 +240,9 @@ def random_dataset(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return lance.write_dataset(rows, tmp_path_factory.mktemp("interop") / "rows.lance")
 
 
-# Where ours compares by value and keeps SQL's nulls: pylance drops the digits of an instant (or the time of a day
-# written as text) that its column has no place for, takes a whole number beyond 64 bits as a double, and forgets nulls
-# when it merges two lists.
+# This library compares by value and keeps SQL's nulls. pylance drops the digits of an instant (or the time of a date
+# written as text) that the column cannot hold, converts integers beyond 64 bits to doubles, and loses nulls when it
+# merges two lists.
 KNOWN_DIFFERENCES = re.compile(rf"TIMESTAMP\(9\)|'\d+-\d+-\d+T|{2**63}|{2**64}|IN \(.*IN \(")
 
 
@@ -252,6 +252,6 @@ def test_random_filters_that_pylance_takes_select_the_same_rows(case: Case, rand
     try:
         theirs = random_dataset.to_table(columns=["row"], filter=case.sql)["row"].to_pylist()
     except (ValueError, OSError):
-        return  # pylance refuses literals that do not fit the column exactly; ours compares them by value
+        return  # pylance refuses literals that do not fit the column exactly; this library compares them by value
     matches = parse_filter(case.sql, reference.SCHEMA).mask(RANDOM_ROWS)
     assert pc.indices_nonzero(matches).to_pylist() == theirs

@@ -1,4 +1,4 @@
-"""JSON functions find parts of documents in their bytes."""
+"""JSON functions return parts of JSONB documents, found by path or key."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def values(text: str) -> list[object]:
         ("json_get(j, NULL)", [None] * 5),
     ],
 )
-def test_a_path_or_a_key_leads_to_a_part(text: str, expected: list[object]) -> None:
+def test_json_functions_return_the_values_at_a_path_or_key(text: str, expected: list[object]) -> None:
     assert values(text) == expected
 
 
-def test_conditions_on_documents_choose_rows_and_are_spelled_as_they_were_written() -> None:
+def test_conditions_on_documents_select_rows_and_survive_a_round_trip_through_sql() -> None:
     predicate = parse_filter("json_exists(j, '$.a') OR json_extract(j, '$[0]') = '\"y\"'", ROWS.schema)
     assert predicate.mask(ROWS).to_pylist() == [True, True, None, None, None]
     assert parse_filter(predicate.to_sql(), ROWS.schema) == predicate
 
 
 @pytest.mark.parametrize("path", ["$.*", "$[*]", "$..a", "$[1 to 2]", "$[last]", "$.a ? (@ > 1)", "$.", "$[x]", "a b"])
-def test_other_steps_than_names_and_numbers_are_refused(path: str) -> None:
+def test_path_steps_other_than_names_and_positions_are_refused(path: str) -> None:
     with pytest.raises(UnsupportedFeature, match="JSON path"):
         parse_path(path)
 
 
-def test_bytes_that_are_no_document_are_an_error_that_names_the_filter() -> None:
+def test_corrupt_documents_and_wrong_arguments_raise_errors_that_name_the_function() -> None:
     rows = pa.record_batch({"j": pa.array([b"\x00\x01"], pa.large_binary())})
     with pytest.raises(InvalidInput, match="json_exists.*1 entries in 2 bytes"):
         parse_filter("json_exists(j, '$.a')", rows.schema).mask(rows)

@@ -1,4 +1,4 @@
-"""What statistics rule out, and what they may not."""
+"""Statistics rule out predicates that cannot match, and no others."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def known(low: Any, high: Any, kind: str = "int32", nulls: int | None = 0, **mor
         ("TRUE", True),
     ],
 )
-def test_bounds_rule_out_what_lies_outside(text: str, expected: bool) -> None:
+def test_bounds_rule_out_conditions_on_values_outside_them(text: str, expected: bool) -> None:
     assert may_match(text, i=known(0, 10)) is expected
 
 
@@ -66,7 +66,7 @@ def test_a_single_value_rules_out_its_negation() -> None:
     assert not may_match("b = false", b=known(True, True, "bool"))
 
 
-def test_nulls_match_nothing_but_a_test_for_them() -> None:
+def test_a_column_of_nulls_matches_only_a_test_for_null() -> None:
     all_null = ColumnStats(None, None, 10, 10)
     for text in ("i = 1", "i != 1", "NOT i = 1", "i IS NOT NULL", "i IN (1, 2)"):
         assert not may_match(text, i=all_null)
@@ -74,7 +74,7 @@ def test_nulls_match_nothing_but_a_test_for_them() -> None:
     assert may_match("(i = 1) IS NULL", i=all_null)
 
 
-def test_no_rows_match_nothing() -> None:
+def test_statistics_of_no_rows_match_nothing() -> None:
     empty = ColumnStats(None, None, 0, 0)
     assert not may_match("i = 1 OR i IS NULL OR NOT i = 1", i=empty)
 
@@ -82,7 +82,7 @@ def test_no_rows_match_nothing() -> None:
 @pytest.mark.parametrize(
     "stats", [{}, {"i": ColumnStats()}, {"i": ColumnStats(num_rows=5)}, {"f": known(0.0, 1.0, "float64")}]
 )
-def test_what_is_not_known_may_match(stats: dict[str, ColumnStats]) -> None:
+def test_unknown_statistics_may_match_everything(stats: dict[str, ColumnStats]) -> None:
     for text in ("i = 1", "i != 1", "i IS NULL", "i IS NOT NULL", "NOT i > 3"):
         assert may_match(text, **stats)
 
@@ -100,7 +100,7 @@ def test_nan_is_above_every_bound() -> None:
     assert may_match("f > 1e300", f=only_nan)
 
 
-def test_a_bound_that_is_nan_says_nothing() -> None:
+def test_a_bound_that_is_nan_rules_out_nothing() -> None:
     nan = known(float("nan"), float("nan"), "double")
     assert may_match("f = 3", f=nan)
     assert may_match("f < 3", f=nan)
@@ -111,7 +111,7 @@ def test_zeros_of_both_signs_are_one_value() -> None:
     assert not may_match("f < 0", f=known(-0.0, 1.0, "double", nan_count=0))
 
 
-def test_a_cut_maximum_bounds_only_what_starts_with_it() -> None:
+def test_a_truncated_maximum_admits_longer_values_with_that_prefix() -> None:
     cut = known("b", "ma", "string", max_truncated=True)
     assert may_match("s = 'mazurka'", s=cut)
     assert may_match("s > 'mazurka'", s=cut)
@@ -123,7 +123,7 @@ def test_a_cut_maximum_bounds_only_what_starts_with_it() -> None:
     assert may_match("s > '\U0010ffff\U0010ffff'", s=everything)
 
 
-def test_text_patterns_use_their_prefix() -> None:
+def test_text_patterns_are_pruned_by_their_prefix() -> None:
     stats = known("fa", "fz", "string")
     assert may_match("s LIKE 'f%x_'", s=stats)
     assert not may_match("s LIKE 'g%x_'", s=stats)
