@@ -18,7 +18,7 @@ print(time.perf_counter() - start, *({"pyspark", "dagster", "lance", "numba"} & 
 """
 
 
-def test_import_is_quick_and_brings_no_heavy_package() -> None:
+def test_importing_the_library_is_quick_and_loads_no_heavy_package() -> None:
     seconds = []
     for _ in range(5):
         run = subprocess.run([sys.executable, "-c", _MEASURE], capture_output=True, text=True, check=True)
@@ -28,7 +28,7 @@ def test_import_is_quick_and_brings_no_heavy_package() -> None:
     assert min(seconds) < 0.4
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'datasets'"):
         lance_ops.datasets  # type: ignore[attr-defined]  # noqa: B018 # what raises
 
@@ -39,7 +39,7 @@ def test_every_public_name_is_listed_and_resolves() -> None:
         assert getattr(lance_ops, name) is not None
 
 
-def test_reading_a_local_dataset_brings_no_sql_and_no_network(tmp_path: Path) -> None:
+def test_reading_a_local_dataset_loads_no_sql_and_no_network_package(tmp_path: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path

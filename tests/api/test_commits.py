@@ -44,7 +44,7 @@ def ids(dataset: LanceDataset) -> list[int]:
 # -- fragments written apart, committed together --------------------------------------------------------------------
 
 
-def test_fragments_written_anywhere_become_a_dataset_and_then_more_of_it(dataset_uri: str) -> None:
+def test_fragments_written_apart_create_a_dataset_and_are_appended_to_it(dataset_uri: str) -> None:
     parts = [LanceFragment.create(dataset_uri, rows(1, 2)), LanceFragment.create(dataset_uri, rows(3))]
     made = LanceDataset.commit(dataset_uri, LanceOperation.Overwrite(rows().schema, parts), commit_message="first")
     assert (made.version, ids(made)) == (1, [1, 2, 3])
@@ -62,7 +62,7 @@ def test_fragments_written_anywhere_become_a_dataset_and_then_more_of_it(dataset
     restored.validate()
 
 
-def test_appends_are_committed_as_one(dataset: LanceDataset) -> None:
+def test_commit_batch_commits_appends_as_one(dataset: LanceDataset) -> None:
     made = [
         Transaction(dataset.version, LanceOperation.Append([LanceFragment.create(dataset.uri, rows(key))]))
         for key in (20, 21)
@@ -262,7 +262,7 @@ def elsewhere(task: Any) -> Any:
     return pickle.loads(pickle.dumps(task))
 
 
-def test_tasks_and_their_outcomes_travel(dataset: LanceDataset) -> None:
+def test_tasks_and_their_outcomes_pickle(dataset: LanceDataset) -> None:
     snapshot = dataset.snapshot
     update = plan_update(snapshot, bind_updates(snapshot, {"v": "v + 1"}), None)
     rewritten = elsewhere(rewrite_rows(elsewhere(update.tasks[0])))
@@ -275,7 +275,7 @@ def test_tasks_and_their_outcomes_travel(dataset: LanceDataset) -> None:
     assert elsewhere(write_columns(elsewhere(backfill[1]))).fragment_id == 1
 
 
-def test_an_operation_by_hand_is_judged_like_any_other(dataset: LanceDataset) -> None:
+def test_a_handmade_operation_is_checked_for_conflicts(dataset: LanceDataset) -> None:
     fragment = dataset.get_fragments()[0]
     new, fields = fragment.update_columns(pa.table({"id": [1], "v": [5.0]}), "id")
     dataset.update({"v": "0"}, "id = 1")

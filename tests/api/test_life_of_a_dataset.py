@@ -50,7 +50,7 @@ def test_append_adds_rows_and_overwrite_replaces_rows_and_schema(dataset: lance_
     assert lance_ops.dataset(dataset.uri, version=2).count_rows() == 110
 
 
-def test_append_creates_what_is_not_there(dataset_uri: str) -> None:
+def test_append_creates_a_missing_dataset(dataset_uri: str) -> None:
     assert lance_ops.write_dataset(rows(0, 5), dataset_uri, mode="append").version == 1
 
 
@@ -65,7 +65,7 @@ def test_an_append_that_does_not_fit_leaves_no_version_and_no_file(dataset: lanc
     assert sorted(Path(dataset.uri).rglob("*")) == before
 
 
-def test_delete_takes_the_rows_that_match_and_nothing_else(dataset: lance_ops.LanceDataset) -> None:
+def test_delete_removes_only_the_matching_rows(dataset: lance_ops.LanceDataset) -> None:
     assert dataset.delete("id >= 25 AND id < 65 OR name IS NULL AND id < 10") == {"num_deleted_rows": 44}
     kept = [i for i in range(100) if not (25 <= i < 65 or (i % 3 == 0 and i < 10))]
     assert dataset.to_table().column("id").to_pylist() == kept
@@ -95,7 +95,7 @@ def test_take_counts_positions_among_the_live_rows(dataset: lance_ops.LanceDatas
     assert dataset.take([]).num_rows == 0
 
 
-def test_row_ids_lead_back_to_their_rows(dataset: lance_ops.LanceDataset) -> None:
+def test_row_ids_find_their_rows(dataset: lance_ops.LanceDataset) -> None:
     dataset.delete("id < 95")
     table = dataset.to_table(columns=["id"], with_row_id=True, with_row_address=True)
     assert table.column("_rowid").to_pylist() == [(3 << 32) | offset for offset in range(5, 10)]
@@ -184,7 +184,7 @@ def test_a_handle_is_pickled_by_name_and_version(dataset: lance_ops.LanceDataset
     assert again == dataset and again.to_table() == dataset.to_table()
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_datasets_versions_and_columns_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetNotFound, match="nothing.lance"):
         lance_ops.dataset(tmp_path / "nothing.lance")
 
@@ -225,7 +225,7 @@ def test_a_missing_data_file_is_found_by_validate(dataset: lance_ops.LanceDatase
         lance_ops.dataset(dataset.uri).validate()
 
 
-def test_columns_come_as_they_were_asked_for(dataset: lance_ops.LanceDataset) -> None:
+def test_columns_are_returned_as_requested(dataset: lance_ops.LanceDataset) -> None:
     assert dataset.to_table(columns=["name", "_rowid", "id"], limit=1).schema.names == ["name", "_rowid", "id"]
     asked = dataset.to_table(columns=["_rowaddr", "id"], with_row_id=True, limit=1)
     assert asked.schema.names == ["_rowaddr", "id", "_rowid"]
@@ -264,7 +264,7 @@ def test_a_take_restores_extension_types_as_a_scan_does(dataset_uri: str) -> Non
     assert dataset.get_fragments()[1].take([1]) == table.slice(3, 1)
 
 
-def test_an_optimizer_goes_on_where_it_stopped(dataset: lance_ops.LanceDataset) -> None:
+def test_an_interrupted_optimizer_continues_where_it_stopped(dataset: lance_ops.LanceDataset) -> None:
     dataset.create_scalar_index("id", "BTREE")
     optimizer = dataset.optimize
     optimizer.compact_files()

@@ -45,7 +45,7 @@ def files(dataset: lance_ops.LanceDataset) -> list[Path]:
     return sorted(Path(dataset.uri).rglob("*"))
 
 
-def test_an_upsert_updates_what_is_there_and_inserts_the_rest(dataset: lance_ops.LanceDataset) -> None:
+def test_an_upsert_updates_matching_rows_and_inserts_the_others(dataset: lance_ops.LanceDataset) -> None:
     result = upsert(dataset).execute(rows(2, 20, 9, value=100))
     assert result == {"num_inserted_rows": 1, "num_updated_rows": 2, "num_deleted_rows": 0}
     assert dataset.version == 2
@@ -65,7 +65,7 @@ def test_an_upsert_updates_what_is_there_and_inserts_the_rest(dataset: lance_ops
     ],
     ids=["table", "batch", "reader", "pandas", "reordered", "narrower types"],
 )
-def test_the_source_is_whatever_can_be_written(dataset: lance_ops.LanceDataset, source: Any) -> None:
+def test_a_merge_source_may_be_any_writable_data(dataset: lance_ops.LanceDataset, source: Any) -> None:
     upsert(dataset).execute(source)
     assert values(dataset) == {i: i for i in range(10)} | {3: 53, 30: 80}
 
@@ -111,7 +111,7 @@ def test_a_merge_that_changes_nothing_makes_no_version_and_no_file(dataset: lanc
     assert (dataset.version, files(dataset)) == (1, before)
 
 
-def test_what_cannot_be_merged_is_refused_and_leaves_nothing(dataset: lance_ops.LanceDataset) -> None:
+def test_an_invalid_merge_is_refused_and_leaves_no_file(dataset: lance_ops.LanceDataset) -> None:
     before = files(dataset)
     good = rows(1, 50)
     cases: list[tuple[MergeInsertBuilder, pa.Table, type[Exception], str]] = [
@@ -148,7 +148,7 @@ def test_floats_match_by_value(dataset_uri: str) -> None:
     assert sorted(dataset.to_table()["v"].to_pylist()) == [3, 10, 20]
 
 
-def test_few_keys_are_asked_of_the_index_and_rows_it_does_not_cover_are_scanned(dataset_uri: str) -> None:
+def test_few_keys_use_the_index_and_uncovered_rows_are_scanned(dataset_uri: str) -> None:
     dataset = lance_ops.write_dataset(rows(*range(1000)), dataset_uri, max_rows_per_file=300)
     dataset.create_scalar_index("id", "BTREE")
     dataset = lance_ops.write_dataset(rows(*range(1000, 1100)), dataset, mode="append")
@@ -169,7 +169,7 @@ def test_few_keys_are_asked_of_the_index_and_rows_it_does_not_cover_are_scanned(
     assert again == {"num_inserted_rows": 1, "num_updated_rows": 2, "num_deleted_rows": 0}
 
 
-def test_writers_in_each_other_s_way_plan_again_within_their_budget(dataset: lance_ops.LanceDataset) -> None:
+def test_conflicting_merges_are_planned_again_within_the_retry_limit(dataset: lance_ops.LanceDataset) -> None:
     other, late = lance_ops.dataset(dataset.uri), lance_ops.dataset(dataset.uri)
     upsert(dataset).execute(rows(1, 50, value=10))
     upsert(other).execute(rows(1, 2, 50, value=20))
@@ -224,7 +224,7 @@ Row = tuple[int | None, int]
     inserts=st.booleans(),
     removes=st.sampled_from([None, "true", "v > 4"]),
 )
-def test_a_merge_does_what_it_does_to_a_list_of_rows(
+def test_a_merge_equals_the_model_on_a_list_of_rows(
     target: list[Row], source: list[Row], matched: WhenMatched, conditional: bool, inserts: bool, removes: str | None
 ) -> None:
     conditional = conditional and matched is WhenMatched.UPDATE

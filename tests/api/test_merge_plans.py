@@ -55,7 +55,7 @@ def test_a_merge_in_place_names_the_columns_written_anew(dataset: lance_ops.Lanc
     assert "MoveRows" not in plan and "InsertRows" not in plan
 
 
-def test_where_an_index_is_for_few_keys_the_plan_says_for_how_many(dataset: lance_ops.LanceDataset) -> None:
+def test_a_plan_names_the_number_of_keys_up_to_which_an_index_is_used(dataset: lance_ops.LanceDataset) -> None:
     dataset.create_scalar_index("id", "BTREE")
     builder = upsert(dataset)
     assert builder.explain_plan().splitlines()[3:] == [
@@ -71,7 +71,7 @@ def test_where_an_index_is_for_few_keys_the_plan_says_for_how_many(dataset: lanc
 
 
 @pytest.mark.parametrize("how", ["use_index off", "every row is looked at"])
-def test_an_index_that_is_not_asked_is_not_named(dataset: lance_ops.LanceDataset, how: str) -> None:
+def test_a_plan_does_not_name_an_unused_index(dataset: lance_ops.LanceDataset, how: str) -> None:
     dataset.create_scalar_index("id", "BTREE")
     builder = upsert(dataset)
     builder = builder.use_index(False) if how == "use_index off" else builder.when_not_matched_by_source_delete("v > 5")
@@ -94,7 +94,7 @@ def test_an_analysis_counts_what_a_merge_would_do_and_leaves_nothing(dataset: la
     assert len(files(dataset)) == len(before) + 4  # two as analysed, a transaction and a manifest
 
 
-def test_a_merge_that_cannot_be_is_not_explained(dataset: lance_ops.LanceDataset) -> None:
+def test_explaining_an_invalid_merge_raises(dataset: lance_ops.LanceDataset) -> None:
     with pytest.raises(InvalidInput, match="changes nothing"):
         dataset.merge_insert("id").explain_plan()
     with pytest.raises(InvalidInput, match="no column 'id'"):

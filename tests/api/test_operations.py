@@ -27,7 +27,7 @@ NAMELESS = {
 
 
 @pytest.mark.parametrize("kind", ALL_OPERATIONS, ids=lambda kind: kind.__name__)
-def test_an_operation_that_is_read_and_committed_again_is_the_same(kind: type[Operation]) -> None:
+def test_an_operation_read_and_committed_again_is_equal(kind: type[Operation]) -> None:
     operation = ONE_OF_EACH[kind]
     if isinstance(operation, Overwrite):
         operation = replace(operation, initial_bases=(BasePath(3, "/b", "name", True, unknown=b"\xa2\x06\x00"),))
@@ -43,13 +43,13 @@ def test_an_operation_that_is_read_and_committed_again_is_the_same(kind: type[Op
     assert Transaction.from_internal(transaction).to_internal() == transaction
 
 
-def test_an_operation_of_a_newer_writer_comes_back_as_it_is() -> None:
+def test_an_operation_of_a_newer_writer_is_read_unchanged() -> None:
     operation = UnknownOperation(b"\xb2\x09\x00")
     assert from_internal(operation) is operation is to_internal(operation)
     assert isinstance(operation, LanceOperation.BaseOperation)
 
 
-def test_an_operation_keeps_what_it_was_made_of() -> None:
+def test_an_operation_copies_its_arguments() -> None:
     fragments = [new_fragment("a")]
     append = LanceOperation.Append(fragments)
     overwrite = LanceOperation.Overwrite(pa.schema([("a", pa.int8())]), iter(fragments), [DatasetBasePath("/b")])  # type: ignore[arg-type]  # an iterator, which serves once

@@ -35,7 +35,7 @@ def sizes(scanner: Any) -> list[int]:
     return [batch.num_rows for batch in scanner.to_batches()]
 
 
-def test_batches_are_as_long_as_asked_for(dataset: lance_ops.LanceDataset) -> None:
+def test_batches_have_the_requested_length(dataset: lance_ops.LanceDataset) -> None:
     whole = dataset.to_table()
     assert sizes(dataset.scanner()) == [13, 14, 9]
     assert sizes(dataset.scanner(batch_size=10)) == [10, 3, 10, 4, 9]
@@ -56,7 +56,7 @@ def test_batches_are_as_long_as_asked_for(dataset: lance_ops.LanceDataset) -> No
     ids=str,
 )
 @pytest.mark.parametrize("matching", ["id = 7", "id > 4"])
-def test_late_columns_are_taken_row_by_row_but_for_what_was_tested_already(
+def test_late_materialization_takes_only_columns_that_the_filter_did_not_read(
     dataset: lance_ops.LanceDataset, late: Any, names: list[str], matching: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = dataset.to_table(filter=matching)
@@ -72,7 +72,7 @@ def test_late_columns_are_taken_row_by_row_but_for_what_was_tested_already(
     assert sorted(taken) == names
 
 
-def test_only_indexed_fragments_are_searched_fast(dataset_uri: str) -> None:
+def test_fast_search_reads_only_indexed_fragments(dataset_uri: str) -> None:
     dataset = lance_ops.write_dataset(pa.table({"id": range(10)}), dataset_uri)
     dataset.create_scalar_index("id", "BTREE")
     dataset = lance_ops.write_dataset(pa.table({"id": range(5, 15)}), dataset_uri, mode="append")
@@ -82,7 +82,7 @@ def test_only_indexed_fragments_are_searched_fast(dataset_uri: str) -> None:
     assert dataset.to_table(filter="id > 6", fast_search=True, use_scalar_index=False).num_rows == 11
 
 
-def test_statistics_are_left_aside_where_asked(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_stats_false_ignores_statistics(dataset_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = lance_ops.write_dataset(pa.table({"id": range(5000)}), dataset_uri, data_storage_version="0.1")
     runs: list[tuple[int, int]] = []
     read = FragmentReader.read
@@ -99,7 +99,7 @@ def test_statistics_are_left_aside_where_asked(dataset_uri: str, monkeypatch: py
     assert set(runs) == {(0, 5000)}
 
 
-def test_columns_are_computed(dataset: lance_ops.LanceDataset) -> None:
+def test_scans_return_computed_columns(dataset: lance_ops.LanceDataset) -> None:
     columns = {"twice": "id * 2", "word": "upper(text)", "b": "st.b", "many": "id > 37", "all": "st"}
     table = dataset.to_table(columns, filter="id >= 37", with_row_id=True, order_by=[ColumnOrdering("id", False)])
     assert table.schema == pa.schema(
@@ -172,7 +172,7 @@ def test_the_builder_makes_the_same_scan(dataset: lance_ops.LanceDataset) -> Non
     "option",
     ["nearest", "full_text_query", "index_segments", "scan_stats_callback"],
 )
-def test_what_there_is_not_is_named(dataset: lance_ops.LanceDataset, option: str) -> None:
+def test_unsupported_scan_options_are_refused_by_name(dataset: lance_ops.LanceDataset, option: str) -> None:
     asked: dict[str, Any] = {option: print if option == "scan_stats_callback" else {"q": b"x"}}
     with pytest.raises(UnsupportedFeature, match=f"option {option}="):
         dataset.scanner(**asked)
@@ -201,7 +201,7 @@ TOO_LONG = struct.pack("<IIHHIHHH", 0x303A, 1, 0, 1, 16, 3, 5, 0)
         struct.pack("<III", 1, 0, len(TOO_LONG)) + TOO_LONG,
     ],
 )
-def test_bytes_that_are_no_set_of_rows_are_refused(dataset: lance_ops.LanceDataset, mask: bytes) -> None:
+def test_an_invalid_row_address_bitmap_is_refused(dataset: lance_ops.LanceDataset, mask: bytes) -> None:
     with pytest.raises(InvalidInput, match="row_addr_allowlist is no serialized set"):
         dataset.scanner(row_addr_allowlist=mask)
 
@@ -211,7 +211,7 @@ def test_options_that_exclude_each_other_are_refused(dataset: lance_ops.LanceDat
         dataset.scanner(batch_size_bytes=10, strict_batch_size=True)
 
 
-def test_a_plan_is_carried_out_to_be_analyzed(dataset: lance_ops.LanceDataset) -> None:
+def test_analyze_plan_runs_the_scan(dataset: lance_ops.LanceDataset) -> None:
     analyzed = dataset.scanner(filter="id > 30").analyze_plan().splitlines()
     assert analyzed[0].startswith("AnalyzeExec: elapsed=")
     assert analyzed[0].endswith("metrics=[output_rows=8]")
@@ -236,7 +236,7 @@ def test_heads_slices_and_fragments_take_the_same_options(dataset: lance_ops.Lan
         fragment.scanner(pa.schema({"id": pa.int64()}))
 
 
-def test_data_frames_hold_blobs_as_they_are_asked_for(dataset_uri: str) -> None:
+def test_to_pandas_returns_blobs_as_requested(dataset_uri: str) -> None:
     blobs = [b"one", None, b"three"]
     schema = pa.schema(
         [pa.field("id", pa.int64()), pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]
@@ -256,6 +256,6 @@ def test_data_frames_hold_blobs_as_they_are_asked_for(dataset_uri: str) -> None:
         dataset.to_pandas(blob_mode="eager")
 
 
-def test_data_frames_hold_the_rows(dataset: lance_ops.LanceDataset) -> None:
+def test_to_pandas_returns_the_rows(dataset: lance_ops.LanceDataset) -> None:
     frame = dataset.to_pandas(["id", "text"], "id > 35", order_by="id", split_blocks=True)
     pd.testing.assert_frame_equal(frame, dataset.to_table(["id", "text"], "id > 35").to_pandas())

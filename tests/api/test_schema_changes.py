@@ -133,7 +133,7 @@ def test_a_stream_has_a_row_for_each_live_row(dataset: Dataset) -> None:
     dataset.validate()
 
 
-def test_fields_alone_are_null_and_cost_no_file(dataset: Dataset) -> None:
+def test_adding_fields_without_values_is_null_and_writes_no_file(dataset: Dataset) -> None:
     before = files(dataset)
     dataset.add_columns(pa.field("z", pa.int32()))
     dataset.add_columns([pa.field("a", pa.list_(pa.string())), pa.field("b", pa.date32())])
@@ -151,12 +151,12 @@ def test_fields_alone_are_null_and_cost_no_file(dataset: Dataset) -> None:
     dataset.validate()
 
 
-def test_columns_join_by_key(dataset: Dataset) -> None:
+def test_merge_joins_columns_by_key(dataset: Dataset) -> None:
     dataset.merge(pa.table({"k": [8, 1, 99, 1], "m": ["eight", "old", "?", "one"]}), "id", "k")
     assert dataset.to_table(columns=["m"])["m"].to_pylist() == [None, "one", *[None] * 4, "eight"]
 
 
-def test_an_id_whose_values_lie_in_some_file_is_not_given_again(dataset: Dataset) -> None:
+def test_a_field_id_that_some_file_uses_is_not_reused(dataset: Dataset) -> None:
     assert dataset.max_field_id == 4
     dataset.add_columns({"w": "id"})
     dataset.drop_columns(["w"])

@@ -118,7 +118,7 @@ def peak_bytes(num_batches: int, version: FileVersion) -> int:
 
 
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
-def test_what_a_writer_holds_does_not_grow_with_the_stream(version: FileVersion) -> None:
+def test_a_writer_s_memory_does_not_grow_with_the_stream(version: FileVersion) -> None:
     peak_bytes(8, version)  # what is made once, and kept
     few, many = peak_bytes(30, version), peak_bytes(120, version)
     assert many < 1.3 * few
@@ -127,7 +127,7 @@ def test_what_a_writer_holds_does_not_grow_with_the_stream(version: FileVersion)
 
 
 @pytest.mark.soak
-def test_a_stream_of_twenty_gigabytes_is_written_in_less_than_one(tmp_path: Path) -> None:
+def test_twenty_gigabytes_are_streamed_in_less_than_one_of_memory(tmp_path: Path) -> None:
     if shutil.disk_usage(tmp_path).free < 1.5 * SOAK_BYTES:
         pytest.skip("needs 30 GB of free disk")
     uri = tmp_path / "long"

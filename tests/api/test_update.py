@@ -104,7 +104,7 @@ def test_an_update_of_no_row_makes_no_version_and_no_file(dataset: lance_ops.Lan
         ({"id": "id + 2147483647"}, InvalidInput, "'id'"),
     ],
 )
-def test_what_cannot_be_computed_is_refused_and_leaves_nothing(
+def test_an_invalid_expression_is_refused_and_leaves_no_file(
     dataset: lance_ops.LanceDataset, updates: dict[str, str], error: type[Exception], message: str
 ) -> None:
     before = sorted(Path(dataset.uri).rglob("*"))
@@ -189,7 +189,7 @@ CONDITIONS: tuple[tuple[str | None, Callable[[int | None, int], bool]], ...] = (
     st.lists(st.none() | st.integers(-9, 9), min_size=1, max_size=20),
     st.lists(st.tuples(st.sampled_from(VALUES), st.sampled_from(CONDITIONS)), min_size=1, max_size=4),
 )
-def test_updates_do_what_they_do_to_a_dictionary(start: list[int | None], steps: list[Any]) -> None:
+def test_updates_equal_the_model_on_a_dictionary(start: list[int | None], steps: list[Any]) -> None:
     model = dict(enumerate(start))
     with tempfile.TemporaryDirectory() as folder:
         table = pa.table({"id": pa.array(model), "v": pa.array(model.values(), pa.int64())})

@@ -74,7 +74,7 @@ def test_only_ours_is_durable_by_itself() -> None:
 
 @pytest.mark.interop
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_what_a_contender_left_unsynced_is_synced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_a_contender_left_unsynced_are_all_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "written"
     contender("pylance", "2.2").write(pa.table({"id": [1]}), folder)
     synced = []
@@ -133,7 +133,7 @@ _EFFECTS = {  # versions made, rows added
 
 
 @pytest.mark.parametrize("case", ALL_TABLE_CASES, ids=lambda case: case.name)
-def test_a_table_case_does_what_its_name_says(case: TableCase, tmp_path: Path) -> None:
+def test_a_table_case_makes_the_expected_versions_and_rows(case: TableCase, tmp_path: Path) -> None:
     case.prepare(tmp_path / "source", 0.002)
     uri = str(tmp_path / case.start(tmp_path, "ours", 1))
     before = lance_ops.dataset(uri)
@@ -152,7 +152,7 @@ def test_a_table_case_does_what_its_name_says(case: TableCase, tmp_path: Path) -
         assert after.snapshot.manifest.uses_stable_row_ids
 
 
-def test_contenders_that_answer_otherwise_are_an_error(tmp_path: Path) -> None:
+def test_contenders_with_different_answers_raise_an_error(tmp_path: Path) -> None:
     case = next(case for case in ALL_TABLE_CASES if case.name == "open_10000_versions")
     for name, answer in (("ours", 1), ("pylance", 2)):
         with pa.ipc.new_file(answer_path(tmp_path, name), pa.schema([("result", pa.int64())])) as sink:

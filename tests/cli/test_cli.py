@@ -45,7 +45,7 @@ def flights(dataset_uri: str) -> str:
     return dataset_uri
 
 
-def test_inspect_shows_what_the_dataset_is(flights: str) -> None:
+def test_inspect_shows_the_dataset_s_properties(flights: str) -> None:
     shown = text("inspect", flights)
     assert "version    3 of 3" in shown
     assert "10 live, 2 deleted" in shown
@@ -62,12 +62,12 @@ def test_inspect_as_json_has_every_fact(flights: str) -> None:
     assert facts["schema"][0] == {"id": 0, "name": "x", "type": "int64", "nullable": True}
 
 
-def test_inspect_looks_at_a_version_or_a_tag(flights: str) -> None:
+def test_inspect_accepts_a_version_or_a_tag(flights: str) -> None:
     assert answer("inspect", flights, "--version", "1")["num_deleted_rows"] == 0
     assert answer("inspect", flights, "--version", "v1")["version"] == 2
 
 
-def test_versions_tell_the_datasets_life(flights: str) -> None:
+def test_versions_lists_the_datasets_history(flights: str) -> None:
     lines = [line.split() for line in text("versions", flights).splitlines()]
     rows = {line[0]: line for line in lines if line[0].isdecimal()}
     assert list(rows) == ["1", "2", "3"]
@@ -95,7 +95,7 @@ def test_a_dataset_without_findings_is_healthy(dataset_uri: str) -> None:
     assert "healthy" in text("health", dataset_uri, "--fail-on", "warning")
 
 
-def test_verify_says_that_a_version_is_whole(flights: str) -> None:
+def test_verify_reports_a_complete_version(flights: str) -> None:
     assert "version 3 is whole" in text("verify", flights)
     assert answer("verify", flights, "--version", "1")["valid"] is True
 
@@ -123,7 +123,7 @@ def test_compact_plans_and_then_merges(flights: str) -> None:
     assert "nothing to compact" in text("compact", flights)
 
 
-def test_reindex_covers_what_came_since_and_builds_what_is_asked_for(flights: str) -> None:
+def test_reindex_covers_new_rows_and_builds_requested_indices(flights: str) -> None:
     write_dataset(pa.table({"x": [100], "carrier": ["UA"]}), flights, mode="append")
     assert answer("inspect", flights)["indices"][0]["num_unindexed_rows"] == 1
     assert "x_idx (11 rows)" in text("reindex", flights)
@@ -137,7 +137,7 @@ def test_reindex_without_an_index_says_how_to_build_one(dataset_uri: str) -> Non
     assert "--create" in text("reindex", dataset_uri)
 
 
-def test_cleanup_shows_and_then_removes_but_keeps_tags(flights: str) -> None:
+def test_cleanup_shows_and_then_removes_old_versions_but_keeps_tags(flights: str) -> None:
     options = ("cleanup", flights, "--older-than", "0s", "--keep-tagged")
     shown = text(*options, "--dry-run", "--files")
     assert "would remove" in shown and "1 version," in shown
@@ -205,7 +205,7 @@ def test_an_error_is_one_line_and_exit_code_1(flights: str, arguments: tuple[str
         ("nonsense",),
     ],
 )
-def test_a_command_line_without_sense_is_exit_code_2(flights: str, arguments: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_is_exit_code_2(flights: str, arguments: tuple[str, ...]) -> None:
     result = run(*(argument.format(flights=flights) for argument in arguments))
     assert result.exit_code == 2
     assert "Traceback" not in result.output
@@ -257,7 +257,7 @@ def test_durations_have_units(written: str, meant: timedelta) -> None:
         duration(written[:-1])
 
 
-def test_only_the_whole_is_100_percent() -> None:
+def test_percentages_below_the_whole_never_show_100() -> None:
     assert [percent(ratio) for ratio in (None, 0.0, 0.5, 0.99999, 1.0)] == ["-", "0.0%", "50.0%", "99.9%", "100%"]
 
 

@@ -15,7 +15,7 @@ def summary(version: int, operation: str, *batches: str) -> VersionSummary:
     return VersionSummary(version, None, operation, 0, 0, 0, 0, None, (), batches, {})
 
 
-def test_checks_pass_before_there_is_a_dataset(deployment: Deployment) -> None:
+def test_checks_pass_before_the_dataset_exists(deployment: Deployment) -> None:
     results = deployment.check()
     assert len(results) == 6
     assert all(evaluation.passed for evaluation in results.values())
@@ -47,7 +47,7 @@ def test_small_fragments_deletions_and_versions_fail_above_their_limits(deploy: 
     assert results["deleted_ratio"].metadata["lance/value"].value == pytest.approx(0.3)
 
 
-def test_recorded_batches_that_are_held_pass(deployment: Deployment) -> None:
+def test_recorded_batches_that_the_table_has_pass(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.tick()
     evaluation = deployment.check()["batches_exactly_once"]
@@ -63,7 +63,7 @@ def test_an_audit_tells_lost_unrecorded_and_doubled_batches_apart() -> None:
     assert "ingested twice: b" in audit.sentence
 
 
-def test_a_batch_that_comes_again_after_a_restore_is_not_doubled() -> None:
+def test_a_batch_ingested_again_after_a_restore_is_not_doubled() -> None:
     history = [summary(1, "Append", "a"), summary(2, "Append", "b"), summary(3, "Restore"), summary(4, "Append", "b")]
     assert audit_batches({"a", "b"}, {"a", "b"}, history).passed
 

@@ -25,7 +25,7 @@ def test_a_minimal_declaration_has_the_defaults(tmp_path: Path) -> None:
     assert config.table().uri == "/lake/flights.lance"
 
 
-def test_a_whole_declaration_is_read(tmp_path: Path) -> None:
+def test_a_declaration_with_every_key_is_read(tmp_path: Path) -> None:
     text = """
 name: bronze/flights
 uri: ${LAKE}/flights.lance/
@@ -83,7 +83,7 @@ def test_a_mistake_names_the_file_and_the_key(tmp_path: Path, text: str, key: st
     assert key in str(caught.value)
 
 
-def test_every_mistake_is_told_at_once_and_no_value_is(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once_without_values(tmp_path: Path) -> None:
     path = write(tmp_path, "name: a\nuri: 5\nstorage_options: {secret: [hunter2]}\n")
     with pytest.raises(ConfigError) as caught:
         load_dataset(path)
@@ -96,7 +96,7 @@ def test_a_missing_file_is_a_config_error(tmp_path: Path) -> None:
         load_dataset(tmp_path / "nothing.yaml")
 
 
-def test_a_folder_is_read_in_order_and_a_name_belongs_to_one_file(tmp_path: Path) -> None:
+def test_a_folder_is_read_in_order_and_a_duplicate_name_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "name: b\nuri: x", "1.yaml")
     write(tmp_path, "name: a\nuri: x", "2.yaml")
     assert [config.name for config in load_datasets(tmp_path)] == ["b", "a"]
@@ -110,7 +110,7 @@ def test_ingesting_without_a_landing_folder_is_refused() -> None:
         DatasetConfig(name="a", uri="x").landing()
 
 
-def test_a_place_shows_no_secret() -> None:
+def test_a_location_s_text_shows_no_secret() -> None:
     place = StoreLocation("s3://user:hunter2@bucket/a?token=hunter2", {"secret": "hunter2"})
     assert place.public_uri == "s3://bucket/a"
     assert "secret" not in repr(place)

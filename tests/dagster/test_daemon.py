@@ -57,7 +57,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.5)
 
 
-def test_the_daemon_ingests_a_backlog_by_one_run_and_one_commit(
+def test_the_daemon_ingests_a_backlog_in_one_run_and_one_commit(
     daemon: dg.DagsterInstance, deployment: Deployment
 ) -> None:
     wait_for(lambda: daemon.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS])) == 1)

@@ -37,7 +37,7 @@ def test_a_dataset_without_a_landing_folder_has_a_head_and_maintenance_only() ->
     assert repository.asset_graph.get_all_asset_keys() == {dg.AssetKey("a")}
 
 
-def test_several_datasets_live_in_one_code_location() -> None:
+def test_one_code_location_defines_several_datasets() -> None:
     merged = definitions({"name": "a", "uri": "/a"}, {"name": "b/a", "uri": "/b", "raw": {"uri": "/in"}})
     dg.Definitions.validate_loadable(merged)
     assert merged.resolve_job_def("b_a_compact").name == "b_a_compact"

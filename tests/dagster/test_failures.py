@@ -27,7 +27,7 @@ pytestmark = pytest.mark.dagster
         TasksLost("a worker died"),
     ],
 )
-def test_what_may_pass_is_tried_again(error: LanceOpsError) -> None:
+def test_transient_errors_are_retried(error: LanceOpsError) -> None:
     with pytest.raises(dg.RetryRequested) as caught, retrying():
         raise error
     assert caught.value.__cause__ is error
@@ -36,13 +36,13 @@ def test_what_may_pass_is_tried_again(error: LanceOpsError) -> None:
 @pytest.mark.parametrize(
     "error", [InvalidInput("no such column"), IncompatibleTransaction("overwritten"), ObjectNotFound("a.lance")]
 )
-def test_what_another_attempt_cannot_mend_fails_at_once_in_its_own_words(error: LanceOpsError) -> None:
+def test_permanent_errors_fail_at_once_with_their_own_message(error: LanceOpsError) -> None:
     with pytest.raises(dg.Failure) as caught, retrying():
         raise error
     assert caught.value.description == str(error)
     assert caught.value.allow_retries is False
 
 
-def test_errors_of_others_pass_through() -> None:
+def test_errors_of_other_libraries_pass_through() -> None:
     with pytest.raises(ZeroDivisionError), retrying():
         raise ZeroDivisionError

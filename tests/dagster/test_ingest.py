@@ -23,7 +23,7 @@ def test_a_backlog_becomes_one_run_and_one_version(deployment: Deployment) -> No
     assert deployment.instance.get_materialized_partitions(deployment.names.batches) == set(ticked.new_partitions)
 
 
-def test_each_partition_tells_its_rows_its_token_and_its_files(deployment: Deployment) -> None:
+def test_each_partition_records_its_rows_token_and_files(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.land("b", range(3, 10))
     deployment.tick()
@@ -54,7 +54,7 @@ def test_the_head_gets_one_event_with_the_version_and_the_standard_metadata(depl
     assert "| 1 |" in metadata["lance/timeline"]
 
 
-def test_a_replayed_partition_makes_no_version_and_doubles_no_row(deployment: Deployment) -> None:
+def test_a_replayed_partition_makes_no_version_and_duplicates_no_row(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.tick()
     deployment.ingest("a")
@@ -96,7 +96,7 @@ def test_a_partition_whose_files_changed_fails_and_leaves_the_dataset(deployment
     assert deployment.data.count_rows() == 3
 
 
-def test_an_unreadable_file_fails_the_run_names_itself_and_is_ingested_once_it_is_mended(
+def test_an_unreadable_file_fails_the_run_by_name_and_is_ingested_after_repair(
     deployment: Deployment,
 ) -> None:
     deployment.land("a", range(3))
@@ -129,7 +129,7 @@ def test_the_run_ends_with_the_heads_checks(deployment: Deployment) -> None:
     assert not results["unindexed_ratio"].passed, "the declared index is not built yet"
 
 
-def test_a_version_that_someone_else_committed_meanwhile_is_recorded_too(deployment: Deployment) -> None:
+def test_a_version_committed_concurrently_is_recorded_too(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.tick()
     deployment.data.delete("id = 0")

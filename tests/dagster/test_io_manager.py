@@ -53,7 +53,7 @@ def test_an_output_is_a_dataset_and_its_version_and_rows_are_recorded(manager: L
     assert event.metadata["lance/version"].value == 1
 
 
-def test_an_input_comes_as_the_type_it_is_annotated_with(manager: LanceIOManager) -> None:
+def test_an_input_has_its_annotated_type(manager: LanceIOManager) -> None:
     seen: list[Any] = []
 
     @dg.asset
@@ -106,7 +106,7 @@ def test_a_partition_is_read_alone(manager: LanceIOManager) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
-def test_a_partition_that_cannot_be_written_keeps_its_rows_and_what_others_wrote_meanwhile(
+def test_a_failed_partition_write_keeps_its_rows_and_concurrent_writes(
     manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     materialize(manager, daily, partition_key="1")
@@ -139,7 +139,7 @@ def run_meanwhile(manager: LanceIOManager, monkeypatch: pytest.MonkeyPatch, part
 @pytest.mark.parametrize(
     "begun", [False, True], ids=["the dataset was begun meanwhile", "another was replaced meanwhile"]
 )
-def test_partitions_that_are_written_at_once_are_both_there(
+def test_partitions_written_concurrently_are_both_kept(
     manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
 ) -> None:
     if begun:
@@ -153,7 +153,7 @@ def test_partitions_that_are_written_at_once_are_both_there(
 
 
 @pytest.mark.parametrize("before", [(), ("2",), ("1", "2")], ids=["no dataset", "no row of it", "rows of it"])
-def test_of_runs_of_one_partition_at_the_same_moment_the_rows_of_the_last_to_end_are_there(
+def test_concurrent_runs_of_one_partition_leave_the_rows_of_the_last_to_end(
     manager: LanceIOManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
 ) -> None:
     for key in before:

@@ -47,7 +47,7 @@ def test_a_folder_waits_for_its_marker_however_old_its_files() -> None:
     assert [batch.key for batch in landing.waiting] == ["d2"]
 
 
-def test_files_whose_paths_share_a_key_are_one_batch_and_others_are_told() -> None:
+def test_files_with_the_same_key_are_one_batch_and_files_without_a_key_are_reported() -> None:
     raw = RawFiles(uri="/in", key=r"(?P<key>\d{4}-\d{2}-\d{2})")
     landing = group_files(raw, [landed("a-2024-01-01"), landed("b-2024-01-01", 59), landed("readme")], NOW)
     assert [batch.key for batch in landing.waiting] == ["2024-01-01"]
@@ -72,7 +72,7 @@ def test_the_token_follows_content_and_prefers_the_etag() -> None:
     assert token(landed("a", 100, etag="e")) == token(landed("a", 101, etag="e"))
 
 
-def test_keys_are_found_again_a_changed_batch_under_its_own() -> None:
+def test_known_keys_are_found_again_and_a_changed_batch_has_its_own() -> None:
     landing = group_files(RawFiles(uri="/in"), [landed("a"), landed("b", 0)], NOW)
     changed = landing.ready[0].as_changed()
     found, missing = landing.find(["b", changed.key, "nothing", "a=000000000000"])
@@ -91,7 +91,7 @@ def test_a_local_folder_is_listed_with_times_and_sizes(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
+def test_a_missing_landing_folder_is_empty(tmp_path: Path) -> None:
     landing = list_landing(RawFiles(uri=str(tmp_path / "nothing")), NOW)
     assert landing.ready == landing.waiting == ()
 

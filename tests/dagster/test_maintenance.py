@@ -15,7 +15,7 @@ def fill(deployment: Deployment) -> None:
     deployment.data.delete("id >= 30")
 
 
-def test_maintenance_measures_compacts_reindexes_cleans_up_and_judges(deploy: Deploy) -> None:
+def test_maintenance_measures_compacts_reindexes_cleans_up_and_checks(deploy: Deploy) -> None:
     deployment = deploy(maintenance={"cleanup": {"older_than_days": None, "retain_versions": 2}})
     fill(deployment)
     result = deployment.run("maintenance")

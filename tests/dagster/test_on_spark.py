@@ -40,7 +40,7 @@ def test_a_backlog_is_one_spark_run_and_one_commit_and_the_verbs_run_there_too(o
     assert on_spark.head_versions() == list(range(1, on_spark.data.version + 1))
 
 
-def test_an_error_in_a_spark_task_reaches_the_run_as_itself(on_spark: Deployment) -> None:
+def test_an_error_in_a_spark_task_reaches_the_run_unchanged(on_spark: Deployment) -> None:
     path = on_spark.land("a", range(3))
     path.write_bytes(b"PAR1 not at all PAR1")
     on_spark.instance.add_dynamic_partitions(on_spark.names.of("batches"), ["a"])

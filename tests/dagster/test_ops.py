@@ -53,7 +53,7 @@ def test_a_deletion_that_makes_no_sense_fails_and_changes_nothing(
     assert filled.data.version == 3
 
 
-def test_values_that_the_launchpad_let_through_are_refused_in_the_op(filled: Deployment) -> None:
+def test_invalid_values_that_the_launchpad_accepts_are_refused_by_the_op(filled: Deployment) -> None:
     job = filled.location.definitions.resolve_job_def("trips_compact")
     config = {"ops": {"compact": {"config": {"target_rows_per_fragment": -1}}}}
     with pytest.raises(Exception, match="target_rows_per_fragment"):
@@ -61,7 +61,7 @@ def test_values_that_the_launchpad_let_through_are_refused_in_the_op(filled: Dep
     assert filled.data.version == 3
 
 
-def test_reindex_builds_what_is_declared_and_then_only_extends_it(filled: Deployment) -> None:
+def test_reindex_builds_declared_indices_once_and_then_extends_them(filled: Deployment) -> None:
     filled.run("reindex")
     (index,) = filled.data.describe_indices()
     assert (index.name, index.num_rows_indexed) == ("id_idx", 30)
@@ -119,12 +119,12 @@ def test_replays_stay_no_ops_after_clean_up(filled: Deployment) -> None:
     assert filled.data.count_rows() == 30
 
 
-def test_the_policy_holds_where_the_run_says_nothing(filled: Deployment) -> None:
+def test_the_declared_policy_applies_without_run_config(filled: Deployment) -> None:
     done = output_metadata(filled.run("cleanup", Cleanup(dry_run=False)))
     assert done["lance/old_versions"] == 0, "nothing is two weeks old"
 
 
-def test_a_restore_brings_a_version_back_and_its_batches_can_come_again(filled: Deployment) -> None:
+def test_a_restore_allows_removed_batches_to_be_ingested_again(filled: Deployment) -> None:
     filled.tick()
     filled.run("tag", Tag(name="good", version=2))
     filled.run("restore", Restore(tag="good", reason="d2 was a mistake"))
@@ -167,7 +167,7 @@ def test_tags_are_created_moved_and_deleted(filled: Deployment) -> None:
     assert filled.data.tags.list() == {}
 
 
-def test_a_verb_on_a_dataset_that_is_not_there_fails_naming_it(deployment: Deployment) -> None:
+def test_a_verb_on_a_missing_dataset_fails_by_name(deployment: Deployment) -> None:
     with pytest.raises(dg.Failure, match="no Lance dataset at .*trips.lance"):
         deployment.run("compact")
 

@@ -32,7 +32,7 @@ def test_one_new_file_is_a_run_of_one_partition_and_many_a_range(deployment: Dep
     assert deployment.tick().runs == ()
 
 
-def test_a_file_that_is_still_young_waits(deployment: Deployment) -> None:
+def test_a_file_younger_than_the_limit_waits(deployment: Deployment) -> None:
     path = deployment.land("a", range(1))
     now = time.time()
     os.utime(path, (now, now))
@@ -50,7 +50,7 @@ def test_a_cap_spreads_a_backlog_over_ticks(deploy: Deploy) -> None:
     assert deployment.data.version == 3
 
 
-def test_a_lost_cursor_asks_for_nothing_again(deployment: Deployment) -> None:
+def test_a_lost_cursor_requests_nothing_again(deployment: Deployment) -> None:
     for day in range(3):
         deployment.land(f"d{day}", range(day, day + 1))
     deployment.tick()
@@ -60,7 +60,7 @@ def test_a_lost_cursor_asks_for_nothing_again(deployment: Deployment) -> None:
     assert deployment.data.count_rows() == 3
 
 
-def test_a_lost_instance_asks_for_everything_again_and_doubles_nothing(deployment: Deployment) -> None:
+def test_a_lost_instance_requests_everything_again_and_duplicates_nothing(deployment: Deployment) -> None:
     deployment.fill(3)
     ticked = deployment.tick()
     assert len(ticked.runs) == 1
@@ -68,7 +68,7 @@ def test_a_lost_instance_asks_for_everything_again_and_doubles_nothing(deploymen
     assert deployment.data.count_rows() == 30
 
 
-def test_a_batch_whose_run_failed_is_asked_for_again_after_a_lost_cursor(deployment: Deployment) -> None:
+def test_a_failed_batch_is_requested_again_after_a_lost_cursor(deployment: Deployment) -> None:
     deployment.instance.add_dynamic_partitions(deployment.names.of("batches"), ["a", "b"])
     deployment.land("a", range(1))
     deployment.land("b", range(1, 2))
@@ -90,7 +90,7 @@ def test_a_changed_file_is_reported_on_its_partition_and_not_ingested(deployment
     assert deployment.data.count_rows() == 3
 
 
-def test_a_changed_file_is_appended_as_a_batch_of_its_own_where_that_is_declared(deploy: Deploy) -> None:
+def test_a_changed_file_is_appended_as_a_new_batch_if_so_declared(deploy: Deploy) -> None:
     deployment = deploy(raw={"changed": "append"})
     deployment.land("a", range(3))
     deployment.tick()

@@ -52,7 +52,7 @@ def test_a_backlog_is_one_run_over_all_keys_in_the_order_of_arrival() -> None:
     assert [run.keys for run in tick.runs] == [("b", "a", "c")]
 
 
-def test_nothing_new_leaves_the_watermark() -> None:
+def test_a_tick_without_new_batches_keeps_the_watermark() -> None:
     first = plan([batch("a", 1)])
     again = plan([batch("a", 1)], known=["a"], watermark=first.watermark)
     assert again == Tick((), (), (), first.watermark)
@@ -78,7 +78,7 @@ def test_a_file_that_arrives_with_an_old_time_is_not_missed() -> None:
     assert second.watermark == first.watermark
 
 
-def test_a_lost_cursor_asks_only_for_what_the_history_does_not_hold() -> None:
+def test_a_lost_cursor_requests_only_batches_missing_from_the_history() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
     tick = plan(ready, known=["a", "b", "c"], ingested={"a": ready[0].token, "c": ready[2].token})
     assert tick.new_keys == ()
@@ -87,7 +87,7 @@ def test_a_lost_cursor_asks_only_for_what_the_history_does_not_hold() -> None:
     assert tick.watermark == Watermark(*ready[2].order)
 
 
-def test_keys_that_are_no_neighbours_become_runs_of_their_own() -> None:
+def test_keys_that_are_not_adjacent_become_separate_runs() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3), batch("d", 4)]
     tick = plan(ready, known=["a", "b", "c"], ingested={"b": ready[1].token})
     assert [run.keys for run in tick.runs] == [("a",), ("c", "d")]
@@ -102,7 +102,7 @@ def test_a_changed_batch_is_reported_once_and_left_alone() -> None:
     assert plan([changed], known=["a"], watermark=second.watermark, ingested=held).changed == ()
 
 
-def test_a_changed_batch_becomes_a_new_one_where_that_is_asked_for() -> None:
+def test_a_changed_batch_becomes_a_new_batch_if_configured() -> None:
     changed = batch("a", 2, size_bytes=11)
     held = {"a": batch("a", 1).token}
     tick = plan([changed], known=["a"], ingested=held, changed="append")
@@ -126,17 +126,17 @@ def test_run_keys_follow_keys_and_content() -> None:
     assert plan([one, two]).runs[0].run_key == plan([one, two]).runs[0].run_key
 
 
-def test_the_history_is_asked_about_known_batches_above_the_watermark_only() -> None:
+def test_the_history_is_queried_only_for_batches_above_the_watermark() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
     assert doubtful_batches(ready, ["a", "b"], Watermark(*ready[0].order)) == (ready[1],)
 
 
 @pytest.mark.parametrize("cursor", [None, "", "{", "[]", "{}", '{"modified": 3, "key": "a"}', '{"modified": "x"}'])
-def test_a_cursor_beyond_recognition_starts_over(cursor: str | None) -> None:
+def test_an_unreadable_cursor_starts_over(cursor: str | None) -> None:
     assert Watermark.decode(cursor) is None
 
 
-def test_a_watermark_survives_its_cursor() -> None:
+def test_a_watermark_round_trips_through_its_cursor() -> None:
     watermark = Watermark(START + timedelta(microseconds=7), "ä")
     assert Watermark.decode(watermark.encode()) == watermark
 

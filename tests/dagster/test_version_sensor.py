@@ -42,7 +42,7 @@ def test_an_external_writers_versions_are_recorded_once(deployment: Deployment) 
     assert deployment.head_versions() == [1, 2]
 
 
-def test_what_a_run_recorded_is_not_recorded_again(deployment: Deployment) -> None:
+def test_versions_that_a_run_recorded_are_not_recorded_again(deployment: Deployment) -> None:
     deployment.land("a", range(3))
     deployment.tick()
     deployment.data.delete("id = 1")
@@ -66,14 +66,14 @@ def test_a_tick_is_bounded(deployment: Deployment) -> None:
     assert (first, second) == ([1, 2, 3], [4, 5])
 
 
-def test_versions_that_were_cleaned_up_are_passed_over(deployment: Deployment) -> None:
+def test_removed_versions_are_skipped(deployment: Deployment) -> None:
     for number in range(4):
         write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
     deployment.data.cleanup_old_versions(timedelta(0), retain_versions=1)
     assert watch(deployment, cursor="1") == ([4], "4")
 
 
-def test_a_dataset_made_anew_is_watched_from_its_start(deployment: Deployment) -> None:
+def test_a_recreated_dataset_is_watched_from_its_first_version(deployment: Deployment) -> None:
     for number in range(3):
         write_dataset(rows(number), deployment.config.uri, mode="append" if number else "create")
     _, cursor = watch(deployment)

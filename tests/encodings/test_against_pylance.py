@@ -189,7 +189,7 @@ def met_in(reader: FileReader) -> set[str]:
 
 
 @every_column
-def test_what_pylance_writes_is_read(column: Column, tmp_path: Path) -> None:
+def test_files_that_pylance_writes_are_read(column: Column, tmp_path: Path) -> None:
     from lance.file import LanceFileWriter
 
     table = table_of(column)
@@ -201,7 +201,7 @@ def test_what_pylance_writes_is_read(column: Column, tmp_path: Path) -> None:
 
 
 @every_column
-def test_what_we_write_is_read_by_pylance_and_by_us(column: Column, tmp_path: Path) -> None:
+def test_files_that_we_write_are_read_by_both(column: Column, tmp_path: Path) -> None:
     from lance.file import LanceFileReader
 
     table = table_of(column)
@@ -218,7 +218,7 @@ def test_what_we_write_is_read_by_pylance_and_by_us(column: Column, tmp_path: Pa
     assert theirs.take_rows(rows).to_table().column(0).to_pylist() == table.take(rows).column(0).to_pylist()
 
 
-def test_the_table_meets_every_encoding_in_both_directions() -> None:
+def test_the_table_covers_every_encoding_in_both_directions() -> None:
     every = {encoding.MESSAGE for encoding in ALL_ENCODINGS}
     assert every - met_by(column.theirs for column in COLUMNS.values()) == set()
     # a constant stands only for items that are all null, which we write as items like any others

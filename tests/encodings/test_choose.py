@@ -130,7 +130,7 @@ def test_a_codec_that_saves_nothing_is_left_out() -> None:
         (FixedSizeListValues(integers_of(np.zeros(N), 32), 2), V2_2, None),
     ],
 )
-def test_a_dictionary_is_made_where_it_pays_and_the_version_has_it(
+def test_a_dictionary_is_made_where_it_saves_space_and_the_version_allows_it(
     values: Values, version: FileVersion, num_entries: int | None
 ) -> None:
     made = choose_dictionary(values, NO_OPTIONS, version)
@@ -224,7 +224,7 @@ def test_levels_are_packed_or_in_runs_and_runs_need_2_2() -> None:
 
 @given(seeds, st.integers(0, 64), st.sampled_from([8, 16, 32, 64]), st.integers(1, 60), st.sampled_from([0, 3, N]))
 @settings(max_examples=60)
-def test_what_is_chosen_for_integers_is_never_much_larger_than_any_candidate(
+def test_the_encoding_chosen_for_integers_is_never_much_larger_than_the_best(
     seed: int, width: int, bits: int, run: int, count: int
 ) -> None:
     random = np.random.default_rng(seed)

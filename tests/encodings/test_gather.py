@@ -22,7 +22,7 @@ def ranges(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 
 @given(ranges())
-def test_ranges_are_brought_together_in_order(wanted: list[tuple[int, int]]) -> None:
+def test_ranges_are_gathered_in_order(wanted: list[tuple[int, int]]) -> None:
     starts = np.array([start for start, _ in wanted], np.int64)
     sizes = np.array([size for _, size in wanted], np.int64)
     expected = b"".join(DATA[start : start + size].tobytes() for start, size in wanted)
@@ -30,7 +30,7 @@ def test_ranges_are_brought_together_in_order(wanted: list[tuple[int, int]]) -> 
 
 
 @pytest.mark.parametrize("most", [1, 40])
-def test_many_ascending_ranges_are_brought_together_with_and_without_the_kernel(
+def test_many_ascending_ranges_are_gathered_with_and_without_the_kernel(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gather, "_MANY_RANGES", most * 10)
@@ -42,13 +42,13 @@ def test_many_ascending_ranges_are_brought_together_with_and_without_the_kernel(
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100])
-def test_ranges_of_one_size_are_brought_together_in_any_order(size: int) -> None:
+def test_ranges_of_one_size_are_gathered_in_any_order(size: int) -> None:
     starts = np.random.default_rng(size).integers(0, len(DATA) - size + 1, 100)
     expected = b"".join(DATA[start : start + size].tobytes() for start in starts)
     assert gather_ranges(DATA, starts, np.full(100, size)).tobytes() == expected
 
 
-def test_ranges_that_lie_end_to_end_are_not_copied() -> None:
+def test_adjacent_ranges_are_not_copied() -> None:
     starts, sizes = np.array([5, 10, 12, 12, 40]), np.array([5, 2, 0, 28, 9])
     assert np.shares_memory(gather_ranges(DATA, starts, sizes), DATA)
 

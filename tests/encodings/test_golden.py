@@ -94,7 +94,7 @@ def description_of(golden: Golden) -> pb.CompressiveEncoding:
 
 
 @pytest.mark.parametrize("golden", CHUNKS.values(), ids=CHUNKS)
-def test_a_chunk_of_the_reference_holds_what_it_was_given(golden: Golden) -> None:
+def test_a_chunk_of_the_reference_decodes_to_its_values(golden: Golden) -> None:
     encoding = encoding_from_pb(description_of(golden))
     raw = [bytes.fromhex(buffer) for buffer in golden.buffers]
     ends = np.cumsum([0, *map(len, raw)])
@@ -109,7 +109,7 @@ def test_a_chunk_of_the_reference_holds_what_it_was_given(golden: Golden) -> Non
 
 
 @pytest.mark.parametrize("golden", BLOCKS.values(), ids=BLOCKS)
-def test_a_block_of_the_reference_holds_what_it_was_given(golden: Golden) -> None:
+def test_a_block_of_the_reference_decodes_to_its_values(golden: Golden) -> None:
     encoding = encoding_from_pb(description_of(golden))
     raw = bytes.fromhex(golden.buffers[0])
     assert plain(encoding.decode_block(np.frombuffer(raw, np.uint8), golden.values.num_values)) == plain(golden.values)
@@ -118,7 +118,7 @@ def test_a_block_of_the_reference_holds_what_it_was_given(golden: Golden) -> Non
 
 
 @pytest.mark.parametrize("golden", ZIPPED.values(), ids=ZIPPED)
-def test_zipped_values_of_the_reference_hold_what_they_were_given(golden: Golden) -> None:
+def test_zipped_values_of_the_reference_decode_to_their_values(golden: Golden) -> None:
     encoding = encoding_from_pb(description_of(golden))
     raw = [bytes.fromhex(buffer) for buffer in golden.buffers]
     sizes = np.array([len(value) for value in raw])

@@ -82,7 +82,7 @@ def test_a_contradictory_description_is_corrupt(description: pb.CompressiveEncod
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_nobody_decodes_is_refused_by_name(description: pb.CompressiveEncoding, named: str) -> None:
+def test_an_undecodable_encoding_is_refused_by_name(description: pb.CompressiveEncoding, named: str) -> None:
     with pytest.raises(UnsupportedFeature, match=named):
         encoding_from_pb(description)
 
@@ -171,7 +171,7 @@ def test_a_frame_alone_is_read_and_a_bomb_in_it_is_refused() -> None:
         encoding.decode_chunks(chunk(huge, num_values=3))
 
 
-def test_what_stands_for_far_more_bytes_than_it_has_is_not_made_at_once() -> None:
+def test_a_small_page_with_a_huge_decoded_size_is_not_allocated_at_once() -> None:
     rows = ChunkBuffers(np.empty(0, np.uint8), (), (), np.array([1 << 40]))
     with pytest.raises(ReadTooLarge, match="copies of a constant"):
         ConstantEncoding(b"12345678").decode_chunks(rows)

@@ -10,7 +10,7 @@ def test_a_field_without_metadata_leaves_every_choice_to_its_values() -> None:
     assert EncodingOptions.from_metadata({"comment": "mine"}) == NO_OPTIONS
 
 
-def test_every_key_is_read() -> None:
+def test_every_metadata_key_is_read() -> None:
     metadata = {
         "compression": "ZSTD",
         "compression-level": "6",
@@ -49,6 +49,6 @@ def test_the_old_spelling_of_packed_is_read() -> None:
         ("structural-encoding", "columns"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused_with_its_key(key: str, value: str) -> None:
+def test_an_invalid_option_value_is_refused_with_its_key(key: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=f"lance-encoding:{key}"):
         EncodingOptions.from_metadata({f"lance-encoding:{key}": value})

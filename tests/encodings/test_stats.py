@@ -21,9 +21,7 @@ def test_values_that_are_all_distinct_are_counted(num_values: int) -> None:
 @pytest.mark.parametrize("num_values", [100, 10_000, 100_000])
 @pytest.mark.parametrize("copies", [3, 10, 50])
 @pytest.mark.parametrize("in_runs", [False, True])
-def test_values_that_are_there_several_times_are_never_taken_for_distinct(
-    num_values: int, copies: int, in_runs: bool
-) -> None:
+def test_repeated_values_are_counted_within_bounds(num_values: int, copies: int, in_runs: bool) -> None:
     numbers = np.arange(num_values) // copies
     if not in_runs:
         numbers = np.random.default_rng(2).permutation(numbers)

@@ -24,7 +24,7 @@ def test_slices_joined_are_the_values(sample: Sample, data: st.DataObject) -> No
 
 
 @given(st.binary(min_size=1, max_size=20), st.data())
-def test_bits_are_cut_out_and_joined_at_any_place(raw: bytes, data: st.DataObject) -> None:
+def test_bits_are_sliced_and_joined_at_any_offset(raw: bytes, data: st.DataObject) -> None:
     source = np.frombuffer(raw, np.uint8)
     bits = np.unpackbits(source, bitorder="little").tolist()
     start = data.draw(st.integers(0, len(bits)))

@@ -47,12 +47,12 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_values_come_back_as_they_were(name: str) -> None:
+def test_values_round_trip_through_spark_s_types(name: str) -> None:
     assert there_and_back(ARRAYS[name]).equals(ARRAYS[name])
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_values_of_a_slice_come_back_as_they_were(name: str) -> None:
+def test_values_of_a_slice_round_trip(name: str) -> None:
     part = ARRAYS[name].slice(1)
     assert there_and_back(part).to_pylist() == part.to_pylist()
 
@@ -96,7 +96,7 @@ def test_struct_fields_are_found_by_name_in_any_order() -> None:
     assert fitted.to_pylist() == [{"s": {"a": "x", "b": 1}}]
 
 
-def test_rows_without_columns_stay_rows() -> None:
+def test_rows_without_columns_keep_their_number() -> None:
     assert fit(pa.record_batch({"a": [1, 2, 3]}), pa.schema([])).num_rows == 3
 
 
@@ -112,9 +112,7 @@ def test_rows_without_columns_stay_rows() -> None:
         (pa.array([{"a": None}], pa.struct([("a", pa.int64())])), pa.struct([pa.field("a", pa.int64(), False)]), "x.a"),
     ],
 )
-def test_values_that_have_no_place_are_refused_by_the_name_of_their_column(
-    array: pa.Array, wanted: pa.DataType, message: str
-) -> None:
+def test_values_that_do_not_fit_are_refused_by_column_name(array: pa.Array, wanted: pa.DataType, message: str) -> None:
     with pytest.raises(SchemaMismatch, match=message):
         fit(pa.record_batch([array], names=["x"]), pa.schema([("x", wanted)]))
 

@@ -88,7 +88,7 @@ def test_without_java_the_bundled_runtime_is_wrapped_and_kept(monkeypatch: pytes
     assert wrapper.stat().st_mtime_ns == written
 
 
-def test_nothing_anywhere_says_what_was_looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_any_java_the_error_names_every_location_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "old", "11")))
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))
     (tmp_path / "shims").mkdir()

@@ -52,7 +52,7 @@ def test_secrets_of_the_store_are_not_in_the_text_of_options() -> None:
         ({"path": "x", "data_storage_version": "9"}, "file version '9' is unknown"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options: dict[str, str], message: str) -> None:
+def test_unknown_or_invalid_options_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         SourceOptions.parse(options)
 

@@ -101,7 +101,7 @@ def test_a_filter_matches_what_spark_would(asked: spark.Filter, column: pa.Array
     ],
     ids=["cut instant", "long decimal", "list", "too large", "no such column", "no struct"],
 )
-def test_a_filter_that_may_mean_another_thing_is_left_to_spark(asked: spark.Filter, column: pa.Array) -> None:
+def test_a_filter_with_another_meaning_in_spark_is_not_pushed_down(asked: spark.Filter, column: pa.Array) -> None:
     assert matches(asked, column) is None
     assert matches(spark.Not(asked), column) is None
 
@@ -111,7 +111,7 @@ def test_a_column_the_user_asked_for_in_another_type_is_left_to_spark() -> None:
     assert pushed_predicate(spark.EqualTo(X, "5"), table, pa.schema([("x", pa.string())])) is None
 
 
-def test_fields_of_structs_are_reached_by_their_path() -> None:
+def test_filters_on_struct_fields_are_pushed_down_by_path() -> None:
     column = pa.array([{"a": 1}, None, {"a": 2}], pa.struct([("a", pa.int64())]))
     assert matches(spark.EqualTo(("x", "a"), 2), column) == [2]
     assert matches(spark.IsNull(("x", "a")), column) == [1]
@@ -119,7 +119,7 @@ def test_fields_of_structs_are_reached_by_their_path() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 0, 255, 256])
-def test_a_widened_column_answers_as_its_shape_does(value: Any) -> None:
+def test_a_filter_on_a_widened_column_matches_as_in_spark(value: Any) -> None:
     column = pa.array([0, 255, None], pa.uint8())
     shape = schema_for_spark(pa.schema([("x", pa.uint8())]))
     shown = fit(pa.record_batch([column], names=["x"]), shape).column(0)

@@ -67,12 +67,12 @@ def test_no_tasks_need_no_job(spark: SparkSession) -> None:
     assert OnSpark(spark).map(square, []) == []
 
 
-def test_a_function_of_the_moment_travels_too(spark: SparkSession) -> None:
+def test_a_local_function_is_sent_to_workers(spark: SparkSession) -> None:
     base = 10
     assert OnSpark(spark).map(lambda n: n + base, [1, 2, 3]) == [11, 12, 13]
 
 
-def test_tasks_travel_in_a_few_groups_per_core(spark: SparkSession) -> None:
+def test_tasks_are_sent_in_a_few_groups_per_core(spark: SparkSession) -> None:
     tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("grouping", "counts Spark tasks")
     try:
@@ -87,18 +87,18 @@ def test_tasks_travel_in_a_few_groups_per_core(spark: SparkSession) -> None:
     assert stage is not None and stage.numTasks == 2 * spark.sparkContext.defaultParallelism
 
 
-def test_work_is_not_done_in_this_process(spark: SparkSession) -> None:
+def test_tasks_run_in_other_processes(spark: SparkSession) -> None:
     assert os.getpid() not in OnSpark(spark).map(worker_of, [Task(1), Task(2)])
 
 
-def test_the_first_error_in_task_order_is_raised_as_itself(spark: SparkSession) -> None:
+def test_the_first_error_in_task_order_is_raised_unchanged(spark: SparkSession) -> None:
     with pytest.raises(CorruptFile, match="file-1: footer: is torn") as caught:
         OnSpark(spark).map(fail_on_odd, [Task(n) for n in range(6)])
     assert caught.value.place == "footer"
     assert any("fail_on_odd" in note for note in caught.value.__notes__)
 
 
-def test_an_unknown_commit_state_keeps_what_it_knows(spark: SparkSession) -> None:
+def test_an_unknown_commit_state_keeps_its_fields(spark: SparkSession) -> None:
     def commit(version: int) -> None:
         raise CommitStateUnknown("some-uuid", version, "connection reset")
 

@@ -19,7 +19,7 @@ def test_the_session_has_the_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.ui.enabled") == "false"
 
 
-def test_asking_again_gives_the_same_session_with_the_settings_back(spark: SparkSession) -> None:
+def test_a_second_request_returns_the_same_session_with_settings_restored(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     assert get_or_create(config={"spark.sql.shuffle.partitions": "2"}).sparkContext is spark.sparkContext
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"

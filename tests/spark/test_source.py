@@ -98,7 +98,7 @@ def test_deleted_rows_do_not_arrive(spark: SparkSession, numbers: str) -> None:
     assert values(load(spark, numbers)) == [1, 3, 5, 7, 9, 11]
 
 
-def test_a_version_or_a_tag_is_read_as_it_was(spark: SparkSession, numbers: str) -> None:
+def test_a_version_or_a_tag_is_read(spark: SparkSession, numbers: str) -> None:
     opened = dataset(numbers)
     opened.tags.create("all", 1)
     opened.delete("x > 3")
@@ -152,7 +152,7 @@ def rows_sent(spark: SparkSession, frame: DataFrame) -> int:
         ("name LIKE 'n1%' AND x NOT IN (10)", [1, 11]),
     ],
 )
-def test_filters_are_taken_over_where_asked_for(
+def test_filters_are_pushed_down_if_requested(
     spark: SparkSession, numbers: str, condition: str, expected: list[int]
 ) -> None:
     pushed = load(spark, numbers, push_filters="true").where(condition)
@@ -160,7 +160,7 @@ def test_filters_are_taken_over_where_asked_for(
     assert values(load(spark, numbers, push_filters="true").where(condition)) == expected
 
 
-def test_what_cannot_be_pushed_is_left_to_spark(spark: SparkSession, numbers: str) -> None:
+def test_filters_that_cannot_be_pushed_are_left_to_spark(spark: SparkSession, numbers: str) -> None:
     frame = load(spark, numbers, push_filters="true").where("x % 5 = 0 AND x > 4")
     assert values(frame) == [5, 10]
 
@@ -194,7 +194,7 @@ def test_a_missing_dataset_is_named_at_load(spark: SparkSession, dataset_uri: st
         load(spark, dataset_uri)
 
 
-def test_a_column_of_the_users_schema_that_is_not_there_is_named(spark: SparkSession, numbers: str) -> None:
+def test_a_missing_column_of_the_users_schema_is_named(spark: SparkSession, numbers: str) -> None:
     with pytest.raises(PySparkException, match="no column 'nope'"):
         spark.read.format("lance").schema("nope int").load(numbers).collect()
 
@@ -234,7 +234,7 @@ def test_rows_beyond_the_limit_go_to_another_fragment(spark: SparkSession, datas
     assert [f.count_rows() for f in dataset(dataset_uri).get_fragments()] == [4, 4, 2]
 
 
-def test_no_rows_make_a_table_but_no_second_version(spark: SparkSession, dataset_uri: str) -> None:
+def test_writing_no_rows_creates_a_table_but_no_second_version(spark: SparkSession, dataset_uri: str) -> None:
     save(frame_of(spark, 0), dataset_uri)
     save(frame_of(spark, 0), dataset_uri)
     assert (dataset(dataset_uri).version, load(spark, dataset_uri).columns) == (1, ["x", "name"])
@@ -317,7 +317,7 @@ def test_values_that_do_not_fit_fail_by_the_name_of_their_column(spark: SparkSes
     assert data_files(dataset_uri) == named_files(dataset_uri)
 
 
-def test_every_type_spark_has_comes_back(spark: SparkSession, dataset_uri: str) -> None:
+def test_every_spark_type_round_trips(spark: SparkSession, dataset_uri: str) -> None:
     frame = spark.sql(
         """
         SELECT true AS b, 1Y AS i8, 2S AS i16, 3 AS i32, 4L AS i64, 1.5F AS f32, 2.5D AS f64, 1.25BD AS dec,
@@ -337,7 +337,7 @@ def test_every_type_spark_has_comes_back(spark: SparkSession, dataset_uri: str) 
 # -- SQL --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_view_reads_a_version_and_takes_rows(spark: SparkSession, numbers: str) -> None:
+def test_a_view_reads_a_version_and_accepts_inserts(spark: SparkSession, numbers: str) -> None:
     create_view(spark, "numbers", numbers)
     create_view(spark, "numbers_at_1", numbers, version=1)
     spark.sql("INSERT INTO numbers VALUES (12, 'it''s', array(1.0F, 2.0F))")

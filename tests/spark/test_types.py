@@ -61,12 +61,12 @@ CHANGED = [
 
 
 @pytest.mark.parametrize("arrow_type", SAME, ids=str)
-def test_a_type_spark_knows_is_itself(arrow_type: pa.DataType) -> None:
+def test_a_type_that_spark_supports_is_unchanged(arrow_type: pa.DataType) -> None:
     assert schema_for_spark(pa.schema([("x", arrow_type)])).field("x").type == arrow_type
 
 
 @pytest.mark.parametrize(("arrow_type", "shape"), CHANGED, ids=str)
-def test_a_type_spark_refuses_gets_the_nearest_that_holds_it(arrow_type: pa.DataType, shape: pa.DataType) -> None:
+def test_a_type_that_spark_lacks_becomes_the_nearest_wider_type(arrow_type: pa.DataType, shape: pa.DataType) -> None:
     assert schema_for_spark(pa.schema([("x", arrow_type)])).field("x").type == shape
 
 
@@ -82,7 +82,7 @@ def spark_metadata(field: pa.Field) -> Any:
     return json.loads(field.metadata[b"SPARK::metadata::json"])
 
 
-def test_what_the_shape_does_not_keep_is_shown_as_hints() -> None:
+def test_types_lost_in_spark_are_shown_as_hints() -> None:
     schema = pa.schema([("v", pa.list_(pa.float16(), 4)), ("h", pa.float16()), ("i", pa.int32())])
     shaped = schema_for_spark(schema)
     assert spark_metadata(shaped.field("v")) == {"arrow.fixed-size-list.size": 4, "arrow.float16": "true"}
@@ -101,7 +101,7 @@ def test_what_the_shape_does_not_keep_is_shown_as_hints() -> None:
     ],
     ids=["fixed-size lists and halves", "nested fixed-size list", "metadata", "nested metadata", "map"],
 )
-def test_a_new_table_from_what_spark_was_shown_has_the_types_and_metadata_again(schema: pa.Schema) -> None:
+def test_a_table_rewritten_through_spark_keeps_types_and_metadata(schema: pa.Schema) -> None:
     assert schema_from_spark(schema_for_spark(schema)).equals(schema, check_metadata=True)
 
 
@@ -165,6 +165,6 @@ def test_a_variant_stays_recognisable_as_the_struct_it_arrives_as() -> None:
         max_leaves=4,
     )
 )
-def test_a_shape_is_its_own_shape(arrow_type: pa.DataType) -> None:
+def test_converting_a_spark_type_again_changes_nothing(arrow_type: pa.DataType) -> None:
     once = schema_for_spark(pa.schema([("x", arrow_type)]))
     assert schema_for_spark(once).equals(once)

@@ -73,14 +73,14 @@ def test_abort_after_a_failed_task_deletes_what_the_others_wrote(dataset_uri: st
     assert files(dataset_uri) == before
 
 
-def test_abort_that_hears_of_nobody_deletes_nothing(dataset_uri: str) -> None:
+def test_abort_without_task_reports_deletes_nothing(dataset_uri: str) -> None:
     writer = LanceWriter(plan(dataset_uri))
     message = writer.write(iter(rows(1)))
     writer.abort([None, None])
     assert files(dataset_uri) == named(message)
 
 
-def test_abort_after_a_commit_that_may_have_landed_deletes_nothing(dataset_uri: str) -> None:
+def test_abort_after_an_unknown_commit_outcome_deletes_nothing(dataset_uri: str) -> None:
     writer = LanceWriter(plan(dataset_uri))
     messages = [writer.write(iter(rows(1))), writer.write(iter(rows(2)))]
     writer.commit(messages)
@@ -97,13 +97,13 @@ def test_a_task_that_fails_leaves_no_file(dataset_uri: str) -> None:
     assert files(dataset_uri) == before
 
 
-def test_a_column_that_does_not_fit_is_known_before_any_task(dataset_uri: str) -> None:
+def test_a_column_that_does_not_fit_is_refused_before_any_task(dataset_uri: str) -> None:
     plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
     with pytest.raises(SchemaMismatch, match="column 'x'"):
         plan(dataset_uri, schema=pa.schema([("x", pa.string())]))
 
 
-def test_a_batch_that_came_in_meanwhile_makes_this_write_the_replay(dataset_uri: str) -> None:
+def test_a_batch_committed_concurrently_turns_this_write_into_a_replay(dataset_uri: str) -> None:
     plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
     ours, theirs = plan(dataset_uri, batch="day"), plan(dataset_uri, batch="day")
     fragments = ours.write(rows(1))
@@ -127,7 +127,7 @@ def test_a_batch_name_that_raw_files_had_is_refused(dataset_uri: str) -> None:
         plan(dataset_uri, batch="day")
 
 
-def test_a_creation_that_was_not_first_leaves_no_file(dataset_uri: str) -> None:
+def test_a_creation_that_loses_the_race_leaves_no_file(dataset_uri: str) -> None:
     ours = plan(dataset_uri)
     fragments = ours.write(rows(1))
     made = write_dataset(pa.table({"x": [0]}), dataset_uri)
@@ -147,7 +147,7 @@ def test_an_append_to_a_version_that_was_cleaned_up_leaves_no_file(dataset_uri: 
     assert files(dataset_uri) == {file.path for fragment in newest.snapshot.fragments for file in fragment.files}
 
 
-def test_an_append_goes_on_top_of_what_landed_meanwhile(dataset_uri: str) -> None:
+def test_an_append_commits_after_concurrent_transactions(dataset_uri: str) -> None:
     plan(dataset_uri).commit(plan(dataset_uri).write(rows(0)))
     ours = plan(dataset_uri)
     fragments = ours.write(rows(1))
@@ -170,7 +170,7 @@ def test_no_fragments_make_no_groups() -> None:
     assert group_evenly({}, 4) == []
 
 
-def test_an_overwrite_of_a_legacy_table_keeps_a_dictionary_column_and_joins_what_its_tasks_met(
+def test_an_overwrite_of_a_legacy_table_merges_the_dictionaries_of_its_tasks(
     dataset_uri: str,
 ) -> None:
     column = pa.array(["a", "b"]).dictionary_encode()
