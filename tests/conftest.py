@@ -1,4 +1,4 @@
-"""What tests of every room share: hypothesis profiles, places for datasets, one Spark session a worker."""
+"""Fixtures for all tests: hypothesis profiles, dataset URIs, test servers, one Spark session per worker."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parent.parent
 
-# `ci` says the same thing on every machine; `explore` looks for what nobody thought of yet.
+# `ci` runs the same examples on every machine; `explore` searches for new ones.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what shares a costly process on one xdist worker."""
+    """Run tests that share a costly process on one xdist worker."""
     for item in items:
         for room in ("spark", "dagster"):
             if item.get_closest_marker(room):
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_manifest_is_known_as_its_file_says_it() -> Iterator[None]:
-    """Hold every manifest that a test commits against what its bytes decode to."""
+    """Compare every manifest that a test commits with what its bytes decode to."""
     add = ManifestCache.add
 
     def add_checked(self: ManifestCache, data: bytes, path: str, manifest: Manifest) -> None:
@@ -59,7 +59,7 @@ def _a_manifest_is_known_as_its_file_says_it() -> Iterator[None]:
 
 @pytest.fixture
 def dataset_uri(tmp_path: Path) -> str:
-    """Where a test may make a dataset; nothing is there yet."""
+    """The URI of a dataset that does not exist yet."""
     return str(tmp_path / "data.lance")
 
 
@@ -128,7 +128,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def evict() -> Callable[[Path], None]:
-    """Lets the system forget a file that nobody has mapped; skips the test where that is not to be had."""
+    """Return a function that evicts an unmapped file from the page cache, or skips the test if it cannot."""
 
     def forget_or_skip(path: Path) -> None:
         forget(path)
@@ -140,7 +140,7 @@ def evict() -> Callable[[Path], None]:
 
 @pytest.fixture
 def joined(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Notes how many files were read as one, each time."""
+    """Record how many files each joined read combines."""
     counts: list[int] = []
 
     def counting(files: Sequence[FileRows], schema: Schema) -> pa.Table:

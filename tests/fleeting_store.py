@@ -1,4 +1,4 @@
-"""A store in memory that knows what a power cut would take."""
+"""A store in memory that records which objects a power cut would lose."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["FleetingStore"]
 
 
 class FleetingStore(MemoryStore):
-    """`lost_with` has, for each object that `put_if_absent` created, what was not durable at that moment."""
+    """`lost_with` has, for each object that `put_if_absent` created, the objects that were not durable then."""
 
     def __init__(self) -> None:
         super().__init__()

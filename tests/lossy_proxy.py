@@ -1,4 +1,4 @@
-"""An HTTP proxy that loses requests or answers, as networks do, or conditions, as servers do that do not know them."""
+"""An HTTP proxy that drops requests or responses, as networks do, or conditions, as servers without them do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONDITIONS = {"if-none-match", "ifgenerationmatch"}
 
 @dataclass
 class LossyProxy:
-    """A running proxy. `lose(method, path)` says what becomes of a request; None lets it pass."""
+    """A running proxy. `lose(method, path)` returns what to drop of a request, None for nothing."""
 
     endpoint: str = ""
     loses_conditions: bool = False
@@ -28,7 +28,7 @@ class LossyProxy:
 
 @contextmanager
 def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[LossyProxy]:
-    """Stand before the server at `endpoint`."""
+    """Run a proxy in front of the server at `endpoint`."""
     proxy = LossyProxy(loses_conditions=loses_conditions)
     address, base = urlsplit(endpoint).netloc, urlsplit(endpoint).path
 
@@ -65,7 +65,7 @@ def lossy_proxy(endpoint: str, *, loses_conditions: bool = False) -> Iterator[Lo
         do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = handle_any  # noqa: N815 - the base class's names
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)

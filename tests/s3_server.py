@@ -25,7 +25,7 @@ class S3Server:
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """The reference implementation's keys, good for it and for us."""
+        """Storage options that the reference and this library both accept."""
         return {
             "aws_access_key_id": ACCESS_KEY,
             "aws_secret_access_key": SECRET_KEY,
@@ -35,7 +35,7 @@ class S3Server:
         }
 
     def new_bucket(self) -> str:
-        """Make a bucket nobody else uses and return its name."""
+        """Create a new bucket and return its name."""
         import boto3  # the oracle's client, of the tests only
 
         name = f"bucket-{uuid.uuid4().hex}"
@@ -51,11 +51,11 @@ class S3Server:
         return name
 
     def new_uri(self, path: str = "data") -> str:
-        """Return a place in a bucket of its own."""
+        """Return a URI in a new bucket."""
         return f"s3://{self.new_bucket()}/{path}"
 
     def new_store(self, path: str = "data") -> FsspecStore:
-        """Return a store in a bucket of its own."""
+        """Return a store in a new bucket."""
         return FsspecStore(self.new_uri(path), self.storage_options)
 
 

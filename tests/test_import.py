@@ -1,4 +1,4 @@
-"""Importing the library is cheap and drags nothing in."""
+"""Importing the library is quick and loads no heavy package."""
 
 from __future__ import annotations
 

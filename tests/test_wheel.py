@@ -1,4 +1,4 @@
-"""The wheel holds the library whole, and nothing of the deployment."""
+"""The wheel contains the whole library and nothing of the deployment."""
 
 from __future__ import annotations
 

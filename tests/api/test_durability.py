@@ -1,4 +1,4 @@
-"""What a verb's version names is durable before the version is there."""
+"""All files that a version names are durable before the version exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merge says it will do is what it does."""
+"""`explain_plan` and `analyze_plan` of a merge describe what it does."""
 
 from __future__ import annotations
 

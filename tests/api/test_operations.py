@@ -1,4 +1,4 @@
-"""`LanceOperation`: every operation goes to the transactions' own form and comes back, and nothing is lost."""
+"""`LanceOperation`: every operation converts to the internal form and back without loss."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from lance_ops.api.scanning import ScanOptions
 
 METHODS = ("scanner", "to_table", "to_batches", "to_pandas")
 NO_OPTIONS = {"self", "kwargs", "schema", "blob_mode"}
-"""Parameters that say nothing of the scan."""
+"""Parameters that are no scan options."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a scan may be asked for besides rows and columns."""
+"""Options of scans besides the filter and the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams longer than memory: what a writer holds is bounded by its pages, not by what goes through it."""
+"""Streams longer than memory: the size of its pages limits a writer's memory, not the length of the stream."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def batch_of(first_id: int, num_rows: int, seed: int) -> pa.RecordBatch:
 
 
 def stream(num_bytes: int, num_rows: int = 8192) -> Iterator[pa.RecordBatch]:
-    """Yield the same few batches again and again, under new ids, until they are so many bytes."""
+    """Yield the same few batches repeatedly, with new ids, until they have the given number of bytes."""
     made = [batch_of(0, num_rows, seed) for seed in range(4)]
     done = 0
     for number, batch in enumerate(itertools.cycle(made)):
@@ -67,7 +67,7 @@ def stream(num_bytes: int, num_rows: int = 8192) -> Iterator[pa.RecordBatch]:
 
 
 class Nowhere(MemoryStore):
-    """Forgets what is written to it; remembers how many bytes Arrow held at most when something was."""
+    """A file that discards its bytes and records the most bytes that Arrow held at any write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ def small_batch_of(seed: int) -> pa.RecordBatch:
 
 
 def peak_bytes(num_batches: int, version: FileVersion) -> int:
-    """Return the most bytes that numpy, Python and Arrow held at once, beyond what was there before."""
+    """Return the most bytes that numpy, Python and Arrow held at once, without those held before."""
     made = [small_batch_of(seed) for seed in range(2)]
     schema = made[0].schema
     store = Nowhere()
@@ -119,7 +119,7 @@ def peak_bytes(num_batches: int, version: FileVersion) -> int:
 
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
 def test_a_writer_s_memory_does_not_grow_with_the_stream(version: FileVersion) -> None:
-    peak_bytes(8, version)  # what is made once, and kept
+    peak_bytes(8, version)  # allocations that are made once and kept
     few, many = peak_bytes(30, version), peak_bytes(120, version)
     assert many < 1.3 * few
     batch = small_batch_of(0)
@@ -152,7 +152,7 @@ def test_twenty_gigabytes_are_streamed_in_less_than_one_of_memory(tmp_path: Path
 
 
 def main(uri: str, num_bytes: int) -> None:
-    """Write the stream in a process of its own, and say what it took."""
+    """Write the stream in a separate process and print the memory it took."""
     import resource
 
     done = {"bytes": 0, "rows": 0}

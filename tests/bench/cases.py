@@ -1,4 +1,4 @@
-"""What is measured: tables of three columns of one kind each, the same bytes in every run.
+"""The measured data: tables of three columns of one kind each, with the same bytes in every run.
 
 Three columns, so that a projection has something to leave out. Sizes are such that a scan takes milliseconds, well
 above the clock's grain, and a whole run takes minutes.

@@ -1,7 +1,7 @@
-"""The chart: a panel for each operation, a line for each case, a mark for each version, on a logarithmic axis.
+"""Draw the chart: a panel for each operation, a line for each case, a mark for each version, on a logarithmic axis.
 
 Right of the middle line ours is better. A ratio beyond the axis is drawn at its edge, as a triangle that points out;
-a cell without a ratio is a cross in the margin, so that what is missing is seen.
+a cell without a ratio is a cross in the margin.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Who is measured: one way to write and to open for each, at its defaults.
+"""The contenders: each library's way to write and to open a table, at its defaults.
 
-What `open` returns has `to_table` and `take` in all three, so the measured lines are the same for everyone.
+`open` of all three returns an object with `to_table` and `take`, so the measured code is the same for all.
 """
 
 from __future__ import annotations

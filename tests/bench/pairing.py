@@ -1,7 +1,7 @@
-"""Take turns: one worker process for each contender, asked for the same operation one after the other.
+"""Measure contenders in turns: each has a worker process, and they run the same operation one after the other.
 
-All workers of a case are pinned to one core while they are measured, so everyone has the same single thread and the
-same neighbours. They are born pinned to the *other* core: the next case imports, writes and warms up there meanwhile.
+All workers of a case are pinned to one core while they are measured, so all have the same single thread and the same
+neighbours. They start pinned to the *other* core, where the next case imports, writes and warms up in the meantime.
 """
 
 from __future__ import annotations

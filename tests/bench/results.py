@@ -1,4 +1,4 @@
-"""What was measured, as values: samples of a cell, ratios, and their JSON."""
+"""The results as values: samples of a cell, ratios, and their JSON."""
 
 from __future__ import annotations
 

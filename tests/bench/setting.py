@@ -1,4 +1,4 @@
-"""Under which circumstances a run was made: what a reader needs to judge its numbers, and nothing that names a host."""
+"""Describe the machine and software of a run, so that readers can judge its numbers; nothing names the host."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is measured of tables rather than of values: commits, opening what is large, changing rows, compacting.
+"""The measured operations on tables: commits, opening large tables, changing rows, compacting.
 
-A case is prepared once, by this library, and each contender gets a copy: both begin with the same bytes. After the
+This library prepares each case once, and each contender gets a copy, so both start with the same bytes. After the
 first round, which warms up, both must give the same answer.
 """
 

@@ -1,7 +1,7 @@
-"""One contender in a process of its own: reads a JSON line, does what it says, answers with a JSON line.
+"""One contender's process: it reads requests and writes answers, one JSON object per line.
 
-Only the operation is timed. Its result is touched page by page within the time, so that a result that is nothing but
-a memory map pays for its bytes as the others do.
+Only the operation is timed. The time includes touching the result page by page, so that a memory-mapped result pays
+for its bytes too.
 """
 
 from __future__ import annotations

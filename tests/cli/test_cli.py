@@ -1,4 +1,4 @@
-"""The command line: what each command says and does, and how it fails."""
+"""The output, effect and errors of each command on the command line."""
 
 from __future__ import annotations
 

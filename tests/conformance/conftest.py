@@ -1,4 +1,4 @@
-"""Every store and every committer there is, empty."""
+"""Fixtures: an empty store and an empty dataset for every kind of store and committer."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def make_committer(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[
 
 @pytest.fixture
 def new_committer(make_committer: Callable[[Store], Committer], store: Store) -> Callable[[], Committer]:
-    """Return handles on one dataset that does not exist yet, every handle a fresh one."""
+    """Return a function that makes new handles on one dataset that does not exist yet."""
     return lambda: make_committer(store)
 
 
 @pytest.fixture(scope="session")
 def manifest_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], ManifestServer]]:
-    """Return the server of a kind, started when it is first asked for: one a worker."""
+    """Return the server of a kind, started at its first use: one per worker."""
     started: dict[str, ManifestServer] = {}
     with ExitStack() as running:
 
@@ -90,7 +90,7 @@ def manifest_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
 
 @pytest.fixture(params=MANIFEST_STORES)
 def manifest_server(request: pytest.FixtureRequest, tmp_path: Path) -> ManifestServer:
-    """A manifest store of each kind; others may have rows in it."""
+    """A manifest store of each kind; it may have rows of other datasets."""
     if request.param == "sqlite":
         return ManifestServer(f"sqlite:///{tmp_path}/rows.sqlite")
     if request.param == "dynamodb":

@@ -1,4 +1,4 @@
-"""Many writers, one name: what the conformance suites of stores and committers let loose."""
+"""Run one function in many threads or processes at once, for the conformance suites of stores and committers."""
 
 from __future__ import annotations
 

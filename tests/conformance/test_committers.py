@@ -1,4 +1,4 @@
-"""What every committer does, on every store."""
+"""Conformance tests of every committer on every store."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _commit(new_committer: NewCommitter, version: int, racer: int) -> object:
 
 
 def _append(make_committer: MakeCommitter, root: str, a_round: int, racer: int) -> int:
-    """Commit one line after all lines there are, until that succeeds; return the version."""
+    """Commit one more line after all existing lines, with retries; return the version."""
     committer = make_committer(LocalStore(root))
     while True:
         latest = committer.latest()

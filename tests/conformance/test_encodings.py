@@ -1,4 +1,4 @@
-"""What every encoding promises, asked of each in `ALL_ENCODINGS`."""
+"""Conformance tests of every encoding in `ALL_ENCODINGS`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONTEXTS = {
     "packed_struct": {CHUNKS, ZIPPED},
     "variable_packed_struct": {ZIPPED},
 }
-"""Where each encoding is used; elsewhere it says that it is not."""
+"""The contexts of each encoding; it refuses other contexts."""
 
 few = settings(max_examples=40)  # of each of some hundred cases
 
@@ -56,7 +56,7 @@ def sample_of(encoding_type: type[Encoding], data: st.DataObject) -> Sample:
 
 
 def supported(encode: Callable[[], Any]) -> Any:
-    """Encode; what one instance of an encoding refuses, such as blocks of nullable lists, is not asked of it."""
+    """Encode; skip values that one instance of an encoding refuses, such as blocks of nullable lists."""
     try:
         return encode()
     except UnsupportedFeature:
@@ -64,7 +64,7 @@ def supported(encode: Callable[[], Any]) -> Any:
 
 
 def some_of(num_values: Int64Array, data: st.DataObject) -> tuple[Picks, Int64Array]:
-    """Draw some values of chunks that have so many; return them as picks and as positions among all."""
+    """Draw some values of chunks with the given counts; return them as picks and as positions among all values."""
     total = int(num_values.sum())
     drawn = data.draw(st.sets(st.integers(0, max(total - 1, 0)), max_size=30 if total else 0))
     positions = np.array(sorted(drawn), np.int64)
@@ -173,7 +173,7 @@ def test_chunks_respect_the_format_and_the_limits(encoding_type: type[Encoding],
     for data_of_buffer, sizes in zip(encoded.data, encoded.sizes, strict=True):
         assert len(data_of_buffer) == sizes.sum()
     totals = sum(encoded.sizes, np.zeros(encoded.num_chunks, np.int64))
-    # what cannot be cut further may be larger: 8 bits or 2 values, packed integers of 1024, a codec's header
+    # the smallest units may be larger: 8 bits or 2 values, packed integers of 1024, a codec's header
     few = encoded.num_values <= 8
     slack = 1024 * 8 + 8 if encoding_type.MESSAGE in ("inline_bitpacking", "general") else 64
     assert (few | (totals <= limits.max_bytes + slack)).all()
@@ -240,7 +240,7 @@ def test_a_wrong_number_of_buffers_is_corrupt(encoding_type: type[Encoding], dat
 @given(data=st.data())
 @few
 def test_damaged_bytes_decode_or_raise_a_typed_error(encoding_type: type[Encoding], data: st.DataObject) -> None:
-    """Whatever comes back has as many values as were asked for; nothing else is raised."""
+    """A successful decode returns the requested number of values; only typed errors are raised."""
     sample = sample_of(encoding_type, data)
     encoding, values = sample.encoding, sample.values.slice(0, min(sample.values.num_values, 300))
     if CHUNKS in CONTEXTS[encoding_type.MESSAGE]:
@@ -271,7 +271,7 @@ def decode_or_refuse(decode: Callable[[], Values], num_values: int) -> None:
 
 
 def damage(chunks: ChunkBuffers, data: st.DataObject) -> ChunkBuffers | None:
-    """Change bytes, sizes and counts; None where the ranges no longer lie in the page, which nobody gets to decode."""
+    """Change bytes, sizes and counts; None if the ranges leave the page, which readers refuse before decoding."""
     sizes = tuple(np.maximum(size + data.draw(st.sampled_from([0, 0, -1, 1, -8, 8])), 0) for size in chunks.sizes)
     counts = np.maximum(chunks.num_values + data.draw(st.sampled_from([0, 0, -1, 1, 4096])), 0)
     try:
@@ -283,7 +283,7 @@ def damage(chunks: ChunkBuffers, data: st.DataObject) -> ChunkBuffers | None:
 def damaged_bytes(data: np.ndarray[Any, np.dtype[np.uint8]], draws: st.DataObject) -> Any:
     changed = data.copy()
     for _ in range(draws.draw(st.integers(0, 3)) if len(data) else 0):
-        # the first bytes say the most
+        # the first bytes matter most
         at = draws.draw(st.one_of(st.integers(0, min(24, len(data) - 1)), st.integers(0, len(data) - 1)))
         changed[at] = draws.draw(st.integers(0, 255))
     return changed[: len(changed) - draws.draw(st.sampled_from([0, 0, 0, 1, 7, 100]))]

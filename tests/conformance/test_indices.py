@@ -1,4 +1,4 @@
-"""Every index type against a dict: what it was trained on, a value for each row address.
+"""Conformance tests of every index type against a dict with the value of each row address.
 
 A new kind of index joins with its line in `ALL_INDEX_TYPES`, and with one in `SMALL` that makes a few rows many pages.
 """
@@ -158,7 +158,7 @@ def matching(rows: Rows, predicate: Predicate, value_type: pa.DataType) -> set[i
 
 
 def check(built: Built, rows: Rows, predicate: Predicate) -> None:
-    """Hold what the index finds for a predicate it serves against the rows that match."""
+    """Compare the rows that the index finds for a supported predicate with the rows that match."""
     answer = built.find(predicate)
     if answer is not None:
         found, exact = answer

@@ -1,4 +1,4 @@
-"""What every external manifest store does."""
+"""Conformance tests of every external manifest store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conformance.conftest import MANIFEST_STORES, SERVERS
 from tests.conformance.races import NUM_RACERS, race_in_processes, race_in_threads
 from tests.manifest_servers import ManifestServer
 
-# Of moto's DynamoDB two racers may hear that they were first: between its look and its write there is no lock.
+# moto's DynamoDB may tell two racers that both were first: it has no lock between its check and its write.
 RACED = [store for store in MANIFEST_STORES if store.values != ("dynamodb",)]
 
 

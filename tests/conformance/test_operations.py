@@ -1,4 +1,4 @@
-"""What every operation does alike."""
+"""Conformance tests of every operation in `ALL_OPERATIONS`."""
 
 from __future__ import annotations
 

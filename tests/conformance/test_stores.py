@@ -1,4 +1,4 @@
-"""What every store does, whatever it stands on."""
+"""Conformance tests of every kind of store."""
 
 from __future__ import annotations
 

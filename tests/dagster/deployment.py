@@ -26,7 +26,7 @@ LANDED = datetime(2024, 1, 1, tzinfo=UTC).timestamp()
 
 @dataclass
 class Deployment:
-    """One declared dataset, `trips`, and what can be done to it."""
+    """One declared dataset, `trips`, with methods that land, ingest and check."""
 
     config: DatasetConfig
     location: CodeLocation
@@ -103,6 +103,6 @@ def check_results(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckE
 
 
 def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    """What the last op of a run says it did."""
+    """The output metadata of a run's last op."""
     outputs = [event.step_output_data for event in result.all_events if event.is_successful_output]
     return values(outputs[-1].metadata)

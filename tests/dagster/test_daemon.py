@@ -1,4 +1,4 @@
-"""The sensors and the range run as the daemon does them: processes of their own, runs launched from tags."""
+"""The sensors and the range run under a real daemon: in separate processes, with runs launched from tags."""
 
 from __future__ import annotations
 

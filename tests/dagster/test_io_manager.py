@@ -124,7 +124,7 @@ def test_a_failed_partition_write_keeps_its_rows_and_concurrent_writes(
 
 
 def run_meanwhile(manager: LanceIOManager, monkeypatch: pytest.MonkeyPatch, partition_key: str) -> None:
-    """Let another run write a partition when the next run has looked for the dataset."""
+    """Make another run write a partition after the next run has looked up the dataset."""
     look = LanceIOManager._open
 
     def and_another(self: LanceIOManager, asset_key: dg.AssetKey) -> LanceDataset | None:

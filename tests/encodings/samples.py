@@ -1,4 +1,4 @@
-"""Values of every shape, and for every encoding some that it can hold."""
+"""Hypothesis strategies for values of every shape, and for the values that each encoding can hold."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _bits(data: Any, count: int) -> list[int]:
 
 
 def place(encoded: EncodedChunks, gap: int = 8) -> ChunkBuffers:
-    """Lay chunks out as a page does: buffer after buffer, with other bytes between them."""
+    """Store chunks as in a page: buffer after buffer, with other bytes between them."""
     page, at = [], 0
     starts: list[list[int]] = [[] for _ in encoded.data]
     for chunk in range(encoded.num_chunks):
@@ -278,4 +278,4 @@ SAMPLES: dict[type[Encoding], st.SearchStrategy[Sample]] = {
     PackedStructEncoding: packed_struct(),
     VariablePackedStructEncoding: variable_packed_struct(),
 }
-"""For every encoding, what it can hold."""
+"""For every encoding, a strategy of values that it can hold."""

@@ -1,6 +1,6 @@
-"""Every encoding, met in files of the reference implementation and written into files for it.
+"""Every encoding is read from the reference's files, and written to files that the reference reads.
 
-The table says which encodings each column must show, so that a change of taste on either side is noticed.
+The table says which encodings each column must use, so a changed choice of either writer fails.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def some_null(array: pa.Array, share: float = 0.2) -> pa.Array:
 
 @dataclass(frozen=True)
 class Column:
-    """A column, and what must be met when the reference (`theirs`) and when we (`ours`) write it."""
+    """A column, and the encodings that the reference (`theirs`) and we (`ours`) must use for it."""
 
     make: Callable[[], pa.Array]
     theirs: set[str]
@@ -178,7 +178,7 @@ every_column = pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
 
 
 def table_of(column: Column) -> pa.Table:
-    RANDOM.bit_generator.state = SEED  # the same values, whichever tests came before
+    RANDOM.bit_generator.state = SEED  # the same values in any test order
     array = column.make()
     schema = pa.schema([pa.field("column", array.type, metadata=dict(column.metadata) or None)])
     return pa.Table.from_arrays([array], schema=schema)
@@ -221,7 +221,7 @@ def test_files_that_we_write_are_read_by_both(column: Column, tmp_path: Path) ->
 def test_the_table_covers_every_encoding_in_both_directions() -> None:
     every = {encoding.MESSAGE for encoding in ALL_ENCODINGS}
     assert every - met_by(column.theirs for column in COLUMNS.values()) == set()
-    # a constant stands only for items that are all null, which we write as items like any others
+    # the reference uses it only for items that are all null, which we write like other items
     assert every - met_by(column.ours for column in COLUMNS.values()) == {"constant"}
 
 

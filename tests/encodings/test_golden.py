@@ -1,4 +1,4 @@
-"""Bytes that pylance 14.0.2 wrote, and what they hold: cut out of one-column 2.1 and 2.2 files."""
+"""Bytes that pylance 14.0.2 wrote to one-column 2.1 and 2.2 files decode to the original values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Golden:
     buffers: tuple[str, ...]
     values: Values
     exact: bool = True
-    """Whether our bytes for the values are the same; padding and a codec's taste may differ."""
+    """Whether our bytes for the values are the same; padding and a codec's choices may differ."""
 
 
 CHUNKS = {

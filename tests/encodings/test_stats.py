@@ -1,4 +1,4 @@
-"""What is estimated of values, against what is true of them."""
+"""Estimated statistics of values compared with exact ones."""
 
 from __future__ import annotations
 

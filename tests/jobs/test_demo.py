@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.dagster, pytest.mark.spark]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for the demo, a fortnight of flights, and an environment that is put back after it."""
+    """A folder for the demo, a fortnight of flights, and an environment that is restored after the test."""
     for name, value in DemoPlace(tmp_path).environment.items():
         monkeypatch.setenv(name, value)
     flights = read_flights()

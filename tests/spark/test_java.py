@@ -1,4 +1,4 @@
-"""Which Java Spark gets, on machines that have one, an old one or none."""
+"""The Java that Spark uses on machines with a usable Java, an old one or none."""
 
 from __future__ import annotations
 

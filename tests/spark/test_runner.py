@@ -1,4 +1,4 @@
-"""Tasks on Spark: order, errors as themselves, and what a lost worker means."""
+"""Tasks on Spark: the order of outcomes, unchanged errors, and the error of a lost worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shared session and the settings everything here relies on."""
+"""The shared Spark session has the settings that the library requires."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_filters_that_cannot_be_pushed_are_left_to_spark(spark: SparkSession, nu
 
 
 def test_spark_still_mixes_the_filters_of_two_scans_over_one_frame(spark: SparkSession, numbers: str) -> None:
-    # Why `push_filters` is off by default (see `PushingReader`). When this fails, Spark has mended it: turn it on.
+    # Why `push_filters` is off by default (see `PushingReader`). If this fails, Spark has fixed the bug: turn it on.
     frame = load(spark, numbers, push_filters="true")
     both = frame.where("x = 1").union(frame.where("x = 2"))
     assert values(both) != [1, 2]

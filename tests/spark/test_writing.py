@@ -1,4 +1,4 @@
-"""What a write does in tasks and on the driver, without a session: attempts, failures, replays."""
+"""Writes in tasks and on the driver without a Spark session: attempts, failures, replays."""
 
 from __future__ import annotations
 
