@@ -1,4 +1,4 @@
-"""An instance on a temporary folder, and a deployment of one dataset on it."""
+"""Fixtures: a Dagster instance on a temporary folder, and a deployment of one dataset on it."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_run_keys_follow_keys_and_content() -> None:
     assert plan([one, two]).runs[0].run_key == plan([one, two]).runs[0].run_key
 
 
-def test_the_history_is_queried_only_for_batches_above_the_watermark() -> None:
+def test_the_history_is_queried_only_for_known_batches_above_the_watermark() -> None:
     ready = [batch("a", 1), batch("b", 2), batch("c", 3)]
     assert doubtful_batches(ready, ["a", "b"], Watermark(*ready[0].order)) == (ready[1],)
 
