@@ -1,4 +1,4 @@
-"""Indices on columns: find the rows with a value without reading the column.
+"""Indices on columns, which find rows by value without reading the column; `ALL_INDEX_TYPES` lists the types.
 
     index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build an index
     load_index(store, metadata).search(query) -> RowAddressSet                         find rows

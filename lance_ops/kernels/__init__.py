@@ -15,6 +15,7 @@ from lance_ops.core.lazy_import import import_on_first_use
 from lance_ops.kernels.arrays import read_only
 
 if TYPE_CHECKING:
+    from lance_ops.kernels.address_mapping import remap_rows
     from lance_ops.kernels.chunks import (
         count_chunk_rows,
         cut_chunks,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         write_headers,
         write_parts,
     )
+    from lance_ops.kernels.dictionary_strings import place_items, repeat_items
     from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
     from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
     from lance_ops.kernels.full_zip import walk_entries
@@ -38,13 +40,11 @@ if TYPE_CHECKING:
         renumber_levels,
     )
     from lance_ops.kernels.lz4 import lz4_decode
-    from lance_ops.kernels.measure import measure_integers
-    from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
     from lance_ops.kernels.ranges import copy_ranges
-    from lance_ops.kernels.remapped_rows import remap_rows
-    from lance_ops.kernels.repeats import place_items, repeat_items
     from lance_ops.kernels.runs import expand_runs, pick_runs
+    from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
     from lance_ops.kernels.strings import join_strings, split_strings
+    from lance_ops.kernels.value_statistics import measure_integers
 
 __all__ = [
     "build_codes",
@@ -112,21 +112,21 @@ _MODULES = {
     "is_dictionary_of": "hashing",
     "join_strings": "strings",
     "keep_levels": "levels",
-    "locate_values": "picks",
+    "locate_values": "single_values",
     "lz4_decode": "lz4",
     "mark_nulls": "levels",
-    "measure_integers": "measure",
+    "measure_integers": "value_statistics",
     "number_distinct": "hashing",
     "pack_runs": "fastlanes",
-    "pick_packed": "picks",
+    "pick_packed": "single_values",
     "pick_runs": "runs",
-    "pick_strings": "picks",
-    "place_items": "repeats",
+    "pick_strings": "single_values",
+    "place_items": "dictionary_strings",
     "read_headers": "chunks",
     "read_widths": "fastlanes",
-    "remap_rows": "remapped_rows",
+    "remap_rows": "address_mapping",
     "renumber_levels": "levels",
-    "repeat_items": "repeats",
+    "repeat_items": "dictionary_strings",
     "split_strings": "strings",
     "unpack_blocks": "fastlanes",
     "walk_entries": "full_zip",

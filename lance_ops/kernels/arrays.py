@@ -1,4 +1,4 @@
-"""Turn arrays into the one kind that kernels take as input, so that each kernel is compiled once."""
+"""Make arrays read-only views of one layout, so that numba compiles each kernel only once."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ store_word: Callable[[Uint8Array, int, np.uint64], None]
 if _config.BOUNDSCHECK or _config.DISABLE_JIT or not Trick.UNALIGNED_WORDS.is_on():
     load_word, store_word = part(_load_bytes), part(_store_bytes)
 else:
-    from lance_ops.kernels.compile.word_intrinsics import load_word, store_word
+    from lance_ops.kernels.compile import load_word, store_word
 
 
 @part

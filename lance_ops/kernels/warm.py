@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_ops.kernels.address_mapping import remap_rows
 from lance_ops.kernels.arrays import read_only
 from lance_ops.kernels.chunks import count_chunk_rows, cut_chunks, end_chunks, read_headers, write_headers, write_parts
+from lance_ops.kernels.dictionary_strings import place_items, repeat_items
 from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
 from lance_ops.kernels.fsst import fsst_decode, fsst_decode_chunks, fsst_encode, fsst_train
 from lance_ops.kernels.full_zip import walk_entries
@@ -25,13 +27,11 @@ from lance_ops.kernels.levels import (
     renumber_levels,
 )
 from lance_ops.kernels.lz4 import lz4_decode
-from lance_ops.kernels.measure import measure_integers
-from lance_ops.kernels.picks import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.ranges import copy_ranges
-from lance_ops.kernels.remapped_rows import remap_rows
-from lance_ops.kernels.repeats import place_items, repeat_items
 from lance_ops.kernels.runs import expand_runs, pick_runs
+from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.strings import join_strings, split_strings
+from lance_ops.kernels.value_statistics import measure_integers
 
 __all__ = ["warm"]
 

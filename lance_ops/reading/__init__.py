@@ -1,8 +1,8 @@
 """Read rows of a version by scan, take or index look-up, and compare the rows of two versions."""
 
 from lance_ops.reading.change_feed import Changes, changes_between
+from lance_ops.reading.deferred_remaps import remap_addresses
 from lance_ops.reading.filters import UserFilter, bind_filter, schema_with_row_columns
-from lance_ops.reading.fragment_reuse import remap_addresses
 from lance_ops.reading.index_lookup import awaits_remap, open_index, row_key_of, serving_index
 from lance_ops.reading.joined_fragments import read_fragments_together
 from lance_ops.reading.row_columns import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, VERSION_COLUMNS, row_field

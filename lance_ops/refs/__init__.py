@@ -5,7 +5,7 @@ from lance_ops.refs.branch_file import Branch, list_branches, replace_branch_met
 from lance_ops.refs.branch_paths import branch_of, branch_uri, open_branch, reference_store, tagged_version
 from lance_ops.refs.branches import create_branch, delete_branch
 from lance_ops.refs.clone import commit_shallow_clone, deep_clone, shallow_clone
-from lance_ops.refs.drop import drop_dataset
+from lance_ops.refs.dataset_removal import drop_dataset
 from lance_ops.refs.tags import Tag, create_tag, delete_tag, list_tags, read_tag, replace_tag_metadata, update_tag
 from lance_ops.refs.version_pins import PINS_DIR, pinned, pinned_version
 

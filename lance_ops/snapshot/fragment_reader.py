@@ -23,7 +23,7 @@ from lance_ops.core.schema import Field, Schema
 from lance_ops.core.versions import FileVersion
 from lance_ops.file import FileReader
 from lance_ops.legacy import rows_that_may_match
-from lance_ops.snapshot.open_files import OpenFiles
+from lance_ops.snapshot.open_file_cache import OpenFiles
 from lance_ops.table import TOMBSTONED_FIELD, DataFile, Fragment
 from lance_ops.table.manifest import FileLocations
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from pyroaring import BitMap
 
 from lance_ops.indices import IndexQuery, LoadedIndex
-from lance_ops.snapshot.open_files import OpenFiles
+from lance_ops.snapshot.open_file_cache import OpenFiles
 from lance_ops.table import Fragment, Manifest
 
 __all__ = ["ReadCache"]

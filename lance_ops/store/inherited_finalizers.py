@@ -1,4 +1,4 @@
-"""Keep the finalizers of objects that a forked child inherited from running at the child's exit.
+"""Stop a forked child from running, at its exit, the finalizers of objects that it inherited.
 
 This is needed for correctness and cannot be switched off: finalizers of fsspec's file systems wait for an event loop
 whose thread exists only in the parent, so the child would never exit. Python lists finalizers only in the private

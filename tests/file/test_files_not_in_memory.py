@@ -15,7 +15,7 @@ from lance_ops.file import FileReader, FileWriter
 from lance_ops.file.page_reading import FileSource, Ranges, SourceBytes, Steps, run_all
 from lance_ops.store import LocalStore, MemoryStore
 from lance_ops.store.contract import View
-from lance_ops.store.local.map_cache import MAPPED_FILES
+from lance_ops.store.local.memory_map_cache import MAPPED_FILES
 from tests.residency import resident_bytes
 
 ROWS = 1_000_000

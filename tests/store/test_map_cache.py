@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lance_ops.store import LocalStore
-from lance_ops.store.local.map_cache import MAPPED_FILES, MapCache
+from lance_ops.store.local.memory_map_cache import MAPPED_FILES, MapCache
 
 
 def test_reads_are_mapped_and_slices_share_memory(store: LocalStore) -> None:

@@ -12,7 +12,7 @@ import pytest
 import lance_ops
 from lance_ops.core.tricks import Trick
 from lance_ops.store import LocalStore
-from lance_ops.store.local.map_cache import MAPPED_FILES
+from lance_ops.store.local.memory_map_cache import MAPPED_FILES
 
 ROOT = Path(__file__).parents[2]
 

@@ -22,7 +22,7 @@ from lance_ops.table import (
     flags_for,
 )
 from lance_ops.table.fragments.deletion_file import MAX_ARROW_ROWS
-from lance_ops.table.rows.row_lineage import RowIds
+from lance_ops.table.rows.row_id_runs import RowIds
 from lance_ops.table.rows.row_sequences import decode_row_ids, decode_versions, encode_row_ids
 
 pytestmark = pytest.mark.interop

@@ -12,7 +12,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, row_addr
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Int64Array, Uint64Array
 from lance_ops.table.rows.row_id_index import RowIdIndex, RowIdRuns, RowIdTable, build_row_id_index
-from lance_ops.table.rows.row_lineage import RowIds
+from lance_ops.table.rows.row_id_runs import RowIds
 
 FragmentList = list[tuple[int, list[int], list[int]]]
 """(fragment id, row ids, deleted offsets)"""

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from lance_ops.core.errors import CorruptFile
 from lance_ops.pb import rowids_pb2
-from lance_ops.table.rows.row_lineage import RowIds, RowVersions
+from lance_ops.table.rows.row_id_runs import RowIds, RowVersions
 from lance_ops.table.rows.row_sequences import (
     count_row_ids,
     decode_row_ids,

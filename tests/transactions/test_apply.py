@@ -20,7 +20,7 @@ from lance_ops.table import (
     IndexDetails,
     IndexMetadata,
 )
-from lance_ops.table.rows.row_lineage import RowIds
+from lance_ops.table.rows.row_id_runs import RowIds
 from lance_ops.table.rows.row_sequences import encode_row_id_range, encode_row_ids
 from lance_ops.transactions import (
     NO_TABLE,

@@ -1,7 +1,7 @@
 """`LanceDataset` in parts, one module for each kind of method, under the reference's names."""
 
+from lance_ops.api.lance_dataset.clones_and_branches import Branch, Branches
 from lance_ops.api.lance_dataset.commits import BulkCommitResult
-from lance_ops.api.lance_dataset.copies import Branch, Branches
 from lance_ops.api.lance_dataset.dataset_class import LanceDataset, Version, VersionRef, dataset
 from lance_ops.api.lance_dataset.delta import DatasetDelta
 from lance_ops.api.lance_dataset.merge_insert import ExecuteResult, MergeInsertBuilder

@@ -17,8 +17,8 @@ from pyroaring import BitMap
 from lance_ops.api.base_paths import BaseStoreParams, with_params
 from lance_ops.api.fragments import LanceFragment
 from lance_ops.api.lance_dataset.arrow_dataset import ArrowDataset
+from lance_ops.api.lance_dataset.clones_and_branches import Copies
 from lance_ops.api.lance_dataset.commits import Commits
-from lance_ops.api.lance_dataset.copies import Copies
 from lance_ops.api.lance_dataset.delta import DatasetDelta
 from lance_ops.api.lance_dataset.indexing import Indexing
 from lance_ops.api.lance_dataset.optimize import DatasetOptimizer

@@ -2,11 +2,11 @@
 
 from lance_ops.file.page_reading.budget import Budget, row_bytes
 from lance_ops.file.page_reading.decoding_errors import naming_place
+from lance_ops.file.page_reading.decoding_steps import Steps, combine_steps, run_all, run_steps, shift_steps
 from lance_ops.file.page_reading.flat_values import read_flat_values
 from lance_ops.file.page_reading.page_rows import PageRows, cut_rows, shared_boundaries, split_rows
 from lance_ops.file.page_reading.rows import RowSelection, RowSet, RowSlice, rows_of_runs
 from lance_ops.file.page_reading.source import Extent, FileSource, Ranges, SourceBytes, merge_ranges
-from lance_ops.file.page_reading.steps import Steps, combine_steps, run_all, run_steps, shift_steps
 
 __all__ = [
     "Budget",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.encodings import FixedWidth, gather_ranges
+from lance_ops.file.page_reading.decoding_steps import Steps
 from lance_ops.file.page_reading.rows import RowSelection, RowSlice
 from lance_ops.file.page_reading.source import Extent, Ranges
-from lance_ops.file.page_reading.steps import Steps
 
 __all__ = ["read_flat_values"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lance_ops.core.lazy_import import import_on_first_use
 
 if TYPE_CHECKING:
-    from lance_ops.kernels.chunks.bounds import count_chunk_rows, cut_chunks, end_chunks
+    from lance_ops.kernels.chunks.chunk_sizes import count_chunk_rows, cut_chunks, end_chunks
     from lance_ops.kernels.chunks.headers import read_headers
     from lance_ops.kernels.chunks.parts import write_headers, write_parts
 
@@ -21,9 +21,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "count_chunk_rows": "bounds",
-    "cut_chunks": "bounds",
-    "end_chunks": "bounds",
+    "count_chunk_rows": "chunk_sizes",
+    "cut_chunks": "chunk_sizes",
+    "end_chunks": "chunk_sizes",
     "read_headers": "headers",
     "write_headers": "parts",
     "write_parts": "parts",

@@ -1,4 +1,4 @@
-"""Delete files, at most so many a second and so many at once."""
+"""Delete files with a limit on deletes per second and on deletes at once."""
 
 from __future__ import annotations
 

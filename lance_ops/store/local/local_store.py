@@ -31,10 +31,10 @@ from lance_ops.store.contract import (
     StoreWriter,
     View,
 )
+from lance_ops.store.local.directory_times import seal_directory, stamp_directory
 from lance_ops.store.local.exclusive_name import link_if_absent
 from lance_ops.store.local.local_writer import LocalWriter
-from lance_ops.store.local.map_cache import MAPPED_FILES
-from lance_ops.store.local.seals import seal_directory, stamp_directory
+from lance_ops.store.local.memory_map_cache import MAPPED_FILES
 from lance_ops.store.local.staging import FILE_MODE, copy_all, create_temporary, discard, publish, stage, write_all
 from lance_ops.store.local.syncing import Syncing, sync, with_names
 from lance_ops.store.paths import check_directory, check_path, is_temporary

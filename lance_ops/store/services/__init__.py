@@ -1,4 +1,4 @@
-"""The services behind fsspec that this library knows by name."""
+"""The services behind fsspec that this library knows by name, and the list of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pyroaring import BitMap
 from lance_ops.core.errors import CorruptFile, ReadTooLarge, UnsupportedFeature
 from lance_ops.core.file_names import deletion_file_name
 from lance_ops.pb import table_pb2
-from lance_ops.table.fragments.arrow_messages import read_batches
+from lance_ops.table.fragments.ipc_batches import read_batches
 from lance_ops.table.rows import bitmap_of, decode_bitmap, encode_bitmap, offsets_in
 from lance_ops.wire import restore_unknown, unknown_fields
 

@@ -1,4 +1,4 @@
-"""The fragments of a version: a sequence that decodes a fragment on first access and keeps the other messages.
+"""The fragments of a version as a sequence that decodes a fragment when it is first used.
 
 A table can have a hundred thousand fragments, and most commits change a few. So each fragment stays an encoded message
 until it is accessed, and the next manifest takes over the messages unchanged.

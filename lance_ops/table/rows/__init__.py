@@ -4,7 +4,7 @@ from lance_ops.table.rows.key_code_table import NO_CODE, KeyCodeTable
 from lance_ops.table.rows.roaring import bitmap_of, decode_bitmap, decode_treemap, encode_bitmap, offsets_in
 from lance_ops.table.rows.row_address_map import NewFragment, OldFragment, RewrittenGroup, RowAddressMap
 from lance_ops.table.rows.row_id_index import RowIdIndex, build_row_id_index
-from lance_ops.table.rows.row_lineage import RowIds, RowVersions
+from lance_ops.table.rows.row_id_runs import RowIds, RowVersions
 from lance_ops.table.rows.row_sequences import (
     FIRST_VERSION,
     count_row_ids,

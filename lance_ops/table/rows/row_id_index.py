@@ -22,7 +22,7 @@ from lance_ops.core.addresses import TOMBSTONE_ROW, row_addr
 from lance_ops.core.errors import CorruptFile
 from lance_ops.core.ndarrays import Uint64Array
 from lance_ops.table.rows.roaring import offsets_in
-from lance_ops.table.rows.row_lineage import RowIds
+from lance_ops.table.rows.row_id_runs import RowIds
 
 __all__ = ["RowIdIndex", "RowIdRuns", "RowIdTable", "build_row_id_index"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.pb import rowids_pb2
-from lance_ops.table.rows.row_lineage import RowIds, RowVersions
+from lance_ops.table.rows.row_id_runs import RowIds, RowVersions
 from lance_ops.wire import parse_message
 
 __all__ = [

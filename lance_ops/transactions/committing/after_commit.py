@@ -12,7 +12,7 @@ from lance_ops.core.errors import CommitStateUnknown, LanceOpsError, VersionNotF
 from lance_ops.store import Store
 from lance_ops.table import Manifest
 from lance_ops.transactions.committed import descends_from, read_manifest, read_version, was_made_in_same_dataset
-from lance_ops.transactions.committing.planned_version import other_dataset
+from lance_ops.transactions.committing.before_commit import other_dataset
 from lance_ops.transactions.transaction import Transaction
 
 __all__ = ["check_made_in_same_dataset", "check_not_stray"]

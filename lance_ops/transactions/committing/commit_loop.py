@@ -33,10 +33,10 @@ from lance_ops.table import MANIFEST_CACHE, Manifest, check_adds_no_violation, c
 from lance_ops.table.manifest import FileLocations
 from lance_ops.transactions.committed import CommittedVersion, decode_version, read_manifest
 from lance_ops.transactions.committing.after_commit import check_made_in_same_dataset, check_not_stray
+from lance_ops.transactions.committing.before_commit import check_same_dataset, planned_manifest
 from lance_ops.transactions.committing.commit_lock import commit_lock
 from lance_ops.transactions.committing.commit_result import CommitResult
 from lance_ops.transactions.committing.concurrent_transactions import ConcurrentTransactions
-from lance_ops.transactions.committing.planned_version import check_same_dataset, planned_manifest
 from lance_ops.transactions.conflicts import DeletionVectors, Retry, rebase
 from lance_ops.transactions.next_version import NO_TABLE, next_manifest
 from lance_ops.transactions.operation import ApplyContext

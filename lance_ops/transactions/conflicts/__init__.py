@@ -2,10 +2,10 @@
 
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Incompatible, Rebase, Remap, Retry, Verdict, judge
-from lance_ops.transactions.conflicts.new_fields import NewFields
 from lance_ops.transactions.conflicts.rebasing import rebase
 from lance_ops.transactions.conflicts.remapped_index import RemappedIndex, remap_index
-from lance_ops.transactions.conflicts.remapped_rows import CommittedRewriteGroup
+from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup
+from lance_ops.transactions.conflicts.unchanged_fields import NewFields
 
 __all__ = [
     "CommittedRewriteGroup",

@@ -17,7 +17,7 @@ from lance_ops.core.errors import ObjectNotFound, UnsupportedFeature
 from lance_ops.table import DeletionFile, Fragment, Manifest, encode_deletion_vector
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Retry
-from lance_ops.transactions.conflicts.remapped_rows import CommittedRewriteGroup, OffsetsByFragment, remapped_offsets
+from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup, OffsetsByFragment, remapped_offsets
 from lance_ops.transactions.footprint import remapped_coverage
 from lance_ops.transactions.manifest_changes import assign_fragment_ids, fragments_by_id
 from lance_ops.transactions.operation import Operation

@@ -20,7 +20,7 @@ from lance_ops.table.rows import RowAddressMap
 from lance_ops.transactions.committed import CommittedVersion, read_version
 from lance_ops.transactions.conflicts.deletion_vectors import DeletionVectors
 from lance_ops.transactions.conflicts.judgement import Compatible, Retry, judge
-from lance_ops.transactions.conflicts.remapped_rows import CommittedRewriteGroup
+from lance_ops.transactions.conflicts.row_remapping import CommittedRewriteGroup
 from lance_ops.transactions.footprint import remapped_coverage
 from lance_ops.transactions.manifest_changes import fragments_with_changed_values
 from lance_ops.transactions.operations import CreateIndex, Rewrite

@@ -1,4 +1,4 @@
-"""Steps: decoding as a generator that asks for byte ranges, and the functions that run such generators.
+"""Run decoders written as generators: each yields the byte ranges that it needs and receives their bytes.
 
 A generator yields the byte ranges that it needs next, is sent the bytes, and returns its result. It does no I/O, so
 its runner can merge the ranges of many generators into few reads. A mapped file needs no ranges: the runner sends the

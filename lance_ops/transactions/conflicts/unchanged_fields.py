@@ -1,4 +1,4 @@
-"""Check that the fields which new rows were written for still exist with the same meaning.
+"""Check that the fields that rows were written for still exist unchanged in the newest version.
 
 Readers find values by field id. A cast gives its column a new id and rewrites the rows that it read: in rows that were
 written under the old id, the column would be null. And the id of a dropped field may be assigned to a new field, which

@@ -1,4 +1,4 @@
-"""Read single values from encoded chunks, where decoding whole chunks would decode a thousand values for each."""
+"""Read single values from encoded chunks without decoding whole chunks."""
 
 from __future__ import annotations
 

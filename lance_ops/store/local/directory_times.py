@@ -1,4 +1,4 @@
-"""Tell by a directory's own times whether names in it have come or gone.
+"""Tell from a directory's own times whether names in it have come or gone since it was listed.
 
 When a name comes or goes, the system sets the directory's time of modification and time of change to the same moment. A
 process can set the time of modification, but nobody can set the time of change. So after we have moved a directory's
