@@ -1,4 +1,4 @@
-"""Declare base paths: locations outside the dataset's root that may hold its files."""
+"""Check the base paths that a caller gives, and return them as a manifest states them; nothing is committed here."""
 
 from __future__ import annotations
 

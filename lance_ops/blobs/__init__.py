@@ -1,6 +1,6 @@
 """Read and write blob columns: locate and fetch the bytes of blobs, and store them beside a data file."""
 
-from lance_ops.blobs.blob_columns import schema_to_write, with_blobs_as
+from lance_ops.blobs.blob_conversion import schema_to_write, with_blobs_as
 from lance_ops.blobs.blob_reader import BlobLocation, BlobReader, scan_to_rewrite, split_by_blob_bytes, take_to_rewrite
 from lance_ops.blobs.blob_writer import BlobWriter, ExternalBlobs
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import field_to_write, walk_blobs, with_blobs_as
+from lance_ops.blobs.blob_conversion import field_to_write, walk_blobs, with_blobs_as
 from lance_ops.core.addresses import fragment_of, row_addrs
 from lance_ops.core.blob_types import BLOB_VALUES, DESCRIPTOR, BlobKind
 from lance_ops.core.errors import CorruptFile, UnsafePath, UnsupportedFeature

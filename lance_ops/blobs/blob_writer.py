@@ -15,7 +15,7 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
-from lance_ops.blobs.blob_columns import walk_blobs
+from lance_ops.blobs.blob_conversion import walk_blobs
 from lance_ops.core.blob_types import DESCRIPTOR, BlobKind, BlobThresholds
 from lance_ops.core.errors import InvalidInput, LanceOpsError
 from lance_ops.core.file_names import blob_file_name

@@ -1,11 +1,9 @@
-"""Indices on columns, which find rows by value without reading the column; `ALL_INDEX_TYPES` lists the types.
+"""Find rows by value without reading the column. A new index type is a room here and a line in `ALL_INDEX_TYPES`.
 
-    index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build an index
-    load_index(store, metadata).search(query) -> RowAddressSet                         find rows
-                               .remap(address_map, store_out) -> files                 update rewritten rows
-                               .merge(others, rows, store_out, ...) -> files           add new fragments
-
-A new kind of index is one file or folder here and one line in `ALL_INDEX_TYPES`.
+index_type_named("BTREE").train(rows, field, store.child(directory)) -> files      build an index
+load_index(store, metadata).search(query) -> RowAddressSet                         find rows
+.remap(address_map, store_out) -> files                 update rewritten rows
+.merge(others, rows, store_out, ...) -> files           add new fragments
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lance_ops.core.lazy_import import import_on_first_use
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 
 if TYPE_CHECKING:
     from lance_ops.kernels.address_mapping import remap_rows

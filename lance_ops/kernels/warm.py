@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from lance_ops.kernels.address_mapping import remap_rows
-from lance_ops.kernels.arrays import read_only
 from lance_ops.kernels.chunks import count_chunk_rows, cut_chunks, end_chunks, read_headers, write_headers, write_parts
 from lance_ops.kernels.dictionary_strings import place_items, repeat_items
 from lance_ops.kernels.fastlanes import pack_runs, read_widths, unpack_blocks
@@ -28,6 +27,7 @@ from lance_ops.kernels.levels import (
 )
 from lance_ops.kernels.lz4 import lz4_decode
 from lance_ops.kernels.ranges import copy_ranges
+from lance_ops.kernels.read_only_arrays import read_only
 from lance_ops.kernels.runs import expand_runs, pick_runs
 from lance_ops.kernels.single_values import locate_values, pick_packed, pick_strings
 from lance_ops.kernels.strings import join_strings, split_strings

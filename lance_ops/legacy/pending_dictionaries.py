@@ -1,4 +1,4 @@
-"""Join the pending dictionaries of 0.1 data files: dictionary values that the table's schema does not have yet.
+"""Add to a 0.1 table's schema the dictionary values that only its new files hold, and rewrite files whose keys change.
 
 A 0.1 table has one list of values for each dictionary column. Its manifest points to the list, and the keys in all
 files are positions in it. Files that are written independently each have the list of values that their own writer

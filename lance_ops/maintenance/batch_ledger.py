@@ -1,4 +1,4 @@
-"""Find the ingestion batches that a table holds, so that no batch is ingested twice.
+"""Record ingestion batches in a commit's transaction, find those that a table holds, and checkpoint them for clean-up.
 
 A commit that ingests batches records them in its transaction's properties, `lance_ops.batch.<key>` = token. Before
 clean-up removes old versions with their transactions, it writes a checkpoint of what they recorded up to a version:

@@ -1,4 +1,4 @@
-"""Read rows of several fragments in one decode, which is faster for small files."""
+"""Read rows of several fragments in one decode, for takes and for compactions of small files."""
 
 from __future__ import annotations
 

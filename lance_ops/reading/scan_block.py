@@ -1,4 +1,4 @@
-"""Read one block of a scan: test its rows, and read the requested columns of those that match.
+"""Read one block of a scan, rows of one fragment: test them, and read the requested columns of those that match.
 
 Blocks are independent of each other. Every path subtracts the deleted rows, so a scan never returns one unless it is
 asked to. A column that was read to test the predicate is not read again.

@@ -1,4 +1,4 @@
-"""Plan a scan: choose the blocks of rows to read, with the rows that indices find.
+"""Plan a scan: choose the blocks of rows, each within one fragment, and the rows that indices find.
 
 A block is a range of a fragment's physical rows, or scattered offsets that an index found.
 """

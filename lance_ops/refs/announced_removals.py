@@ -1,4 +1,4 @@
-"""Announce the versions that a clean-up is about to remove, and check a version against such announcements.
+"""Announce the versions that a clean-up is about to remove, for at most `UNVERIFIED_AGE`; check versions against that.
 
     _lance_ops/removals/{uuid}.json      [2, 3, 5]
 

@@ -15,7 +15,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, ReferenceNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
-from lance_ops.refs.branch_paths import branch_of, branch_uri, reference_store
+from lance_ops.refs.branch_locations import branch_of, branch_uri, reference_store
 from lance_ops.refs.clone import commit_first_version
 from lance_ops.refs.tags import list_tags
 from lance_ops.refs.version_pins import pinned

@@ -14,7 +14,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput
 from lance_ops.core.file_names import DATA_DIR, DELETIONS_DIR, data_file_name, new_deletion_file_id
 from lance_ops.core.map_ordered import map_ordered
-from lance_ops.refs.branch_paths import branch_of, branch_uri
+from lance_ops.refs.branch_locations import branch_of, branch_uri
 from lance_ops.snapshot import Snapshot
 from lance_ops.store import Store
 from lance_ops.table import (

@@ -8,7 +8,7 @@ from lance_ops.committers import DatasetRoot, open_root
 from lance_ops.core.errors import CorruptFile, DatasetNotFound, InvalidInput, VersionNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR
 from lance_ops.refs.branch_file import list_branches
-from lance_ops.refs.branch_paths import branch_of, branch_uri
+from lance_ops.refs.branch_locations import branch_of, branch_uri
 from lance_ops.refs.branches import remove_branch_files
 from lance_ops.snapshot import Snapshot
 from lance_ops.transactions import read_manifest

@@ -1,4 +1,4 @@
-"""Which files a dataset has, and which of them its versions name."""
+"""Stream, for users, which files a dataset has and which its versions name; clean-up makes its own listing."""
 
 from __future__ import annotations
 

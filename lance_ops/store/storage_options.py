@@ -1,4 +1,4 @@
-"""Read `storage_options` strictly, by the reference implementation's keys, and redact their secrets in messages."""
+"""Read `storage_options` strictly, by the keys that each service declares, and redact secrets from texts."""
 
 from __future__ import annotations
 

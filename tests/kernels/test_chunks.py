@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 from tests.kernels import twins
 
 

@@ -21,7 +21,7 @@ USE = """
 import sys
 import numpy as np
 from lance_ops import kernels
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 none = read_only(np.zeros(0, np.int64))
 kernels.copy_ranges(read_only(np.zeros(8, np.uint8)), none, none, np.zeros(8, np.uint8), none)
 stats = kernels.copy_ranges.stats

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import UnsignedArray
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 from tests.kernels import twins
 
 WIDTHS = [(bits, width) for bits in (8, 16, 32, 64) for width in sorted({0, 1, 3, bits // 2, bits - 1, bits})]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 from tests.kernels import twins
 
 Table = tuple["np.ndarray[tuple[int], np.dtype[np.uint64]]", "np.ndarray[tuple[int], np.dtype[np.int64]]"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import Int64Array, Uint16Array
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 from tests.kernels import twins
 
 

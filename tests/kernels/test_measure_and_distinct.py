@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 
 few_words = st.lists(st.integers(0, 3) | st.integers(0, 2**64 - 1), max_size=40)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lance_ops import kernels
 from lance_ops.core.ndarrays import OffsetArray, Uint32Array
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 from tests.kernels import twins
 
 NO_FLAGS = read_only(np.empty(0, np.uint8))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_ops import kernels
-from lance_ops.kernels.arrays import read_only
+from lance_ops.kernels.read_only_arrays import read_only
 
 chunks_of_runs = st.lists(
     st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 255)), min_size=1, max_size=9), max_size=6

@@ -17,7 +17,7 @@ from lance_ops.maintenance.cleanup.cleanup import execute, plan_cleanup
 from lance_ops.maintenance.cleanup.cleanup_plan import CleanupOptions
 from lance_ops.refs import branches as verbs
 from lance_ops.refs.branch_file import list_branches
-from lance_ops.refs.branch_paths import branch_of, tagged_version
+from lance_ops.refs.branch_locations import branch_of, tagged_version
 from lance_ops.store import LocalStore
 from tests.refs.dead_creations import check_a_dead_creation_is_removed
 

@@ -1,4 +1,4 @@
-"""Derive Dagster names from a dataset's name: assets, partitions, jobs, pool; and make safe partition keys."""
+"""Derive Dagster names from a dataset's name: assets, pool, partitions and safe keys, jobs of any verb."""
 
 from __future__ import annotations
 

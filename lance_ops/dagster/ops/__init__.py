@@ -1,4 +1,4 @@
-"""Ops on a declared dataset: one file for each verb, with its typed configuration.
+"""Ops on a declared dataset: one file for each verb, imported here and given a job in `jobs.py`.
 
 Each op runs its tasks by the run's runner and records the versions it commits on the head asset. Its output's metadata
 states what it did, or, with `dry_run`, what it would do.

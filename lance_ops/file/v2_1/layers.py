@@ -1,4 +1,4 @@
-"""The layers of a column's nesting as Arrow has them: for each step from root to leaf, validity and offsets."""
+"""The layers of a column's nesting as values (`Items`, `Lists`, `FixedLists`): `shred` makes them, `levels` encodes."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from lance_ops.store.contract import (
     StoreWriter,
     View,
 )
-from lance_ops.store.local.directory_times import seal_directory, stamp_directory
+from lance_ops.store.local.directory_stamps import seal_directory, stamp_directory
 from lance_ops.store.local.exclusive_name import link_if_absent
 from lance_ops.store.local.local_writer import LocalWriter
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES

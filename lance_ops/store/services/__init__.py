@@ -1,4 +1,4 @@
-"""The services behind fsspec that this library knows by name, and the list of them."""
+"""The services behind fsspec that the library knows by name. A new one is a file and a line in `ALL_SERVICES`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make sure that work happens once, by tokens in the transaction's properties.
+"""Read tokens in transactions' properties, and save the tokens of versions that clean-up removes, for `find_commit`.
 
     lance_ops.token             a second commit with the same token returns the version that has it
     lance_ops.batch.<key>       a batch of input: of two concurrent commits only one may add the same key

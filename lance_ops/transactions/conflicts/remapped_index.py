@@ -1,4 +1,4 @@
-"""Remap an index segment from the version it was built on to the newest one: its entries, and what it covers.
+"""Plan how an index segment follows concurrent rewrites: its coverage in the newest version, and how its entries move.
 
 Entries name rows by address, so a rewrite of the fragments changes them. The segment gives up fragments that it cannot
 remap: those rewritten together with fragments it does not cover, and those with new values. Queries scan these

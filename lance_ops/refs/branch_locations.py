@@ -1,4 +1,4 @@
-"""Find the branches of a dataset: the main branch is in the dataset's root, any other branch in `tree/{name}`.
+"""Tell a snapshot's branch, the URI of another branch and the store of tags and branches; open a branch's version.
 
 A branch is a dataset of its own that reads its parent's files through a base path. The files of tags and branches are
 all in the root of the main branch.

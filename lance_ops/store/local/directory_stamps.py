@@ -1,4 +1,4 @@
-"""Tell from a directory's own times whether names in it have come or gone since it was listed.
+"""Seal a directory, and return a stamp of its own times that changes when a name in it comes or goes.
 
 When a name comes or goes, the system sets the directory's time of modification and time of change to the same moment. A
 process can set the time of modification, but nobody can set the time of change. So after we have moved a directory's

@@ -1,4 +1,4 @@
-"""Types of columns with `lance.blob.v2` at any depth, and a walk over all blobs in an array."""
+"""Replace the blob types in a schema, at any depth, by other types, and convert the blobs inside an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make arrays read-only views of one layout, so that numba compiles each kernel only once."""
+"""Give kernels a contiguous read-only view of an array, so that numba compiles each kernel only once."""
 
 from __future__ import annotations
 
