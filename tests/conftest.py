@@ -65,11 +65,8 @@ def dataset_uri(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def historical() -> Path:
-    """The folder of datasets written by real Lance releases, one folder a release."""
-    folder = Path(os.environ.get("LANCE_OPS_HISTORICAL") or REPOSITORY.parent / "shared" / "data" / "historical")
-    if not folder.is_dir():
-        pytest.skip("no historical data: LANCE_OPS_HISTORICAL names no folder and ../shared/data/historical is absent")
-    return folder
+    """The folder of datasets written by real Lance releases; its README says which release wrote which."""
+    return REPOSITORY / "tests" / "golden" / "historical"
 
 
 @pytest.fixture(scope="session")

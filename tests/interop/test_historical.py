@@ -39,9 +39,7 @@ def test_a_dataset_without_its_data_files_opens_and_names_the_missing_one(histor
 
 def test_a_table_with_unreliable_row_counts_refuses_changes(historical: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.lance"
-    shutil.copytree(historical / "v0.8.0/migrated_from_v0.7.5", copy, copy_function=shutil.copyfile)
-    for folder in [copy, *copy.rglob("*/")]:
-        folder.chmod(0o755)
+    shutil.copytree(historical / "v0.8.0/migrated_from_v0.7.5", copy)
     dataset = lance_ops.dataset(copy)
     rows = dataset.to_table()
     assert rows.num_rows == 92
