@@ -19,6 +19,7 @@ __all__ = [
     "InvalidFilter",
     "InvalidInput",
     "LanceOpsError",
+    "MissingPackage",
     "ObjectNotFound",
     "ReadTooLarge",
     "ReferenceNotFound",
@@ -45,6 +46,21 @@ class InvalidInput(LanceOpsError, ValueError):
 
 class ConfigError(InvalidInput):
     """A deployment's configuration names something that does not exist or does not fit."""
+
+
+class MissingPackage(LanceOpsError, ImportError):
+    """An optional package that cannot be imported; names the extra of lance-ops that installs it, where one does."""
+
+    def __init__(self, use: str, package: str, extra: str | None, reason: str) -> None:
+        self.use = use
+        self.package = package
+        self.extra = extra
+        self.reason = reason
+        advice = f"; run pip install 'lance-ops[{extra}]'" if extra else ""
+        super().__init__(f"{use} needs {package}, which cannot be imported: {reason}{advice}")
+
+    def __reduce__(self) -> tuple[type[MissingPackage], tuple[str, str, str | None, str]]:
+        return type(self), (self.use, self.package, self.extra, self.reason)
 
 
 class SchemaMismatch(InvalidInput):

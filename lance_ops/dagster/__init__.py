@@ -6,6 +6,15 @@ made it, is one materialization of the head with the version's number as its dat
 downstream assets attach to the head.
 """
 
+from __future__ import annotations
+
+from lance_ops.core.errors import MissingPackage
+
+try:
+    import dagster  # noqa: F401 - to find out whether it is installed
+except ImportError as error:
+    raise MissingPackage("lance_ops.dagster", "dagster", "dagster", str(error)) from error
+
 from lance_ops.dagster.definitions import build_asset_definitions, build_job_definitions
 from lance_ops.dagster.in_process import CodeLocation, Ticked
 from lance_ops.dagster.markdown import size_text

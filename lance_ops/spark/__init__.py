@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from lance_ops.core.errors import MissingPackage
+
+try:
+    import pyspark  # noqa: F401 - to find out whether it is installed
+except ImportError as error:
+    raise MissingPackage("lance_ops.spark", "pyspark", "spark", str(error)) from error
+
 from lance_ops.spark.data_source import LanceSource
 from lance_ops.spark.runner import OnSpark
 from lance_ops.spark.session import get_or_create

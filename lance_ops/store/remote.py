@@ -16,6 +16,7 @@ from lance_ops.core.errors import (
     CorruptFile,
     InvalidInput,
     LanceOpsError,
+    MissingPackage,
     ObjectNotFound,
     StoreError,
     UnsupportedFeature,
@@ -199,7 +200,8 @@ class FsspecStore(Store):
             # Imported on first use: fsspec imports asyncio and ssl, which no local dataset needs.
             kind = import_module("fsspec").get_filesystem_class(protocol)
         except ImportError as error:
-            raise StoreError(f"{scheme}:// needs {self._service.package}, which is not installed: {error}") from error
+            package, extra = self._service.package, self._service.extra
+            raise MissingPackage(f"{scheme}://", package, extra, str(error)) from error
         except ValueError as error:
             raise UnsupportedFeature(f"the scheme {scheme}://", self.root) from error
         return self._service.connect(kind, authority, self._options)

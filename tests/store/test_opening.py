@@ -5,7 +5,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lance_ops.core.errors import InvalidInput, StoreError, UnsafePath, UnsupportedFeature
+from lance_ops.core.errors import InvalidInput, MissingPackage, UnsafePath, UnsupportedFeature
 from lance_ops.store import FsspecStore, LocalStore, MemoryStore, is_well_known, open_store, path_beneath
 
 
@@ -71,7 +71,7 @@ def test_an_unknown_scheme_and_a_missing_package_say_so_at_first_use(monkeypatch
         raise ImportError(f"no package for {protocol}")
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", fail)
-    with pytest.raises(StoreError, match="adlfs"):
+    with pytest.raises(MissingPackage, match="adlfs"):
         open_store("az://container/a", {"account_name": "a", "account_key": "b"}).exists("x")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_ops.api.scanning.blob_file import BlobFile
 from lance_ops.api.scanning.projection import Projection
 from lance_ops.blobs import BlobReader
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, MissingPackage
 from lance_ops.reading import ROW_ADDRESS
 
 __all__ = ["LAZY", "check_blob_mode", "data_frame"]
@@ -30,7 +30,10 @@ def check_blob_mode(blob_mode: str) -> None:
 def data_frame(rows: pa.Table, projection: Projection, blob_mode: str, **kwargs: Any) -> Any:
     """Return rows, read with their addresses, as a data frame. Blobs inside lists and structs stay descriptions."""
     answer = projection.apply(rows)
-    frame = answer.to_pandas(**kwargs)
+    try:
+        frame = answer.to_pandas(**kwargs)
+    except ImportError as error:
+        raise MissingPackage("to_pandas", "pandas", "pandas", str(error)) from error
     blobs = {} if blob_mode == _DESCRIPTIONS else projection.blob_columns
     reader, addresses = BlobReader(projection.snapshot), rows.column(ROW_ADDRESS).to_numpy()
     for name, field in blobs.items():

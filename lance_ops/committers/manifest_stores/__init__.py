@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from lance_ops.committers.manifest_stores.contract import ManifestRow, ManifestStore
-from lance_ops.core.errors import InvalidInput
+from lance_ops.core.errors import InvalidInput, MissingPackage
 
 __all__ = [
     "ALL_MANIFEST_STORES",
@@ -27,7 +27,7 @@ ALL_MANIFEST_STORES: Mapping[str, tuple[str, ...]] = {
 def open_manifest_store(url: str, dataset_uri: str, storage_options: Mapping[str, object]) -> ManifestStore:
     """Return the manifest store at `url` for one dataset.
 
-    Raises `InvalidInput`, without showing the URL, if it names no store or if a package for it is missing.
+    Raises `InvalidInput`, without showing the URL, if it names no store, and `MissingPackage` if its client is missing.
     """
     scheme = url.partition("://")[0].partition("+")[0].lower()
     place = next((place for place, schemes in ALL_MANIFEST_STORES.items() if scheme in schemes), None)
@@ -38,5 +38,6 @@ def open_manifest_store(url: str, dataset_uri: str, storage_options: Mapping[str
     try:
         kind: type[ManifestStore] = getattr(import_module(f"{__name__}.{module}"), name)
     except ImportError as error:
-        raise InvalidInput(f"manifest_store: {scheme}:// needs a package that is not installed: {error}") from error
+        use = f"manifest_store: {scheme}://"
+        raise MissingPackage(use, error.name or "a package", "manifest-stores", str(error)) from error
     return kind.open(url, dataset_uri, storage_options)

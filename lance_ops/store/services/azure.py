@@ -72,6 +72,7 @@ class Azure(Service):
 
     schemes = ("az", "abfs", "abfss")
     package = "adlfs"
+    extra = "azure"
 
     def protocol(self, scheme: str) -> str:
         return "abfs"

@@ -48,6 +48,8 @@ class Service(ABC):
     schemes: tuple[str, ...]
     package: str
     """The package to install for it."""
+    extra: str | None = None
+    """The extra of lance-ops that installs the package."""
     needs_proof = True
     replaces_at_once = True
     well_known = True

@@ -42,6 +42,7 @@ class Gcs(Service):
 
     schemes = ("gs", "gcs")
     package = "gcsfs"
+    extra = "gcs"
 
     def protocol(self, scheme: str) -> str:
         return "gcs"
