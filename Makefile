@@ -38,7 +38,8 @@ soak: environment servers java  ## what takes minutes
 
 lock: environment  ## the newest versions that fit pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
+		--no-emit-index-url --no-header --all-extras --group dev --overrides .ci/lock-overrides.txt \
+		pyproject.toml --output-file requirements.lock
 
 environment: $(STAMP)
 
