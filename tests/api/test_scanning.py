@@ -202,7 +202,7 @@ TOO_LONG = struct.pack("<IIHHIHHH", 0x303A, 1, 0, 1, 16, 3, 5, 0)
     ],
 )
 def test_an_invalid_row_address_bitmap_is_refused(dataset: lance_ops.LanceDataset, mask: bytes) -> None:
-    with pytest.raises(InvalidInput, match="row_addr_allowlist is no serialized set"):
+    with pytest.raises(InvalidInput, match="row_addr_allowlist is not a serialized set"):
         dataset.scanner(row_addr_allowlist=mask)
 
 
