@@ -53,8 +53,8 @@ def test_an_append_in_another_file_version_is_read_and_changed_by_both(
 @pytest.mark.parametrize(("table", "asked"), [("0.1", "2.2"), ("2.2", "0.1")])
 def test_legacy_and_2_x_files_are_never_mixed_in_one_table(dataset_uri: str, table: str, asked: str) -> None:
     lance_ops.write_dataset(rows(0, 20), dataset_uri, data_storage_version=table)
-    with pytest.raises(InvalidInput, match="cannot be mixed in"):
+    with pytest.raises(InvalidInput, match="cannot be mixed with"):
         lance_ops.write_dataset(rows(20, 40), dataset_uri, mode="append", data_storage_version=asked)
-    with pytest.raises(InvalidInput, match="cannot be mixed in"):
+    with pytest.raises(InvalidInput, match="cannot be mixed with"):
         lance_ops.dataset(dataset_uri).insert(rows(20, 40), data_storage_version=asked)
     assert lance_ops.dataset(dataset_uri).version == 1
