@@ -230,8 +230,9 @@ def test_a_verb_stopped_at_a_system_call_commits_all_or_nothing(
     assert ended == ExitStatus.DONE and _state(workspace) == states[-1]
     assert calls["fsync"] + calls["io_submit"] > 0 or verb in ("clean up", "tags"), "the commit was not synced"
     faults = [InjectedFault(call, number + 1, kill) for call, times in calls.items() for number in range(times)]
+    faults = faults[::every]
     injected = 0
-    for fault in faults[::every]:
+    for fault in faults:
         workspace = workspace.restored_from(saved)
         ended, _ = verb_server.run(workspace, verb, fault)
         injected += ended is None or verb_server.injected
@@ -255,7 +256,9 @@ def test_a_verb_stopped_at_a_system_call_commits_all_or_nothing(
         if verb in ("create", "clone"):
             _check_the_other_works(workspace, found.other)
         assert _unnamed_files(workspace, workspace.uri) == [], fault
-    assert injected > 0.8 * len(faults[::every]), "too many calls were not repeated, so their faults were not injected"
+    # A run may make a call fewer than the run that was counted, so that its last call is never met.
+    assert len(faults) - injected <= max(1, len(faults) // 5), "too many calls were not repeated"
+    assert injected > 0
 
 
 @pytest.mark.parametrize("verb", ["begin", "append", "delete", "compact"])
