@@ -128,17 +128,19 @@ def strings(draw: st.DrawFn, bits_per_offset: int, longest: int = 40) -> Variabl
 
 
 @st.composite
-def lists(draw: st.DrawFn, items: FixedWidth | FixedSizeListValues, dimension: int) -> FixedSizeListValues:
+def lists(
+    draw: st.DrawFn, items: FixedWidth | FixedSizeListValues, dimension: int, nullable: bool = True
+) -> FixedSizeListValues:
     whole = items.slice(0, items.num_values // dimension * dimension)
-    if not draw(st.booleans()):
+    if not (nullable and draw(st.booleans())):
         return FixedSizeListValues(whole, dimension)
     size = num_bytes_of_bits(whole.num_values)
     return FixedSizeListValues(whole, dimension, np.random.default_rng(draw(seeds)).integers(0, 256, size, np.uint8))
 
 
 @st.composite
-def flat(draw: st.DrawFn) -> Sample:
-    if draw(st.booleans()):
+def flat(draw: st.DrawFn, whole_bytes: bool = False) -> Sample:
+    if not whole_bytes and draw(st.booleans()):
         return Sample(FlatEncoding(1), draw(bits_()))
     if draw(st.booleans()):
         wide, count = draw(st.sampled_from([24, 128, 256, 3000 * 8])), draw(st.integers(0, 40))
@@ -161,10 +163,10 @@ def constant(draw: st.DrawFn) -> Sample:
 
 
 @st.composite
-def fixed_size_list(draw: st.DrawFn) -> Sample:
+def fixed_size_list(draw: st.DrawFn, nullable: bool = True) -> Sample:
     items: FixedWidth | FixedSizeListValues
     item_encoding: FlatEncoding | ConstantEncoding | FixedSizeListEncoding
-    kind = draw(st.sampled_from(["bits", "integers", "nulls", "lists"]))
+    kind = draw(st.sampled_from(["bits", "integers", "lists", *(["nulls"] if nullable else [])]))
     if kind == "bits":
         items, item_encoding = draw(bits_()), FlatEncoding(1)
     elif kind == "integers":
@@ -172,11 +174,11 @@ def fixed_size_list(draw: st.DrawFn) -> Sample:
     elif kind == "nulls":
         items, item_encoding = FixedWidth(np.empty(0, np.uint8), 0, draw(counts)), ALL_NULL
     else:
-        inner = draw(lists(draw(integers(16)), 3))
+        inner = draw(lists(draw(integers(16)), 3, nullable))
         items, item_encoding = inner, FixedSizeListEncoding(3, inner.validity is not None, FlatEncoding(16))
     dimension = draw(st.sampled_from([1, 2, 5, 8]))
-    values = draw(lists(items, dimension))
-    has_validity = values.validity is not None or item_encoding == ALL_NULL or draw(st.booleans())
+    values = draw(lists(items, dimension, nullable))
+    has_validity = nullable and (values.validity is not None or item_encoding == ALL_NULL or draw(st.booleans()))
     if has_validity and values.validity is None:
         all_valid = np.full(num_bytes_of_bits(values.items.num_values), 0xFF, np.uint8)
         values = FixedSizeListValues(values.items, dimension, all_valid)
@@ -219,8 +221,8 @@ codecs = st.sampled_from([Lz4(), Zstd(), Zstd(1), Zstd(19)])
 
 
 @st.composite
-def general(draw: st.DrawFn) -> Sample:
-    inner = draw(st.one_of(variable(), rle(), byte_stream_split(), flat(), inline_bitpacking()))
+def general(draw: st.DrawFn, inner_samples: st.SearchStrategy[Sample]) -> Sample:
+    inner = draw(inner_samples)
     return Sample(GeneralEncoding(draw(codecs), inner.encoding), inner.values)
 
 
@@ -235,7 +237,8 @@ def packed_struct(draw: st.DrawFn) -> Sample:
 @st.composite
 def variable_packed_struct(draw: st.DrawFn) -> Sample:
     children, encodings = [], []
-    for inner in draw(st.lists(st.one_of(variable(), fsst(), general_strings(), flat_bytes()), min_size=1, max_size=4)):
+    inner_samples = st.one_of(variable(), fsst(), general(variable()), flat_bytes())
+    for inner in draw(st.lists(inner_samples, min_size=1, max_size=4)):
         children.append(inner.values)
         is_variable = isinstance(inner.values, VariableWidth)
         bits = (
@@ -245,12 +248,6 @@ def variable_packed_struct(draw: st.DrawFn) -> Sample:
     count = min(child.num_values for child in children)
     values = PackedValues(tuple(child.slice(0, count) for child in children))
     return Sample(VariablePackedStructEncoding(tuple(encodings)), values)
-
-
-@st.composite
-def general_strings(draw: st.DrawFn) -> Sample:
-    inner = draw(variable())
-    return Sample(GeneralEncoding(draw(codecs), inner.encoding), inner.values)
 
 
 @st.composite
@@ -273,9 +270,21 @@ SAMPLES: dict[type[Encoding], st.SearchStrategy[Sample]] = {
     FsstEncoding: fsst(),
     RleEncoding: rle(),
     ByteStreamSplitEncoding: byte_stream_split(),
-    GeneralEncoding: general(),
+    GeneralEncoding: general(st.one_of(variable(), rle(), byte_stream_split(), flat(), inline_bitpacking())),
     FixedSizeListEncoding: fixed_size_list(),
     PackedStructEncoding: packed_struct(),
     VariablePackedStructEncoding: variable_packed_struct(),
 }
 """For every encoding, a strategy of values that it can hold."""
+
+SAMPLES_OF_BLOCKS = SAMPLES | {
+    GeneralEncoding: general(st.one_of(variable(), rle(), flat(), inline_bitpacking())),
+    FixedSizeListEncoding: fixed_size_list(nullable=False),
+}
+"""The same without values that no block holds: lists with item validity, and what only chunks hold."""
+
+SAMPLES_OF_FULL_ZIP = SAMPLES | {
+    FlatEncoding: flat(whole_bytes=True),
+    GeneralEncoding: general(variable()),
+}
+"""The same without values that no full-zip page holds: bits, and compressed numbers."""
