@@ -37,7 +37,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture
 def dataset(dataset_uri: str) -> Dataset:
-    """Three fragments of three rows, deleted ones in the middle, at the end, and none."""
+    """Three fragments of three rows. The first lacks its last row, the third its first row."""
     made = lance_ops.write_dataset(rows(0, 9), dataset_uri, max_rows_per_file=3)
     made.delete("id IN (2, 6)")
     return made
@@ -314,7 +314,7 @@ def test_a_change_is_planned_again_for_rows_that_came_or_went_meanwhile(dataset:
     before = files(late)
     CHANGES[change](late)
     assert late.to_table()["id"].to_pylist() == [0, 1, 3, 5, 7, 8, 20, 21]
-    assert len(files(late) - before) == 4  # one a fragment: those of the attempt that lost are gone
+    assert len(files(late) - before) == 4  # one file for each fragment: the files of the losing attempt are removed
     late.validate()
 
 

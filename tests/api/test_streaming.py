@@ -101,7 +101,7 @@ def small_batch_of(seed: int) -> pa.RecordBatch:
 
 
 def peak_bytes(num_batches: int, version: FileVersion) -> int:
-    """Return the most bytes that numpy, Python and Arrow held at once, without those held before."""
+    """Return the peak of bytes held by numpy, Python and Arrow, less the bytes held at the start."""
     made = [small_batch_of(seed) for seed in range(2)]
     schema = made[0].schema
     store = Nowhere()
@@ -119,7 +119,7 @@ def peak_bytes(num_batches: int, version: FileVersion) -> int:
 
 @pytest.mark.parametrize("version", [FileVersion.V2_1, FileVersion.V2_2])
 def test_a_writer_s_memory_does_not_grow_with_the_stream(version: FileVersion) -> None:
-    peak_bytes(8, version)  # allocations that are made once and kept
+    peak_bytes(8, version)  # one-time allocations
     few, many = peak_bytes(30, version), peak_bytes(120, version)
     assert many < 1.3 * few
     batch = small_batch_of(0)

@@ -26,7 +26,7 @@ _DOCS = Path(__file__).parents[2] / "docs"
 
 
 def main() -> None:
-    """Measure, print, and keep what is worth keeping."""
+    """Measure, print the report, and write the results of a whole run."""
     arguments = _arguments()
     cases, tables = _chosen(" ".join(arguments.cases))
     versions = tuple(version for version in VERSIONS if version in arguments.versions.replace(",", " ").split())

@@ -1,6 +1,6 @@
 """The measured data: tables of three columns of one kind each, with the same bytes in every run.
 
-Three columns, so that a projection has something to leave out. Sizes are such that a scan takes milliseconds, well
+There are three columns, so that a projection leaves some out. The sizes make a scan take milliseconds, well
 above the clock's grain, and a whole run takes minutes.
 """
 

@@ -24,7 +24,7 @@ class Contender(Protocol):
 
     @property
     def syncs(self) -> bool:
-        """Whether what `write` wrote outlives a power cut once it returns."""
+        """Whether the files survive a power cut once `write` has returned."""
         ...
 
     def write(self, table: pa.Table, folder: Path) -> None: ...
@@ -49,7 +49,7 @@ class Lance:
 
 @dataclass(frozen=True)
 class Parquet:
-    """One file as pyarrow writes it."""
+    """A single Parquet file, written by pyarrow with its defaults."""
 
     syncs: bool = False
 
@@ -62,7 +62,7 @@ class Parquet:
 
 
 def contender(name: str, version: str) -> Contender:
-    """Import and return one contender, and no other."""
+    """Import one contender and return it; the others are not imported."""
     if name == "parquet":
         return Parquet()
     ours = name == "ours"
@@ -82,6 +82,6 @@ def sync_all(folder: Path) -> None:
 
 
 def size_bytes(folder: Path) -> int:
-    """Return what the data files of a written folder take; manifests and transactions are not the format's size."""
+    """Return the bytes of a folder's data files. Manifests and transactions do not count."""
     data = folder / "data"
     return sum(path.stat().st_size for path in (data if data.exists() else folder).rglob("*") if path.is_file())

@@ -51,7 +51,7 @@ class Worker:
         )
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """Return the worker's answer; its death is an error like others."""
+        """Return the worker's answer. If the worker dies, return an error, as for a failed operation."""
         assert self._process.stdin and self._process.stdout
         try:
             print(json.dumps(question), file=self._process.stdin, flush=True)
@@ -62,7 +62,7 @@ class Worker:
         return answer
 
     def move_to(self, core: int) -> None:
-        """Pin every thread that the process has by now; threads to come inherit it."""
+        """Pin all present threads of the process; later threads inherit the setting."""
         for thread in Path(f"/proc/{self._process.pid}/task").glob("*"):
             os.sched_setaffinity(int(thread.name), {core})
 
@@ -81,7 +81,7 @@ class Worker:
 
 @dataclass
 class Prepared:
-    """A case in one version, written and warmed up by everyone who can."""
+    """A case in one version, which every able contender has written and warmed up on."""
 
     case: Case
     version: str
@@ -92,14 +92,14 @@ class Prepared:
     errors: dict[str, dict[str, str]] = field(default_factory=dict)  # operation -> subject -> why not
 
     def check(self) -> None:
-        """Let everyone do everything once and compare what is read with what was written."""
+        """Run each operation once in each worker, and compare the rows read with the rows written."""
         for operation in ("write", *READING):
             for subject in _subjects(operation):
                 answer = self._ask(operation, subject, seed=0, check=True)
                 if "error" in answer:
                     self.errors.setdefault(operation, {})[subject] = answer["error"]
         unwritten = self.errors.get("write", {})
-        for operation in READING:  # Whoever could not write has nothing to read: say the reason, not the symptom.
+        for operation in READING:  # report why the write failed, not that there is nothing to read
             self.errors.setdefault(operation, {}).update(unwritten)
         self.errors["write_durable"] = unwritten
         for name in _WRITERS:
@@ -107,7 +107,7 @@ class Prepared:
                 self.sizes[name] = self.workers[name].ask(files=name)["size"]
 
     def measure(self, core: int, seconds: float) -> Iterator[Cell]:
-        """Yield the cells; rounds go on for `seconds` an operation, within their limits."""
+        """Yield the cells. Each operation repeats for `seconds`, between its least and greatest number of rounds."""
         for worker in self.workers.values():
             worker.move_to(core)
         for operation in (*READING, *WRITING):

@@ -20,7 +20,7 @@ from tests.bench.results import (
 __all__ = ["report"]
 
 _NUM_WORST = 12
-# What the longest operation's name and a space take.
+# The width of the longest operation's name and a space.
 _HEADING = max(len(operation) for operation in OPERATIONS) + 1
 _TIMED = tuple(operation for operation in OPERATIONS if operation != "size")
 
@@ -129,7 +129,7 @@ def _errors(run: Run) -> Iterator[str]:
 
 def _first_line(error: str) -> str:
     line = error.splitlines()[0] if error else ""
-    # A file's random name would make one failure look like many.
+    # Random file names would make one failure look like many.
     return line.split("/data/")[0] + line.partition(".lance")[2] if "/data/" in line else line
 
 

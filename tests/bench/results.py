@@ -35,14 +35,15 @@ VERSIONS = ("2.0", "2.1", "2.2")
 
 @dataclass(frozen=True)
 class Rival:
-    """A comparison: `theirs` against `ours`, both names of subjects."""
+    """A comparison of the subject `theirs` with the subject `ours`."""
 
     title: str
     theirs: str
     ours: str = "ours"
 
 
-# A subject is a contender and whose files it reads. "ours@pylance" is this library on the reference's bytes.
+# A subject is a contender together with the writer of the files that it reads.
+# "ours@pylance" is this library on the reference's bytes.
 OWN_FILES = Rival("pylance, each on its own files", "pylance")
 SAME_FILES = Rival("pylance, both on pylance's files", "pylance", "ours@pylance")
 PARQUET = Rival("Parquet (pyarrow)", "parquet")
@@ -60,7 +61,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Cell:
-    """One operation on one case in one version: samples by subject in the order taken, or why there are none."""
+    """One operation on one case in one version: each subject's samples in order, or the reason why it has none."""
 
     case: str
     version: str
@@ -70,7 +71,7 @@ class Cell:
     errors: Mapping[str, str] = field(default_factory=dict)
 
     def ratio(self, rival: Rival, measure: str = "seconds") -> float | None:
-        """Return theirs over ours, above 1 where ours is better: the median over the pairs; None if one is missing."""
+        """Return the median over the pairs of theirs divided by ours, or None. Above 1, ours is better."""
         if self.operation == "size":
             ours, theirs = self.sizes.get(rival.ours), self.sizes.get(rival.theirs)
             return theirs / ours if ours and theirs else None
@@ -83,16 +84,16 @@ class Cell:
         return self.errors.get(rival.ours) or self.errors.get(rival.theirs)
 
     def applies(self, rival: Rival) -> bool:
-        """Whether the comparison makes sense: who reads the other's files does not write them."""
+        """Whether the comparison makes sense: a subject that reads the other's files has written nothing to compare."""
         return rival.ours == "ours" or self.operation in READING
 
     def typical(self, subject: str, measure: str = "seconds") -> float | None:
-        """Return a subject's own median."""
+        """Return the median of one subject's samples."""
         samples = self.samples.get(subject, ())
         return median(getattr(sample, measure) for sample in samples) if samples else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the cell with its ratios and medians; single samples only as their number."""
+        """Return the cell with its ratios, medians and number of samples."""
         measures = ("seconds", "cpu_seconds", "peak_bytes")
         return {
             "case": self.case,
@@ -125,7 +126,7 @@ class Run:
 
     @property
     def of_files(self) -> Run:
-        """The part of the run about values in files."""
+        """The cells about files."""
         return Run(self.setting, tuple(cell for cell in self.cells if cell.operation != TABLE))
 
     @property
@@ -134,7 +135,7 @@ class Run:
         return tuple(cell for cell in self.cells if cell.operation == TABLE)
 
     def ratios(self, rival: Rival, operation: str, version: str | None = None, measure: str = "seconds") -> list[float]:
-        """Return every ratio there is of an operation, of one version or of all."""
+        """Return all ratios of an operation, in one version or in all versions."""
         chosen = (c for c in self.cells if c.operation == operation and version in (None, c.version))
         found = (cell.ratio(rival, measure) for cell in chosen if cell.applies(rival))
         return [ratio for ratio in found if ratio is not None]
@@ -157,7 +158,7 @@ class Run:
 
 
 def geometric_mean(ratios: Iterable[float]) -> float | None:
-    """Return the geometric mean, None of nothing."""
+    """Return the geometric mean; None if there are no ratios."""
     logarithms = [math.log(ratio) for ratio in ratios]
     return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
 

@@ -41,6 +41,6 @@ def _cpu_model() -> str:
 
 
 def _commit() -> str:
-    # `--dirty`: numbers of a tree that is no commit must say so.
+    # `--dirty` marks numbers measured on uncommitted code.
     answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return answer.stdout.strip() or "unknown"

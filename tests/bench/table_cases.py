@@ -45,7 +45,7 @@ def _as_it_is(module: ModuleType, uri: str, result: object) -> pa.Table:
 
 @dataclass(frozen=True)
 class TableCase:
-    """`run` is measured, on the folder and with the number of the round; `anew` gives each round a fresh copy.
+    """`run` is measured; it takes the folder and the round's number. With `anew`, each round gets a fresh copy.
 
     `begin` does to a copy what cannot be copied. `answer` is what the contenders must agree on, made of the folder and
     what `run` returned.
@@ -138,13 +138,13 @@ def _num_rows(scale: float) -> int:
 
 
 def _forget(folder: Path) -> None:
-    """Let the system forget all files of a table."""
+    """Drop all files of a table from the page cache."""
     for file in (path for path in folder.rglob("*") if path.is_file()):
         forget(file)
 
 
 def _prepare_stable_row_ids(folder: Path, scale: float) -> None:
-    """Make ten fragments of rows that have moved."""
+    """Make ten fragments of rows that a compaction has moved."""
     _prepare_rows(folder, scale, fragments=20, stable=True)
     dataset = lance_ops.dataset(str(folder))
     dataset.delete("id % 5 = 0")

@@ -23,7 +23,7 @@ _MIN_ROUNDS, _MAX_ROUNDS = 5, 25
 
 
 def measure_tables(cases: Sequence[TableCase], root: Path, *, scale: float, seconds: float) -> Iterator[Cell]:
-    """Yield a cell a case; its first round warms up and is not counted."""
+    """Yield one cell for each case. The first round warms up and is not counted."""
     core = max(os.sched_getaffinity(0))
     for case in cases:
         folder = root / case.name
@@ -61,7 +61,7 @@ def _rounds(case: TableCase, folder: Path, workers: dict[str, Worker], seconds: 
 
 
 def compare(case: TableCase, folder: Path, answered: Sequence[str]) -> None:
-    """Raise `AssertionError` unless all that the contenders wrote down is the same."""
+    """Raise `AssertionError` unless all contenders wrote the same answer."""
     answers = [pa.ipc.open_file(pa.memory_map(str(answer_path(folder, files)))).read_all() for files in answered]
     if any(not answer.equals(answers[0]) for answer in answers):
         raise AssertionError(f"{case.name}: the contenders do not answer the same")

@@ -42,7 +42,7 @@ class Worker:
         self._operation = ""
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Do `operation` on the files of `files`; `check` compares with the source first, and so warms up."""
+        """Run `operation` on the files that `files` wrote. `check` compares with the source, which also warms up."""
         operation, files, seed = question["operation"], question["files"], question["seed"]
         if operation == TABLE:
             return self._table_case(question["case"], files, seed, check=question["check"])
@@ -64,7 +64,7 @@ class Worker:
             sync_all(self._scratch)
 
     def _table_case(self, name: str, files: str, seed: int, *, check: bool) -> dict[str, Any]:
-        """Measure a table case; `check` writes down what it answers instead, for comparison."""
+        """Measure a table case. With `check`, write its answer to a file for comparison instead."""
         case = next(case for case in ALL_TABLE_CASES if case.name == name)
         if not isinstance(self._contender, Lance):
             raise TypeError("only Lance has tables")
@@ -109,7 +109,7 @@ class Worker:
         return np.random.default_rng(seed).integers(0, self._source().num_rows, NUM_TAKEN)
 
     def _source(self) -> pa.Table:
-        # Mapped anew for each use: rows that are not being written do not count as the contender's memory.
+        # The source is mapped again for each use, so its rows do not count as the contender's memory between uses.
         return pa.ipc.open_file(pa.memory_map(str(self._root / "source.arrow"))).read_all()
 
     def size(self, files: str) -> int:
@@ -140,8 +140,8 @@ def _touch(table: pa.Table) -> pa.Table:
 
 
 def _give_back_memory() -> None:
-    # What an allocator kept of one operation must not count as the next one's. Between rounds of the same operation
-    # it may keep what it likes: that is how a process that goes on works.
+    # Memory that an allocator keeps after one operation must not count for the next one. Between rounds of one
+    # operation the allocator keeps what it likes, as it does in a long-lived process.
     gc.collect()
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -161,7 +161,7 @@ def _peak_bytes() -> int:
 
 
 def _serve(root: Path, name: str, version: str) -> None:
-    # Libraries may print: what they print goes to stderr, and the answers keep the pipe to themselves.
+    # Output that libraries print goes to stderr, so the pipe carries answers only.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     worker = Worker(root, name, version)

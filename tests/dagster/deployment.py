@@ -46,7 +46,7 @@ class Deployment:
         return dataset(self.config.uri)
 
     def land(self, key: str, ids: range, city: str = "Bern") -> Path:
-        """Land a raw file; every file is a minute younger than the one before, and old enough to be settled."""
+        """Land a raw file. Each file is a minute newer than the previous one and old enough to count as settled."""
         self.minute += 1
         path = self.landing / f"{key}.parquet"
         pyarrow.parquet.write_table(pa.table({"id": list(ids), "city": [city] * len(ids)}), path)
@@ -54,7 +54,7 @@ class Deployment:
         return path
 
     def fill(self, num_batches: int, rows_each: int = 10) -> None:
-        """Ingest batches d0, d1, … by the library alone, a version each: quicker than runs, and unknown to Dagster."""
+        """Ingest batches d0, d1, … with the library, one version each. Dagster does not see these versions."""
         for number in range(num_batches):
             self.land(f"d{number}", range(number * rows_each, (number + 1) * rows_each))
             found, _ = list_landing(self.config.landing(), datetime.now(UTC)).find([f"d{number}"])
@@ -67,7 +67,7 @@ class Deployment:
         return self.location.run(self.names.of(verb), {verb: config} if config else None, tags=tags)
 
     def ingest(self, *keys: str) -> dg.ExecuteInProcessResult:
-        """Materialize partitions, neighbours in Dagster's order, as the UI does."""
+        """Materialize adjacent partitions as one range, as the UI does."""
         tags = (
             {"dagster/partition": keys[0]}
             if len(keys) == 1
@@ -76,13 +76,13 @@ class Deployment:
         return self.location.run(self.names.of("ingest"), tags=tags)
 
     def head_versions(self) -> list[int]:
-        """The versions recorded on the head, oldest first."""
+        """Return the versions recorded on the head asset, oldest first."""
         records = self.instance.fetch_materializations(dg.AssetRecordsFilter(self.names.head), limit=1000).records
         events = [record.asset_materialization for record in reversed(records)]
         return [int((event.tags or {})[DATA_VERSION_TAG]) for event in events if event]
 
     def check(self) -> dict[str, dg.AssetCheckEvaluation]:
-        """Run the head's checks; a blocking one that fails, fails the run."""
+        """Run the checks of the head asset. A failed blocking check fails the run."""
         return check_results(self.location.run(self.names.of("checks"), raise_on_error=False))
 
 
@@ -93,16 +93,16 @@ class Deploy(Protocol):
 
 
 def values(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:
-    """Metadata as plain values."""
+    """Return metadata as plain values."""
     return {name: value.value for name, value in metadata.items()}
 
 
 def check_results(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvaluation]:
-    """The evaluations of a run, by the check's name."""
+    """Return a run's check evaluations by check name."""
     return {evaluation.check_name: evaluation for evaluation in result.get_asset_check_evaluations()}
 
 
 def output_metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    """The output metadata of a run's last op."""
+    """Return the output metadata of a run's last op."""
     outputs = [event.step_output_data for event in result.all_events if event.is_successful_output]
     return values(outputs[-1].metadata)

@@ -40,7 +40,7 @@ def daemon(deployment: Deployment, tmp_path: Path) -> Iterator[dg.DagsterInstanc
     command = [sys.executable, "-m", "dagster._daemon", "run", "-f", str(location)]
     environment = {**os.environ, "DAGSTER_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2])}
     with dg.DagsterInstance.from_config(str(home)) as instance:
-        instance.get_run_records(limit=1)  # initialised before a second process gets there
+        instance.get_run_records(limit=1)  # the instance is initialised before a second process opens it
         with (tmp_path / "daemon.log").open("wb") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.dagster, pytest.mark.spark]
 
 @pytest.fixture
 def on_spark(deployment: Deployment, spark: SparkSession) -> Deployment:
-    """The same deployment with its tasks on Spark; the tests' session is the one the resource finds."""
+    """The same deployment with tasks on Spark. The resource finds the tests' shared session."""
     resources = dg.Definitions(resources={RUNNER_KEY: SparkRunner()})
     config: DatasetConfig = deployment.config
     definitions = dg.Definitions.merge(build_definitions(config), resources)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.dagster
 
 @pytest.fixture
 def filled(deployment: Deployment) -> Deployment:
-    """Three batches of ten rows in three fragments, versions 1 to 3, which no run recorded."""
+    """Three batches of ten rows in three fragments. No run recorded the versions 1 to 3."""
     deployment.fill(3)
     return deployment
 

@@ -142,7 +142,7 @@ def test_a_watermark_round_trips_through_its_cursor() -> None:
 
 
 class Deliveries(RuleBasedStateMachine):
-    """Files land and change; ticks are capped, cursors lost, runs fail and repeat: each content is ingested once."""
+    """Files land and change, ticks are capped, cursors get lost, runs fail. Each content is ingested once."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -29,7 +29,7 @@ spark.stop()
 
 
 def make_java(home: Path, version: str) -> Path:
-    """A script that answers as `java -XshowSettings:properties -version` does."""
+    """Write a script that answers like `java -XshowSettings:properties -version`."""
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True)
     lines = f"    java.home = {home}\n    java.specification.version = {version}\n"

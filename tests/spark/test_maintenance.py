@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def numbers(dataset_uri: str) -> str:
-    """`x` 0 to 39 in ten fragments."""
+    """A table of ten fragments; `x` is 0 to 39."""
     write_dataset(pa.table({"x": pa.array(range(40), pa.int64())}), dataset_uri, max_rows_per_file=4)
     return dataset_uri
 

@@ -75,7 +75,7 @@ TEXTS = pa.array(["alpha", "beta", None, "alphabet"])
             pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us")),
             [0],
         ),
-        # Shown to Spark in another type, without loss.
+        # Spark sees these columns in another type, without loss.
         (spark.EqualTo(X, 200), pa.array([200, 1], pa.uint8()), [0]),
         (spark.GreaterThan(X, -1), pa.array([200, 1, None], pa.uint8()), [0, 1]),
         (spark.EqualTo(X, Decimal(2**64 - 1)), pa.array([2**64 - 1, 1], pa.uint64()), [0]),

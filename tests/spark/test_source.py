@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture
 def numbers(dataset_uri: str) -> str:
-    """Twelve rows in three fragments: `x` 0 to 11, `name`, `v` of two floats."""
+    """Twelve rows in three fragments. `x` is 0 to 11; `v` holds two floats."""
     table = pa.table(
         {
             "x": pa.array(range(12), pa.int64()),
