@@ -15,11 +15,18 @@ READABLE = [
     "v0.7.5/with_deletions",
     "v0.8.0/migrated_from_v0.7.5",
     "v0.10.5/corrupt_schema",
+    "v0.13.0/string_encoding.lance",
+    "v0.15.0/v1_with_files.lance",
     "v0.15.0/v2_no_files.lance",
     "v0.15.0/v2_with_files.lance",
+    "v0.16.0/wrong_data_version_can_fix.lance",
+    "v0.16.0/wrong_data_version_no_fix.lance",
+    "v0.18.2/index_no_details.lance",
     "v0.20.0/old_btree_bitmap_indices.lance",
+    "v0.21.0/bad_index_fragment_bitmap",
     "v0.27.1/pq_in_schema",
     "0.27.0/legacy_fts_index",
+    "0.36.0/btree_in_index_pkg.lance",
 ]
 
 

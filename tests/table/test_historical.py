@@ -15,11 +15,22 @@ EXPECTED = {  # dataset: (data format, fragments of the newest version, flaws th
     "v0.7.5/with_deletions": ("0.1", 1, set()),
     "v0.8.0/migrated_from_v0.7.5": ("0.1", 2, set()),
     "v0.10.5/corrupt_schema": ("0.1", 2, {"a_field_lies_in_one_file_of_a_fragment"}),
+    "v0.13.0/string_encoding.lance": ("2.0", 1, set()),
+    "v0.15.0/v1_with_files.lance": ("0.1", 1, set()),
     "v0.15.0/v2_no_files.lance": ("2.2", 0, set()),
     "v0.15.0/v2_with_files.lance": ("2.0", 1, set()),
+    "v0.16.0/wrong_data_version_can_fix.lance": ("0.1", 3, {"files_have_the_tables_version"}),
+    "v0.16.0/wrong_data_version_no_fix.lance": (
+        "0.1",
+        4,
+        {"files_have_the_tables_version", "fragment_ids_are_unique"},
+    ),
+    "v0.18.2/index_no_details.lance": ("2.0", 1, set()),
+    "v0.21.0/bad_index_fragment_bitmap": ("2.0", 2, {"a_fragment_is_in_one_segment_of_an_index"}),
     "v0.20.0/old_btree_bitmap_indices.lance": ("2.0", 1, set()),
     "v0.27.1/pq_in_schema": ("2.0", 1, set()),
     "0.27.0/legacy_fts_index": ("2.0", 1, set()),
+    "0.36.0/btree_in_index_pkg.lance": ("2.0", 1, set()),
 }
 
 

@@ -1,7 +1,8 @@
 """Read 2.0 files: lists and structs have columns of their own, before the columns of their children.
 
 A page of lists stores where each list ends among the page's items. The items are in the child's column, whose pages
-are cut at other places. The pages of a struct's column hold no values.
+are cut at other places. The pages of a struct's column hold no values. Old files store text and bytes as lists too
+(`byte_lists`).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from lance_ops.file.page_reading import (
     shared_boundaries,
     split_rows,
 )
+from lance_ops.file.v2_0.byte_lists import as_byte_list, from_byte_lists, with_byte_columns
 from lance_ops.file.v2_0.contract import ARRAY_ENCODING_URL, ArrayContext, ArrayEncoding
 from lance_ops.file.v2_0.field_columns import columns_of_field, fields_of_rows, is_single_column, project
 from lance_ops.file.v2_0.registry import array_encoding_from_pb
@@ -63,6 +65,9 @@ class V20File(ContainerFile):
     def __init__(self, source: FileSource, tail: bytes) -> None:
         super().__init__(source, tail)
         self._fields = [node for root in self.schema.fields for node in columns_of_field(root)]
+        self._bytes_of: dict[int, Field] = {}
+        if len(self._fields) < len(self._column_extents):
+            self._fields, self._bytes_of = with_byte_columns(self._fields, self._is_list)
         self.field_ids = tuple([field.id for field in self._fields])
         self._index_of = {field.id: index for index, field in enumerate(self._fields)}
         if len(self._index_of) < len(self._fields):
@@ -72,11 +77,11 @@ class V20File(ContainerFile):
         self._first_items: dict[int, list[int]] = {}
 
     def encoded_bytes(self, schema: Schema) -> int:
-        wanted = [self._find(node) for root in schema.fields for node in columns_of_field(root)]
+        wanted = [index for root in schema.fields for index in self._indices_of(root)]
         return sum(column.size_bytes for column in self._load_columns(wanted))
 
     def load_metadata(self, field: Field) -> None:
-        self._load_columns([self._find(node) for node in columns_of_field(field)])
+        self._load_columns(self._indices_of(field))
 
     def column_parts(self, field: Field, rows: RowSelection, budget: Budget) -> list[ColumnPart]:
         starts = []
@@ -114,6 +119,10 @@ class V20File(ContainerFile):
                 return pa.Array.from_buffers(field.arrow_type, rows.count, [None], children=children)
         if field.logical_type in _LISTS:
             return (yield from self._read_lists(field, rows, budget))
+        if field.id in self._bytes_of:
+            lists = yield from self._read_lists(as_byte_list(field, self._bytes_of[field.id]), rows, budget)
+            with naming_place(self.path, self._place(field)):
+                return from_byte_lists(lists, field.arrow_type)
         if field.children and not is_single_column(field):
             raise UnsupportedFeature(f"{field.logical_type} in 2.0 files", f"{self.path}: {self._place(field)}")
         column = self._column_of(field)
@@ -225,6 +234,21 @@ class V20File(ContainerFile):
 
     def _column_of(self, field: Field) -> Column:
         return self._load_columns([self._find(field)])[0]
+
+    def _is_list(self, index: int) -> bool:
+        """Return whether a column has pages of lists, or no pages."""
+        if index >= len(self._column_extents):
+            return False
+        (column,) = self._load_columns([index])
+        if not column.pages:
+            return True
+        message = parse_message(pb.ArrayEncoding, column.pages[0].encoding, self.path, f"column {index}, page 0")
+        return bool(message.WhichOneof("array_encoding") == "list")
+
+    def _indices_of(self, field: Field) -> list[int]:
+        """Return all columns of a field and of the fields below it."""
+        nodes = columns_of_field(field)
+        return [*map(self._find, nodes), *(self._find(self._bytes_of[n.id]) for n in nodes if n.id in self._bytes_of)]
 
     def _find(self, field: Field) -> int:
         index = self._index_of.get(field.id)
