@@ -22,6 +22,7 @@ class Trick(Enum):
     RESERVE = "reserve"
     SEALS = "seals"
     UNALIGNED_WORDS = "unaligned-words"
+    UNCOUNTED_ARRAYS = "uncounted-arrays"
     WRITEBACK = "writeback"
 
     def is_on(self) -> bool:

@@ -148,14 +148,15 @@ print(kernels.pack_runs.stats.cache_misses)
 """
 
 
-def test_kernels_write_the_same_bytes_with_unaligned_words_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("trick", ["unaligned-words", "uncounted-arrays"])
+def test_kernels_write_the_same_bytes_with_a_trick_of_the_compiler_off(tmp_path: Path, trick: str) -> None:
     def run(disabled: str) -> list[str]:
         environ = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "LANCE_OPS_DISABLE": disabled}
         command = [sys.executable, "-c", WORDS]
         done = subprocess.run(command, env=environ, cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
-    on, off = run(""), run("unaligned-words")
+    on, off = run(""), run(trick)
     assert on[0] == off[0]
     assert off[1] != "{}"  # code that was compiled with the trick is not loaded without it
 

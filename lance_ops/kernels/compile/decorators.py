@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numba
 
 from lance_ops.core.tricks import Trick
+from lance_ops.kernels.compile.uncounted_arrays import UNCOUNTED
 
 if Trick.KERNEL_CACHE.is_on():
     from lance_ops.kernels.compile.numba_cache import enable_cache
@@ -41,6 +42,7 @@ def kernel(function: F) -> F:
 def part(function: F) -> F:
     """Compile a piece that kernels call in their innermost loops into each of those kernels. It makes no arrays.
 
-    A call would pass seven words for each array and count references to it, which costs more than most pieces do.
+    A call would pass seven words for each array, which costs more than most pieces do. References to arrays are not
+    counted either; see `uncounted_arrays.py`.
     """
-    return _njit(nogil=True, forceinline=True, _nrt=False)(function)  # type: ignore[no-any-return]  # Any above
+    return _njit(nogil=True, forceinline=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]  # Any above

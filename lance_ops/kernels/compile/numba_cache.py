@@ -47,9 +47,9 @@ class _FilledCacheLocator(_InTree):  # type: ignore[misc]  # Any above
 
 
 def _stamped(locator: Any) -> Any:
-    def stamp(self: Any) -> tuple[str, bool, bool]:
-        # The last two change the compiled code of the same sources; see `lance_ops.kernels.unaligned`.
-        return hash_sources(module_of(self._py_file)), bool(_config.BOUNDSCHECK), Trick.UNALIGNED_WORDS.is_on()
+    def stamp(self: Any) -> tuple[str, tuple[bool, ...]]:
+        settings = (bool(_config.BOUNDSCHECK), Trick.UNALIGNED_WORDS.is_on(), Trick.UNCOUNTED_ARRAYS.is_on())
+        return hash_sources(module_of(self._py_file)), settings  # the settings change the code compiled from a source
 
     return type(locator.__name__, (locator,), {"get_source_stamp": stamp})
 
