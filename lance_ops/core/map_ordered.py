@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from contextvars import copy_context
+from itertools import chain, islice
 from typing import TypeVar
 
 __all__ = ["map_ordered"]
@@ -14,23 +16,35 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ahead: int) -> Iterator[R]:
+def map_ordered(function: Callable[[T], R], items: Iterable[T], workers: int, ahead: int) -> Generator[R, None, None]:
     """Yield `function(item)` for each item, in order, computing at most `ahead` results before they are asked for.
 
     Closing the iterator cancels the calls that have not started, so a scan that stops at its `limit` waits only for the
     calls in progress.
+
+    The threads run in the context of the caller, whose context variables they see.
+
+    A forked child may take the iterator over, and so may its parent: each yields all results that it has not yielded
+    yet. The threads exist only in the parent, so the child calls the function itself, also for results in progress.
     """
     if workers <= 1:
         yield from map(function, items)
         return
+    process = os.getpid()
     waiting = iter(items)
-    with ThreadPoolExecutor(workers, thread_name_prefix="lance-ops-scan") as pool:
-        running: deque[Future[R]] = deque(pool.submit(function, item) for item in islice(waiting, ahead))
-        try:
-            while running:
-                result = running.popleft().result()
-                running.extend(pool.submit(function, item) for item in islice(waiting, 1))
-                yield result
-        finally:
-            for future in running:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="lance-ops-scan")
+    running: deque[tuple[T, Future[R]]] = deque()
+    try:
+        running.extend((item, pool.submit(copy_context().run, function, item)) for item in islice(waiting, ahead))
+        while running:
+            result = running.popleft()[1].result()
+            running.extend((item, pool.submit(copy_context().run, function, item)) for item in islice(waiting, 1))
+            yield result
+            if os.getpid() != process:
+                yield from map(function, chain([item for item, _ in running], waiting))
+                return
+    finally:
+        if os.getpid() == process:  # in a child, a lock of the pool or of a result may be held forever
+            for _, future in running:
                 future.cancel()
+            pool.shutdown()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import UnsupportedFeature
 from lance_ops.core.ndarrays import Int64Array, OffsetArray, Uint8Array, Uint64Array
 from lance_ops.encodings.contract import (

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_ops import kernels
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.ndarrays import Int64Array, UnsignedArray
 from lance_ops.encodings.lanes import BLOCK, INTEGER_BITS, bit_lengths, packed_bytes
 from lance_ops.encodings.values import (

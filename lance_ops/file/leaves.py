@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.schema import NO_PARENT, Field, Schema
 from lance_ops.encodings import EncodingOptions
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from lance_ops.core.cached_property import cached_property
 from lance_ops.store import Store
 from lance_ops.table import ExternalFile, Fragment, RowSequence
 from lance_ops.table.rows import FIRST_VERSION, RowIds, RowVersions, decode_row_ids, decode_versions

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from pyroaring import BitMap
 
 from lance_ops.committers import Committer, open_root
 from lance_ops.core.addresses import row_addrs
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.cores import available_cores
 from lance_ops.core.errors import DatasetNotFound, VersionNotFound
 from lance_ops.core.map_ordered import map_ordered

@@ -69,5 +69,5 @@ def test_map_ordered_closed_early_stops_reading_items() -> None:
 
     results = map_ordered(lambda item: item, items(), workers=2, ahead=3)
     assert next(results) == 0
-    results.close()  # type: ignore[attr-defined]  # a generator
+    results.close()  # a generator
     assert len(asked) < 10

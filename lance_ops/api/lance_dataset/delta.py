@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import pyarrow as pa
 
 from lance_ops.api.scanning import LanceScanner, project, scan_request
 from lance_ops.api.transaction import Transaction, as_read
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import VersionNotFound
 from lance_ops.indices import RowAddressSet
 from lance_ops.reading import ROW_ID, Changes, changes_between, row_field

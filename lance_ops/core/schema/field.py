@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from lance_ops.core.blob_types import (
     POSITION_AND_SIZE,
     check_blob_v2,
 )
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import SchemaMismatch
 from lance_ops.core.json import ARROW_JSON, JSON_MARK, holds_json, text_schema
 from lance_ops.core.schema.logical_types import arrow_type_of, child_fields_of, logical_type_of

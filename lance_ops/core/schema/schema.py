@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput, SchemaMismatch
 from lance_ops.core.schema.field import (
     NO_PARENT,

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_ops import kernels
 from lance_ops.core.arrow import new_array, new_bytes
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.ndarrays import BoolArray, Int64Array, Uint8Array, Uint16Array
 from lance_ops.encodings import check
 from lance_ops.file.v2_1.layers import FixedLists, Items, Layer, Lists

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.schema import Field, Schema
 from lance_ops.file.container import Column

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops.core.addresses import TOMBSTONE_ROW, fragment_of
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, InvalidInput
 from lance_ops.core.ndarrays import BoolArray, Uint64Array
 from lance_ops.file import FileReader

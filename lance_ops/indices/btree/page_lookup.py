@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import CorruptFile, UnsupportedFeature
 from lance_ops.indices.btree.layout import BATCH_SIZE, MAX, MIN, NULL_COUNT, PAGE_IDX, RANGE_PARTITIONED
 from lance_ops.indices.sort_keys import Key, Side, ranks_in, sort_keys

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lance_ops import kernels
 from lance_ops.core.addresses import fragment_of, offset_of
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import InvalidInput
 from lance_ops.core.ndarrays import Int64Array, Uint32Array, Uint64Array
 from lance_ops.kernels import read_only

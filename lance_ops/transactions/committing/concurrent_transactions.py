@@ -7,9 +7,10 @@ rebase of ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 from lance_ops.committers import Committer
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.errors import DatasetAlreadyExists, IncompatibleTransaction, RetryableConflict, VersionNotFound
 from lance_ops.store import PROCESS_RESOURCES, Store
 from lance_ops.table import Manifest

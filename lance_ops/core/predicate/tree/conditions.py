@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_ops.core.cached_property import cached_property
 from lance_ops.core.predicate.tree.column_stats import Bounds, Relations, Statistics, order_key
 from lance_ops.core.predicate.tree.nodes import Expression, Predicate, Values
 from lance_ops.core.predicate.tree.sql_spelling import spell_scalar

@@ -1,0 +1,64 @@
+"""Run a function in a forked child, and fail if the child does not end."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["run_in_child"]
+
+T = TypeVar("T")
+
+_SECONDS = 60
+
+
+def run_in_child(function: Callable[[], T]) -> T:
+    """Return the result of `function` in a forked child, with its iterators, handles and open files as they are now.
+
+    Raises `AssertionError` with the child's traceback if it failed, and when it does not answer in time; then the child
+    is killed.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        _answer(function, writing)
+    os.close(writing)
+    try:
+        answer = _read_all(reading)
+    finally:
+        os.close(reading)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    is_result, value = pickle.loads(answer)
+    assert is_result, f"the child failed:\n{value}"
+    result: T = value
+    return result
+
+
+def _answer(function: Callable[[], object], writing: int) -> None:
+    try:
+        try:
+            answer = pickle.dumps((True, function()))
+        except BaseException:  # noqa: BLE001 # the parent raises it
+            answer = pickle.dumps((False, traceback.format_exc()))
+        with open(writing, "wb") as pipe:
+            pipe.write(answer)
+    finally:
+        os._exit(0)
+
+
+def _read_all(descriptor: int) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        ready, _, _ = select.select([descriptor], [], [], _SECONDS)
+        assert ready, f"the child hangs: no answer in {_SECONDS} seconds"
+        part = os.read(descriptor, 1 << 20)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
