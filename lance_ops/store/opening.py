@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from lance_ops.core.errors import InvalidInput, UnsupportedFeature
 from lance_ops.store.contract import Store
@@ -17,27 +17,32 @@ from lance_ops.store.services import service_of
 __all__ = ["is_local", "is_well_known", "open_store", "path_beneath"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # at least two letters, because `C:` is no scheme
+_LOCAL_SCHEMES = ("file", "file-object-store", "file+uring", "local")
+"""The schemes of this machine's disk. The reference names ways to read the same files by the second and the third."""
+_LOCAL_URI = re.compile(rf"(?:{'|'.join(map(re.escape, _LOCAL_SCHEMES))}):(?=/)", re.IGNORECASE)
+_RELATIVE_FILE_URI = re.compile(r"file:(?!/)", re.IGNORECASE)
 
 
 def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object] | None = None) -> Store:
     """Return the store at a path or URI, which need not exist yet.
 
-    Plain paths (`~` is expanded, relative ones are made absolute here and now), `file://`, `memory://name`, `s3://`,
-    `gs://`, `az://`, `abfss://` and every other scheme of fsspec. `storage_options` are the reference
-    implementation's; local and memory stores take none and ignore them, as it does.
+    Plain paths (`~` is expanded, relative ones are made absolute here and now), `file:/path`, `file:///path`,
+    `memory://name`, `s3://`, `gs://`, `az://`, `abfss://` and every other scheme of fsspec. Percent signs mean
+    themselves in a plain path, and encode bytes in a `file:` URI. `memory://` without a name begins empty each time.
+    `storage_options` are the reference implementation's; local and memory stores take none and ignore them, as it does.
     """
     text = os.fspath(uri)
+    if not isinstance(text, str):
+        raise TypeError(f"the URI of a dataset is text or a path of text, not {text!r}")
     if not text:
         raise InvalidInput("the URI of a dataset is empty")
-    match = _SCHEME.match(text)
-    if match is None:
-        return LocalStore(os.path.expanduser(text))
-    scheme = match[1].lower()
-    rest = text[match.end() :]
-    if scheme in ("file", "local"):
-        return LocalStore(_file_path(text))
+    path = _local_path(text)
+    if path is not None:
+        return LocalStore(path)
+    scheme, _, rest = text.partition("://")
+    scheme = scheme.lower()
     if scheme == "memory":
-        return MemoryStore(rest.strip("/") or "default")
+        return MemoryStore(rest.strip("/") or None)
     if ":" in rest.partition("/")[0].rpartition("@")[0]:  # URIs are shown, and stored in manifests
         raise InvalidInput(f"a {scheme}:// URI with a password in it: pass credentials in storage_options")
     if "+" in scheme:
@@ -47,16 +52,17 @@ def open_store(uri: str | os.PathLike[str], storage_options: Mapping[str, object
 
 def is_well_known(uri: str) -> bool:
     """Return whether a URI names this machine's disk, this process's memory, or a well-known object store."""
-    match = _SCHEME.match(uri)
-    scheme = match[1].lower() if match else ""
+    if is_local(uri):
+        return True
+    scheme = uri.partition("://")[0].lower()
     service = service_of(scheme)
-    return is_local(uri) or (service.well_known and scheme in service.schemes)
+    return service.well_known and scheme in service.schemes
 
 
 def is_local(uri: str) -> bool:
     """Return whether a URI names this machine's disk or this process's memory."""
     match = _SCHEME.match(uri)
-    return match is None or match[1].lower() in ("file", "local", "memory")
+    return match is None or match[1].lower() in (*_LOCAL_SCHEMES, "memory")
 
 
 def path_beneath(root: str, uri: str) -> str | None:
@@ -73,17 +79,28 @@ def path_beneath(root: str, uri: str) -> str | None:
 
 
 def _canonical(uri: str) -> str:
-    match = _SCHEME.match(uri)
-    scheme = match[1].lower() if match else ""
-    if scheme in ("", "file", "local"):
-        return os.path.realpath(_file_path(uri) if scheme else os.path.expanduser(uri)).rstrip("/")
-    service = service_of(scheme)
-    authority, slash, path = uri.partition("://")[2].strip("/").partition("/")
-    return f"{service.schemes[0] if service.schemes else scheme}://{authority.partition('@')[0]}{slash}{path}"
+    path = _local_path(uri)
+    if path is not None:
+        return os.path.realpath(path).rstrip("/")
+    scheme, _, rest = uri.partition("://")
+    service = service_of(scheme.lower())
+    authority, slash, path = rest.strip("/").partition("/")
+    name = service.schemes[0] if service.schemes else scheme.lower()
+    return f"{name}://{authority.partition('@')[0]}{slash}{path}"
 
 
-def _file_path(uri: str) -> str:
-    parts = urlsplit(uri)
-    if parts.netloc not in ("", "localhost"):
-        raise InvalidInput(f"{uri}: a file URI names this machine, as in file:///path; {parts.netloc!r} is a host")
-    return unquote(uri.partition("://")[2].removeprefix(parts.netloc))
+def _local_path(uri: str) -> str | None:
+    """Return the path that a plain path or a URI of this machine names; None for any other URI.
+
+    Raises `InvalidInput` for a `file:` URI of another machine, or without an absolute path.
+    """
+    match = _LOCAL_URI.match(uri)
+    if match is None:
+        if _RELATIVE_FILE_URI.match(uri):
+            raise InvalidInput(f"{uri}: a file URI has an absolute path, as in file:///path; or pass a path alone")
+        return None if _SCHEME.match(uri) else os.path.expanduser(uri)
+    place = uri[match.end() :]
+    host, _, path = place[2:].partition("/") if place.startswith("//") else ("", "", place[1:])
+    if host not in ("", "localhost"):
+        raise InvalidInput(f"{uri}: a file URI names this machine, as in file:///path; {host!r} is a host")
+    return unquote(f"/{path}")

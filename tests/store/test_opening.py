@@ -1,23 +1,53 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import fsspec
 import pytest
 
 from lance_ops.core.errors import InvalidInput, MissingPackage, UnsafePath, UnsupportedFeature
-from lance_ops.store import FsspecStore, LocalStore, MemoryStore, is_well_known, open_store, path_beneath
+from lance_ops.store import FsspecStore, LocalStore, MemoryStore, is_local, is_well_known, open_store, path_beneath
 
 
 def test_paths_of_every_spelling_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     here = str(tmp_path / "a b")
-    spelled = [here, f"{here}/", "a b", "./a b/", "~/a b"]
-    uris = [f"file://{here}", f"file://localhost{here}/", f"file://{tmp_path}/a%20b"]
+    spelled: list[str | Path] = [here, f"{here}/", f"/{here}", "a b", "./a b/", "~/a b", tmp_path / "a b"]
+    uris = [
+        f"{scheme}{here.replace(' ', space)}"
+        for scheme in (
+            "file:",
+            "file://",
+            "FILE://",
+            "file://localhost",
+            "file:///",
+            "local://",
+            "file-object-store://",
+        )
+        for space in (" ", "%20")
+    ]
 
     assert {open_store(uri) for uri in spelled + uris} == {LocalStore(here)}
-    assert open_store(tmp_path / "a b") == LocalStore(here)
+    assert {path_beneath(here, uri) for uri in uris} == {""}
+    assert all(is_local(uri) and is_well_known(uri) for uri in uris)
+
+
+@pytest.mark.parametrize("name", ["a%20b", "50%", "ü", "a?b#c", "a:b", "$HOME", "a\nb"])
+def test_a_plain_path_means_itself_and_a_uri_is_decoded(tmp_path: Path, name: str) -> None:
+    plain = f"{tmp_path}/{name}"
+    assert open_store(plain) == open_store(f"file:{tmp_path}/{quote(name)}") == LocalStore(plain)
+    assert open_store(plain).uri == plain
+    assert path_beneath(str(tmp_path), plain) == name
+
+
+def test_memory_without_a_name_begins_empty_and_a_name_is_shared() -> None:
+    first, second = open_store("memory://"), open_store("memory://")
+    first.put("a", b"1")
+    assert not second.exists("a") and first.uri != second.uri
+    assert open_store(first.uri).exists("a")
+    assert open_store("memory://shared/x") == open_store("memory://shared/x/")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +70,7 @@ def test_other_schemes_go_through_fsspec_without_connecting(uri: str, opened: st
     assert isinstance(open_store("memory://a"), MemoryStore)
 
 
-@pytest.mark.parametrize("uri", ["", "file://elsewhere/a", "s3:///a/b\0"])
+@pytest.mark.parametrize("uri", ["", "file:", "file:a", "file:./a", "file://elsewhere/a", "s3:///a/b\0"])
 def test_a_uri_that_names_no_location_is_refused(uri: str) -> None:
     with pytest.raises((InvalidInput, UnsafePath)):
         open_store(uri)

@@ -61,7 +61,8 @@ class LocalStore(Store):
     def __post_init__(self) -> None:
         if "\0" in self.root:
             raise UnsafePath(f"{self.root!r}: no NUL may stand in a path")
-        object.__setattr__(self, "root", os.path.abspath(self.root))
+        root = os.path.abspath(self.root)
+        object.__setattr__(self, "root", root[1:] if root.startswith("//") else root)  # POSIX lets two slashes stand
 
     @property
     def uri(self) -> str:
