@@ -19,13 +19,14 @@ from lance_ops.core.file_names import BRANCHES_DIR, MAIN_BRANCH, check_branch_na
 from lance_ops.refs.reference_file import (
     REFERENCE_SUFFIX,
     check_metadata,
+    create_reference,
     decode_reference,
     encode_reference,
     list_stems,
     read_reference,
     read_references,
 )
-from lance_ops.store import PutOutcome, Store
+from lance_ops.store import Store
 
 __all__ = ["Branch", "branch_path", "create_branch_file", "list_branches", "read_branch", "replace_branch_metadata"]
 
@@ -96,7 +97,7 @@ def read_branch(store: Store, name: str) -> Branch:
 
 def create_branch_file(store: Store, name: str, branch: Branch) -> None:
     """Write a new branch's file; raise `InvalidInput` if the name is taken."""
-    if store.put_if_absent(branch_path(name), branch.encode()) is PutOutcome.EXISTS:
+    if not create_reference(store, branch_path(name), branch.encode()):
         raise InvalidInput(f"branch {name!r} exists already")
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from lance_ops.committers import DatasetRoot, open_root
-from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, ReferenceNotFound
+from lance_ops.core.errors import DatasetAlreadyExists, InvalidInput, LanceOpsError, ReferenceNotFound
 from lance_ops.core.file_names import TRANSACTIONS_DIR, belongs_to_this_branch
 from lance_ops.refs.branch_file import Branch, branch_path, create_branch_file, list_branches, read_branch
 from lance_ops.refs.branch_locations import branch_of, branch_uri, reference_store
@@ -47,14 +48,15 @@ def create_branch(source: Snapshot, name: str, storage_options: Mapping[str, str
                 f"branch {name!r}: {root.store.uri} holds versions already; unless another process is creating "
                 "the branch now, a creation was interrupted: remove its files with branches.delete"
             ) from error
-        branch = Branch(
-            parent_branch=parent_name,
-            identifier=(*steps, (source.version, uuid.uuid4().hex)),
-            parent_version=source.version,
-            create_at=int(time.time()),
-            manifest_size=len(root.committer.read(made.version)),
-        )
-        create_branch_file(references, name, branch)
+        with _removed_on_failure(root, references, name):
+            branch = Branch(
+                parent_branch=parent_name,
+                identifier=(*steps, (source.version, uuid.uuid4().hex)),
+                parent_version=source.version,
+                create_at=int(time.time()),
+                manifest_size=len(root.committer.read(made.version)),
+            )
+            create_branch_file(references, name, branch)
         if parent_name is not None and not references.exists(branch_path(parent_name)):
             delete_branch(source, name)
             raise ReferenceNotFound(f"{references.uri}: branch {parent_name!r} was removed by another writer")
@@ -106,6 +108,23 @@ def remove_branch_files(root: DatasetRoot) -> None:
         for info in remaining:
             root.store.delete(info.path)
     root.committer.forget()
+
+
+@contextmanager
+def _removed_on_failure(root: DatasetRoot, references: Store, name: str) -> Iterator[None]:
+    """Remove a new branch's files if the block, which creates the branch's file, raises.
+
+    They stay if the branch's file may be there: then `delete_branch` removes both.
+    """
+    try:
+        yield
+    except InvalidInput:  # another creator's file
+        raise
+    except LanceOpsError:
+        with suppress(LanceOpsError):
+            if not references.exists(branch_path(name)):
+                remove_branch_files(root)
+        raise
 
 
 def _is_in_branch(info: ObjectInfo) -> bool:

@@ -6,12 +6,20 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from lance_ops.core.errors import CorruptFile, InvalidInput, ObjectNotFound, ReferenceNotFound
-from lance_ops.store import Store
+from lance_ops.core.errors import (
+    CorruptFile,
+    InvalidInput,
+    ObjectNotFound,
+    ReferenceNotFound,
+    StoreError,
+    WriteRefused,
+)
+from lance_ops.store import PutOutcome, Store
 
 __all__ = [
     "REFERENCE_SUFFIX",
     "check_metadata",
+    "create_reference",
     "decode_reference",
     "encode_reference",
     "list_stems",
@@ -35,6 +43,24 @@ def decode_reference(data: bytes, path: str, kind: str, build: Callable[[dict[st
         return build(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
         raise CorruptFile(path, kind, f"not a {kind}: {error!r}") from error
+
+
+def create_reference(store: Store, path: str, data: bytes) -> bool:
+    """Create a file; return whether it is there with these bytes, which no other caller writes, False for others.
+
+    An answer that was lost is looked up. Raises `StoreError` if the file is not there; a request on its way may still
+    create it.
+    """
+    try:
+        if store.put_if_absent(path, data) is PutOutcome.CREATED:
+            return True
+    except WriteRefused:
+        raise
+    except StoreError:
+        if not store.exists(path):
+            raise
+    found: bytes = store.get(path).to_pybytes()
+    return found == data
 
 
 def read_reference(store: Store, path: str, kind: str, name: str) -> bytes:

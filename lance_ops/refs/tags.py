@@ -16,15 +16,24 @@ from lance_ops.core.file_names import MAIN_BRANCH, TAGS_DIR, check_branch_name, 
 from lance_ops.refs.reference_file import (
     REFERENCE_SUFFIX,
     check_metadata,
+    create_reference,
     decode_reference,
     encode_reference,
     list_stems,
     read_reference,
     read_references,
 )
-from lance_ops.store import PutOutcome, Store
+from lance_ops.store import Store
 
-__all__ = ["Tag", "create_tag", "delete_tag", "list_tags", "read_tag", "replace_tag_metadata", "update_tag"]
+__all__ = [
+    "Tag",
+    "create_tag",
+    "delete_tag",
+    "list_tags",
+    "read_tag",
+    "replace_tag_metadata",
+    "update_tag",
+]
 
 _KIND = "tag"
 
@@ -85,7 +94,7 @@ def create_tag(store: Store, name: str, version: int, manifest_size: int, branch
     """Name a version of a branch (None: the main branch); raise `InvalidInput` if the name is taken."""
     now = datetime.now(UTC)
     tag = Tag(version, manifest_size, branch, created_at=now, updated_at=now)
-    if store.put_if_absent(_path(name), tag.encode()) is PutOutcome.EXISTS:
+    if not create_reference(store, _path(name), tag.encode()):
         raise InvalidInput(f"tag {name!r} exists already: update it to move it")
     return tag
 

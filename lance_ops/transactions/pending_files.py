@@ -83,6 +83,11 @@ class PendingFiles(Abandonable):
         """Return the same files for one of several attempts: its commit syncs them, and does not delete them."""
         return replace(self, files=())
 
+    def make_durable(self, store: Store) -> None:
+        """Sync the files beneath the root, for a caller who commits them later; delete all files if that fails."""
+        with self.abandoned_on_failure():
+            store.make_durable(*self.unsynced)
+
     def abandon(self) -> None:
         """Delete the files, and the blob sidecars of data files. What cannot be deleted now is left to clean-up."""
         for store, path in self.files:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import lance_ops
-from lance_ops.core.errors import InvalidInput, StoreError
+from lance_ops.core.errors import InvalidInput
 from lance_ops.refs import branches as verbs
+from lance_ops.store import SimulatedCrash
 
 __all__ = ["check_a_dead_creation_is_removed"]
 
@@ -16,11 +17,11 @@ def check_a_dead_creation_is_removed(dataset: lance_ops.LanceDataset, monkeypatc
     num_rows = dataset.count_rows()
 
     def dies(*_: object) -> None:
-        raise StoreError("gone")
+        raise SimulatedCrash("gone")
 
     with monkeypatch.context() as patch:
         patch.setattr(verbs, "create_branch_file", dies)
-        with pytest.raises(StoreError):
+        with pytest.raises(SimulatedCrash):
             dataset.create_branch("dev")
     with pytest.raises(InvalidInput, match=r"branches\.delete"):
         dataset.create_branch("dev")

@@ -209,9 +209,10 @@ def test_a_name_where_a_directory_must_be_is_a_store_error(store: LocalStore) ->
         store.put_if_absent("a/b", b"y")
 
 
-def test_deleting_the_last_file_removes_empty_directories_except_those_of_the_root(
+def test_deleting_the_last_file_removes_empty_directories_except_those_that_others_made_in_the_root(
     root: Path, store: LocalStore
 ) -> None:
+    (root / "_indices").mkdir(parents=True)
     store.put("_indices/uuid/part/page.lance", b"x")
     store.put("_indices/uuid/other.lance", b"x")
     store.delete("_indices/uuid/part/page.lance")
@@ -221,6 +222,34 @@ def test_deleting_the_last_file_removes_empty_directories_except_those_of_the_ro
     store.delete("_indices/uuid/other.lance")
     assert (root / "_indices").exists()
     assert not (root / "_indices" / "uuid").exists()
+
+    store.put("data/part.lance", b"x")
+    store.delete("data/part.lance")
+    assert not (root / "data").exists() and root.exists()
+
+
+def _write_piecewise(store: LocalStore) -> None:
+    with store.open_writer("a/b/c") as writer:
+        writer.write(b"x")
+
+
+WRITES: dict[str, Callable[[LocalStore], object]] = {
+    "put": lambda store: store.put("a/b/c", b"x"),
+    "put if absent": lambda store: store.put_if_absent("a/b/c", b"x"),
+    "writer": _write_piecewise,
+    "child": lambda store: store.child("a/b").put("c", b"x"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_fails_leaves_no_directory_that_it_made(
+    root: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for call in ("replace", "link"):
+        monkeypatch.setattr(os, call, fail(errno.EIO))
+    with pytest.raises(StoreError):
+        WRITES[name](store)
+    assert not root.exists() and root.parent.exists()
 
 
 def test_a_directory_pruned_while_a_file_is_made_in_it_is_made_again(

@@ -131,7 +131,7 @@ class FragmentChanges:
         if not gone:
             return self._fragment
         deletions = write_deletion_files(self._snapshot, {self._fragment.id: gone})
-        self._snapshot.store.make_durable(*deletions.pending.unsynced)
+        deletions.pending.make_durable(self._snapshot.store)
         return deletions.updated_fragments[0] if deletions.updated_fragments else None
 
     def merge_columns(
@@ -219,7 +219,7 @@ class FragmentChanges:
     def _durable(self, files: Iterable[ColumnFile]) -> list[ColumnFile]:
         """Make files durable: who commits them later does not know that they may not be."""
         written = list(files)
-        self._snapshot.store.make_durable(*pending_columns(self._snapshot, written).unsynced)
+        pending_columns(self._snapshot, written).make_durable(self._snapshot.store)
         return written
 
     def _changed(self, fragments: Iterable[Fragment]) -> Fragment:

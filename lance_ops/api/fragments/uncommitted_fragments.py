@@ -131,5 +131,5 @@ def _new_table(
 ) -> Overwrite:
     wanted = table_schema(reader.schema, version)
     schema, pending = write_new_table(store, reader, wanted, version, limits, targets)
-    store.make_durable(*pending.unsynced)
+    pending.make_durable(store)
     return Overwrite(pending.fragments, schema)

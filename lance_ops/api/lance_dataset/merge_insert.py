@@ -144,7 +144,7 @@ class MergeInsertBuilder:
         plan = plan_merge(self._dataset.snapshot, self._request, reader_of(data_obj, schema).read_all())
         used = runner or InThreads()
         prepared = prepare_merge(plan, used.map(find_matches, plan.tasks), used)
-        plan.snapshot.store.make_durable(*prepared.pending.unsynced)
+        prepared.pending.make_durable(plan.snapshot.store)
         return Transaction(plan.snapshot.version, from_internal(prepared.operation)), _result(prepared.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:

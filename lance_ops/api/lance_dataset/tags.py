@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from lance_ops.core.errors import VersionNotFound
+from lance_ops.core.errors import LanceOpsError
 from lance_ops.refs import Tag as StoredTag
 from lance_ops.refs import (
     branch_of,
@@ -72,7 +72,7 @@ class Tags:
         create_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
         try:
             check_version_is_kept(named)
-        except VersionNotFound:
+        except LanceOpsError:
             delete_tag(references, tag)
             raise
 
@@ -83,7 +83,7 @@ class Tags:
         update_tag(references, tag, named.version, _manifest_size(named), branch_of(named))
         try:
             check_version_is_kept(named)
-        except VersionNotFound:
+        except LanceOpsError:
             update_tag(references, tag, before.version, before.manifest_size, before.branch)
             raise
 

@@ -34,6 +34,7 @@ from lance_ops.store.contract import (
 from lance_ops.store.local.directory_stamps import seal_directory, stamp_directory
 from lance_ops.store.local.exclusive_name import link_if_absent
 from lance_ops.store.local.local_writer import LocalWriter
+from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.memory_map_cache import MAPPED_FILES
 from lance_ops.store.local.staging import FILE_MODE, copy_all, create_temporary, discard, publish, stage, write_all
 from lance_ops.store.local.syncing import Syncing, sync, with_names
@@ -147,8 +148,11 @@ class LocalStore(Store):
         try:
             try:
                 created = link_if_absent(staged, target)
-            finally:
+            except BaseException:
                 discard(staged)
+                raise
+            with suppress(OSError):
+                os.unlink(staged)
             if created:
                 with Syncing([os.path.dirname(target)]):
                     follow_up()
@@ -340,10 +344,14 @@ class LocalStore(Store):
                             yield ObjectInfo(path, status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
 
     def _prune(self, directory: str) -> None:
-        """Remove empty directories upwards, except those directly in the root: writers rely on them."""
+        """Remove empty directories upwards; those directly in the root, and the root, only if this process made them.
+
+        Other writers rely on them: they do not sync the root for a directory that was there before.
+        """
         while directory != self.root and os.path.dirname(directory) != self.root:
             try:
                 os.rmdir(directory)
             except OSError:
                 return
             directory = os.path.dirname(directory)
+        MADE_DIRECTORIES.remove(directory)

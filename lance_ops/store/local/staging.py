@@ -13,6 +13,7 @@ from contextlib import suppress
 from io import RawIOBase
 
 from lance_ops.store.contract import BytesLike
+from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 from lance_ops.store.local.syncing import make_directory, sync, with_names
 from lance_ops.store.paths import TEMPORARY_PREFIX
 
@@ -54,9 +55,13 @@ def stage(target: str, fill: Callable[[int], object]) -> str:
 
 
 def discard(staged: str) -> None:
-    """Remove a temporary file; if that fails, clean-up removes it later."""
+    """Remove a file that was not written to its end, and the directories that were made for it alone.
+
+    If that fails, clean-up removes it later.
+    """
     with suppress(OSError):
         os.unlink(staged)
+    MADE_DIRECTORIES.remove(os.path.dirname(staged))
 
 
 def publish(staged: str, target: str, durable: bool) -> None:

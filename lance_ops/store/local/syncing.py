@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from types import TracebackType
 
 from lance_ops.store.local.begin_fsync import MOST_AT_ONCE, begin_fsync
+from lance_ops.store.local.made_directories import MADE_DIRECTORIES
 
 __all__ = ["Syncing", "make_directory", "sync", "with_names"]
 
@@ -25,8 +25,7 @@ def make_directory(directory: str) -> None:
         return
     make_directory(os.path.dirname(directory))
     _UNSYNCED[directory] = object()  # before it exists: another thread that sees the directory must find it here
-    with suppress(FileExistsError):
-        os.mkdir(directory)
+    MADE_DIRECTORIES.make(directory)
 
 
 def with_names(files: Iterable[str]) -> list[str]:
